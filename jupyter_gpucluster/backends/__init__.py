@@ -1,0 +1,25 @@
+"""The registry of backends: a new one is its file and a line here."""
+
+from __future__ import annotations
+
+from ..errors import InvalidInput
+from .base import Backend
+from .local import Local
+
+BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Local(),)}
+
+
+def find_backend(name: str) -> Backend:
+    """Return the backend of that name.
+
+    Raises
+    ------
+    InvalidInput
+        There is none.
+    """
+    try:
+        return BACKENDS[name]
+    except KeyError:
+        raise InvalidInput(
+            f"There is no backend {name!r}.", hint=f"Backends: {', '.join(sorted(BACKENDS))}."
+        ) from None

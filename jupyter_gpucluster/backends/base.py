@@ -1,0 +1,65 @@
+"""The contract of a backend: the dialect of one queueing system, argv and text in, records out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..records import Capacity, CommandResult, JobShape, JobStatus, Submission
+
+
+class Backend(Protocol):
+    """Pure functions in the order in which a job lives; a backend runs nothing.
+
+    Three answers, never two: a *listed* job has a state; one that is *not listed* has ended, its
+    outcome comes from history or its exit file; *no answer* (`BackendUnavailable`) changes nothing.
+    """
+
+    name: str
+    title: str
+    """What users call the queueing system."""
+    poll_seconds: float
+    """Time between two status calls."""
+    hurry_seconds: float
+    """The same while a change that was asked for is under way."""
+
+    def directives(self, job: JobShape, mark: str) -> list[str]:
+        """Return the lines of the script's head that ask for the job's resources."""
+
+    def submit(self, submission: Submission) -> list[str]:
+        """Return the command that submits ``submission.count`` like jobs under one mark."""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        """Return the ids of the jobs, one for each task in order.
+
+        Raises
+        ------
+        BackendError
+            The system refused; its words are in ``detail``.
+        BackendUnavailable
+            It did not answer: the jobs may or may not exist.
+        """
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        """Return one command that lists all jobs of the user, or these."""
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        """Return the listed jobs by id; raises `BackendUnavailable` where there was no answer."""
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        """Return the command that asks for the end of jobs, or None where there is no accounting."""
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        """Return what accounting knows, by id."""
+
+    def explain(self, status: JobStatus) -> str:
+        """Say in one sentence why a job waits or ended, and what to change."""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        """Return the command that asks to end jobs; the next status is the truth."""
+
+    def capacity(self) -> list[str] | None:
+        """Return the command that tells free and total GPUs, or None."""
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        """Return free and total GPUs per partition."""

@@ -1,0 +1,114 @@
+"""This machine as a queueing system: jobs are process groups under the head's job server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import BackendError, BackendUnavailable
+from ..records import (
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Submission,
+)
+
+COMMAND = "gpucluster-jobs"
+"""The job server answers this name on its socket; no such file exists."""
+
+
+class Local:
+    """Dialect of `head.jobserver`."""
+
+    name = "local"
+    title = "this machine"
+    poll_seconds = 1.0
+    hurry_seconds = 0.05
+
+    def directives(self, job: JobShape, mark: str) -> list[str]:
+        return []
+
+    def submit(self, submission: Submission) -> list[str]:
+        argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]
+        if submission.gpus:
+            argv += ["--gpus", str(submission.gpus)]
+        if submission.memory:
+            argv += ["--memory", str(submission.memory)]
+        argv.append(submission.script)
+        if submission.worker_argv:
+            argv += ["--", *submission.worker_argv]
+        return argv
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        return tuple(str(id) for id in _answer(result))
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        return [COMMAND, "status"]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {task["id"]: _status(task) for task in _answer(result)}
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return None
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {}
+
+    def explain(self, status: JobStatus) -> str:
+        if status.state is JobState.PENDING:
+            return "All GPUs of this machine that the cluster may use are taken."
+        if status.state is JobState.OUT_OF_MEMORY:
+            return (
+                "The worker reached its memory limit and was ended; use fewer, larger workers, "
+                "smaller chunks, or a higher memory option."
+            )
+        if status.state is JobState.FAILED and status.exit_code is not None:
+            if status.exit_code < 0:
+                return f"The worker was killed by signal {-status.exit_code}."
+            return f"The worker ended by itself with exit code {status.exit_code}."
+        return ""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return [COMMAND, "cancel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return [COMMAND, "capacity"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        answer = _answer(result)
+        return [Capacity("this machine", answer["free"], answer["total"])]
+
+
+def _answer(result: CommandResult) -> Any:
+    if result.exit_code is None:
+        raise BackendUnavailable("This machine's job server does not answer.")
+    if result.exit_code:
+        raise BackendError("This machine's job server refused.", detail=result.stderr)
+    return json.loads(result.stdout)
+
+
+def _status(task: dict[str, Any]) -> JobStatus:
+    if task["state"] == "pending":
+        state = JobState.PENDING
+    elif task["state"] == "running":
+        state = JobState.RUNNING
+    elif task["reason"] == "memory":
+        state = JobState.OUT_OF_MEMORY
+    elif task["reason"]:
+        state = JobState.CANCELLED
+    else:
+        state = JobState.DONE if task["exit_code"] == 0 else JobState.FAILED
+    return JobStatus(
+        id=task["id"],
+        state=state,
+        mark=task["mark"],
+        reason=task["reason"],
+        exit_code=task["exit_code"],
+        process=(task["pid"], task["started_ticks"]) if task["pid"] else (),
+        devices=tuple(task["devices"]),
+        started=task["started"],
+        ended=task["ended"],
+    )

@@ -1,0 +1,1 @@
+"""The head: the process that runs a cluster's Dask scheduler and keeps it at its target."""

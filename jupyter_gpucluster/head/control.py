@@ -1,0 +1,143 @@
+"""The head's HTTP side: a gate that asks for the token on every path, and the control routes."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from typing import TYPE_CHECKING, Any
+
+from distributed import Scheduler
+from tornado import web
+from tornado.httputil import HTTPServerRequest
+from tornado.routing import Matcher, Rule
+
+from ..errors import GpuClusterError, InvalidInput
+from ..records import Target, to_json
+
+if TYPE_CHECKING:
+    from .service import Service
+
+TOKEN_HEADER = "X-Gpucluster-Token"  # noqa: S105  # the header's name
+LONGEST_WAIT = 30.0
+
+
+class WithoutToken(Matcher):
+    """Matches every request that does not carry the token."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token.encode()
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        given = request.headers.get(TOKEN_HEADER, "").encode()
+        return None if hmac.compare_digest(given, self.token) else {}
+
+
+class FirstVisit(Matcher):
+    """Matches nothing, but makes the dashboard ready before the first page is asked for."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        if not request.path.startswith("/gpucluster/"):
+            self.service.ensure_dashboard()
+        return None
+
+
+class Refused(web.RequestHandler):
+    """Answers 403 to any method, and says nothing else."""
+
+    def prepare(self) -> None:
+        self.set_status(403)
+        self.finish("403\n")
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take no body."""
+
+
+class Control(web.RequestHandler):
+    """What the control routes share: JSON in and out, errors in our words."""
+
+    service: Service
+
+    def initialize(self, service: Service) -> None:
+        self.service = service
+
+    def answer(self, data: object, status: int = 200) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps(to_json(data)))
+
+    def body(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self.request.body or b"{}")
+        except ValueError as error:
+            raise InvalidInput(f"The body is not JSON: {error}.") from error
+        if not isinstance(data, dict):
+            raise InvalidInput("The body must be a JSON object.")
+        return data
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, GpuClusterError):
+            self.answer({**error.as_json(), "kind": type(error).__name__}, error.status)
+        else:
+            self.answer({"message": self._reason, "hint": "", "detail": ""}, status_code)
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        if not isinstance(value, GpuClusterError):
+            super().log_exception(typ, value, tb)
+
+
+class Summary(Control):
+    """What is true now; with ``after``, as soon as it is newer than that revision."""
+
+    async def get(self) -> None:
+        after = int(self.get_query_argument("after", "-1"))
+        seconds = min(float(self.get_query_argument("timeout", "0")), LONGEST_WAIT)
+        await self.service.newer_than(after, seconds)
+        self.answer({"summary": self.service.summary, "jobs": self.service.record.jobs})
+
+
+class Cluster(Control):
+    """Rename or scale the cluster."""
+
+    async def patch(self) -> None:
+        body = self.body()
+        target = body.get("target")
+        await self.service.update(
+            name=body.get("name"),
+            target=None if target is None else Target(target["minimum"], target["maximum"]),
+        )
+        self.answer({"summary": self.service.summary})
+
+
+class Stop(Control):
+    """Stop the cluster."""
+
+    async def post(self) -> None:
+        await self.service.ask_to_stop(str(self.body().get("reason", "")))
+        self.answer({"summary": self.service.summary}, 202)
+
+
+def install(scheduler: Scheduler, service: Service, token: str) -> None:
+    """Put the gate before all of Dask's routes.
+
+    The server listens since the `Scheduler` was made, but accepts nothing before the loop turns.
+    """
+    application = scheduler.http_application
+    application.add_handlers(
+        r".*",
+        [
+            (r"/gpucluster/summary", Summary, {"service": service}),
+            (r"/gpucluster/cluster", Cluster, {"service": service}),
+            (r"/gpucluster/stop", Stop, {"service": service}),
+        ],
+    )
+    gate = [
+        Rule(WithoutToken(token), Refused),
+        Rule(FirstVisit(service), Refused),
+    ]
+    application.default_router.rules[:0] = [application.default_router.process_rule(r) for r in gate]
+
+

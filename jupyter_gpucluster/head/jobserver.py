@@ -1,0 +1,346 @@
+"""The queueing system of one machine: starts jobs as process groups and ends them with the head.
+
+It is a process between the head and its workers, for three reasons.  It has imported distributed
+before the first worker is asked for, so a worker is a fork (0.1 s) and not a Python start.  It
+sees the head die (end of file on their socket) and ends the workers from outside, which a task that
+holds the GIL cannot prevent.  And it keeps one job's memory from taking the machine.
+
+Requests and answers are JSON lines on an inherited socket: ``{"argv": [...]}`` in the words of
+`backends.local`, ``{"exit_code": 0, "stdout": "...", "stderr": ""}`` back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..processes import signal_group, start_time
+
+GRACE_SECONDS = 3.0
+"""Between asking a job to end and ending it."""
+ORPHAN_GRACE_SECONDS = 2.0
+"""The same when the head is gone and nobody waits for results."""
+MEMORY_CHECK_SECONDS = 0.2
+"""A nanny looks every 0.1 s; a fifth of a second costs half of that."""
+KEPT_TASKS = 1000
+PR_SET_PDEATHSIG = 1
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Task:
+    """One job, from submission to its end."""
+
+    mark: str
+    number: int
+    script: Path
+    worker_argv: list[str]
+    log: Path
+    gpus: int = 0
+    memory: int | None = None
+    state: str = "pending"
+    pid: int = 0
+    started_ticks: int = 0
+    devices: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+    reason: str = ""
+    started: float | None = None
+    ended: float | None = None
+    kill_at: float | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.mark}_{self.number}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "mark": self.mark,
+            "state": self.state,
+            "pid": self.pid,
+            "started_ticks": self.started_ticks,
+            "devices": self.devices,
+            "exit_code": self.exit_code,
+            "reason": self.reason,
+            "started": self.started,
+            "ended": self.ended,
+        }
+
+
+class UsageError(Exception):
+    """A request that makes no sense; the text goes back to the head."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise UsageError(message)
+
+
+def request_parser() -> argparse.ArgumentParser:
+    """Return the parser of requests; `backends.local` writes what it reads."""
+    parser = Parser(prog="gpucluster-jobs", add_help=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
+    submit = verbs.add_parser("submit", add_help=False)
+    submit.add_argument("--mark", required=True)
+    submit.add_argument("--count", type=int, default=1)
+    submit.add_argument("--gpus", type=int, default=0)
+    submit.add_argument("--memory", type=int)
+    submit.add_argument("script", type=Path)
+    submit.add_argument("worker_argv", nargs="*")
+    verbs.add_parser("status", add_help=False)
+    cancel = verbs.add_parser("cancel", add_help=False)
+    cancel.add_argument("ids", nargs="+")
+    verbs.add_parser("capacity", add_help=False)
+    return parser
+
+
+class JobServer:
+    """Runs jobs until the head goes away."""
+
+    def __init__(self, channel: socket.socket, logs: Path, scratch: Path, devices: list[str]):
+        self.channel = channel
+        self.logs = logs
+        self.scratch = scratch
+        self.devices = devices
+        self.tasks: dict[str, Task] = {}
+        self.parser = request_parser()
+        self.received = b""
+        self.orphaned = False
+
+    def serve(self) -> None:
+        """Answer requests until the head is gone and every job has ended."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        # Ended by the end of the channel, never by a signal meant for a terminal's processes.
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        selector = selectors.DefaultSelector()
+        selector.register(reader, selectors.EVENT_READ)
+        selector.register(self.channel, selectors.EVENT_READ)
+        while not (self.orphaned and not self.running()):
+            for key, _ in selector.select(self.wait_seconds()):
+                if key.fd == reader:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(reader, 4096)
+                elif not self.receive():
+                    selector.unregister(self.channel)
+                    self.orphan()
+            self.reap()
+            self.watch()
+            self.start_pending()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def running(self) -> list[Task]:
+        return [task for task in self.tasks.values() if task.state == "running"]
+
+    def wait_seconds(self) -> float | None:
+        running = self.running()
+        if any(task.kill_at for task in running):
+            return 0.05
+        if any(task.memory for task in running):
+            return MEMORY_CHECK_SECONDS
+        return None
+
+    # Requests.
+
+    def receive(self) -> bool:
+        try:
+            data = self.channel.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            return False
+        *lines, self.received = (self.received + data).split(b"\n")
+        for line in lines:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.channel.sendall(json.dumps(self.answer(json.loads(line))).encode() + b"\n")
+        return True
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            arguments = self.parser.parse_args(request["argv"][1:])
+            output = getattr(self, arguments.verb)(arguments)
+        except (UsageError, OSError) as error:
+            return {"exit_code": 1, "stdout": "", "stderr": str(error)}
+        return {"exit_code": 0, "stdout": json.dumps(output), "stderr": ""}
+
+    def submit(self, arguments: argparse.Namespace) -> list[str]:
+        known = sum(task.mark == arguments.mark for task in self.tasks.values())
+        if known:
+            raise UsageError(f"{arguments.mark} was submitted before")
+        if arguments.gpus > len(self.devices):
+            raise UsageError(f"{arguments.gpus} GPUs asked for, {len(self.devices)} in use here")
+        tasks = [
+            Task(
+                arguments.mark,
+                number,
+                arguments.script,
+                arguments.worker_argv,
+                self.logs / f"{arguments.mark}_{number}.log",
+                arguments.gpus,
+                arguments.memory,
+            )
+            for number in range(arguments.count)
+        ]
+        self.tasks.update({task.id: task for task in tasks})
+        self.start_pending()
+        return [task.id for task in tasks]
+
+    def status(self, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+        return [task.as_json() for task in self.tasks.values()]
+
+    def cancel(self, arguments: argparse.Namespace) -> list[str]:
+        for id in arguments.ids:
+            task = self.tasks.get(id)
+            if task is not None and task.state == "pending":
+                self.end(task, None, "cancelled")
+            elif task is not None and task.state == "running" and task.kill_at is None:
+                task.reason = task.reason or "cancelled"
+                self.ask_to_end(task, GRACE_SECONDS)
+        return [id for id in arguments.ids if id in self.tasks]
+
+    def capacity(self, arguments: argparse.Namespace) -> dict[str, int]:
+        return {"free": len(self.free_devices()), "total": len(self.devices)}
+
+    # Processes.
+
+    def free_devices(self) -> list[str]:
+        taken = {device for task in self.running() for device in task.devices}
+        return [device for device in self.devices if device not in taken]
+
+    def start_pending(self) -> None:
+        for task in self.tasks.values():
+            if task.state == "pending" and not self.orphaned:
+                free = self.free_devices()
+                if task.gpus <= len(free):
+                    task.devices = free[: task.gpus]
+                    self.start(task)
+
+    def start(self, task: Task) -> None:
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self.become(task, parent)
+        task.pid = pid
+        task.started_ticks = start_time(pid) or 0
+        task.state, task.started = "running", time.time()
+
+    def become(self, task: Task, parent: int) -> None:
+        """Turn this forked process into the job; never returns."""
+        code = 1
+        try:
+            os.setsid()
+            # Should this process be killed too, the kernel ends the job's first process.
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            self.channel.close()
+            log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.environ["GPUCLUSTER_WORKER"] = task.id
+            if task.gpus:
+                os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(task.devices)
+            if task.worker_argv:
+                from . import worker
+
+                worker.main([part.replace("{name}", task.id) for part in task.worker_argv])
+                code = 0
+            else:
+                os.execv("/bin/sh", ["/bin/sh", str(task.script)])
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def ask_to_end(self, task: Task, grace: float) -> None:
+        task.kill_at = time.monotonic() + grace
+        signal_group(task.pid, signal.SIGTERM)
+
+    def reap(self) -> None:
+        for task in self.running():
+            pid, status = os.waitpid(task.pid, os.WNOHANG)
+            if pid:
+                # What the job's first process left behind in its group goes too.
+                signal_group(task.pid, signal.SIGKILL)
+                self.end(task, os.waitstatus_to_exitcode(status), task.reason)
+
+    def end(self, task: Task, exit_code: int | None, reason: str) -> None:
+        task.state, task.ended = "ended", time.time()
+        task.exit_code, task.reason = exit_code, reason
+        finished = [task for task in self.tasks.values() if task.state == "ended"]
+        for old in finished[:-KEPT_TASKS]:
+            del self.tasks[old.id]
+
+    def watch(self) -> None:
+        now = time.monotonic()
+        for task in self.running():
+            if task.kill_at is not None and now >= task.kill_at:
+                signal_group(task.pid, signal.SIGKILL)
+            elif task.memory and resident_bytes(task.pid) > task.memory:
+                task.reason = "memory"
+                signal_group(task.pid, signal.SIGKILL)
+
+    def orphan(self) -> None:
+        """The head is gone: end every job, whatever it does."""
+        self.orphaned = True
+        for task in list(self.tasks.values()):
+            if task.state == "pending":
+                self.end(task, None, "cancelled")
+            elif task.state == "running":
+                task.reason = "head gone"
+                self.ask_to_end(task, ORPHAN_GRACE_SECONDS)
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process, 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def main(argv: list[str]) -> None:
+    """Serve the socket whose descriptor ``--channel`` gives."""
+    parser = argparse.ArgumentParser(prog="jobserver")
+    parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--logs", type=Path, required=True)
+    parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--devices", default="")
+    parser.add_argument("--preload", action="store_true")
+    arguments = parser.parse_args(argv)
+    os.umask(0o077)
+    if arguments.preload:
+        importlib.import_module("jupyter_gpucluster.head.worker")
+    server = JobServer(
+        socket.socket(fileno=arguments.channel),
+        arguments.logs,
+        arguments.scratch,
+        [device for device in arguments.devices.split(",") if device],
+    )
+    server.serve()

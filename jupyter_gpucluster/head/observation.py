@@ -1,0 +1,77 @@
+"""Gather what is true now from the Dask scheduler in this process."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from .scaling import job_of
+
+ERROR_LINE = re.compile(
+    r"(command not found|No such file|Permission denied|No module named|[A-Za-z.]*(Error|Exception)\b)"
+)
+NOT_A_USER = "fire-and-forget"
+
+
+class Watch(SchedulerPlugin):
+    """Hears of workers and restarts the moment they happen, and keeps track of idle time."""
+
+    name = "gpucluster-watch"
+
+    def __init__(self, scheduler: Scheduler, logs: Path, wake: object) -> None:
+        self.scheduler = scheduler
+        self.logs = logs
+        self.wake = wake
+        self.restarted: set[str] = set()
+        self.idle_since: float | None = time.time()
+        self.alone_since: float | None = time.time()
+
+    def set_wake(self) -> None:
+        self.wake.set()  # type: ignore[attr-defined]  # an asyncio.Event; plugins are pickled by type
+
+    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
+        """Hide the worker's own page, which answers nothing, from the dashboard's links."""
+        scheduler.workers[worker].services.pop("dashboard", None)
+        self.set_wake()
+
+    def remove_worker(self, scheduler: Scheduler, worker: str, **kwargs: object) -> None:
+        """Look at once at what became of the worker's job."""
+        self.set_wake()
+
+    def restart(self, scheduler: Scheduler) -> None:
+        """Remember whom ``client.restart()`` sends away: their end is not a death."""
+        self.restarted.update(self.workers())
+
+    def workers(self) -> dict[str, str]:
+        """Return addresses of connected workers by the job that they belong to."""
+        return {job_of(str(ws.name)): ws.address for ws in self.scheduler.workers.values()}
+
+    def clients(self) -> int:
+        """Count the clients that are connected."""
+        return sum(key != NOT_A_USER for key in self.scheduler.clients)
+
+    def look(self, now: float) -> None:
+        """Note since when nothing is computed, and since when nobody is connected."""
+        busy = (
+            any(ws.processing for ws in self.scheduler.workers.values())
+            or bool(self.scheduler.queued)
+            or bool(self.scheduler.unrunnable)
+        )
+        self.idle_since = None if busy else self.idle_since or now
+        self.alone_since = None if self.clients() else self.alone_since or now
+
+    def first_error(self, key: str) -> str:
+        """Return the last line of a job's log that names an error, short and printable."""
+        try:
+            with (self.logs / f"{key}.log").open("rb") as stream:
+                stream.seek(0, 2)
+                stream.seek(max(0, stream.tell() - 16384))
+                lines = stream.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            return ""
+        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
+        return "".join(c for c in found.strip() if c.isprintable())[:200]

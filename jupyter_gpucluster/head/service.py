@@ -1,0 +1,342 @@
+"""The head's loop: look, let `lifecycle` decide, write it down, then do it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+import logging
+import shutil
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Scheduler
+from distributed.security import Security
+
+from ..backends import find_backend
+from ..errors import BackendError, BackendUnavailable, ClusterConflict, GpuClusterError, LimitReached
+from ..records import ENDED, FINAL, Event, Record, Submission, Summary, Target
+from ..submission import Queue, Runner
+from . import control, lifecycle
+from ..processes import this_process
+from .observation import Watch
+from .scaling import Adaptation, Retirement, leaving_order
+from ..store import LEASE_SECONDS, ClusterDirectory, write_private
+
+logger = logging.getLogger("gpucluster.head")
+
+ROUTES = [
+    "distributed.http.scheduler.json",
+    "distributed.http.health",
+    "distributed.http.scheduler.info",
+    "distributed.http.statics",
+]
+"""Dask's pages; left out: its proxy to any host, Prometheus and the API that closes workers."""
+KEPT_SUMMARY_SECONDS = 10.0
+TERMINATE = "distributed.worker.memory.terminate"
+
+
+class Service:
+    """One cluster's scheduler, and everything that keeps the cluster at its target."""
+
+    def __init__(self, directory: ClusterDirectory, record: Record, runner: Runner) -> None:
+        self.directory = directory
+        self.record = record
+        self.saved: Record | None = None
+        self.queue = Queue(find_backend(record.spec.backend), runner)
+        self.wake = asyncio.Event()
+        self.news = asyncio.Condition()
+        self.answers: list[lifecycle.Answer] = []
+        self.submitting: set[asyncio.Task[None]] = set()
+        self.silent_since: float | None = None
+        self.listed = 0.0
+        self.written = 0.0
+        self.leased = 0.0
+        self.finished = False
+        self.dashboard: bool | None = None
+
+    # Start and end.
+
+    async def run(self) -> None:
+        """Serve until the cluster has ended."""
+        spec = self.record.spec
+        token = (self.directory.path / "token").read_text().strip()
+        with dask.config.set(
+            {
+                "distributed.scheduler.http.routes": ROUTES,
+                "distributed.scheduler.dashboard.bokeh-application.allow_websocket_origin": ["*"],
+                # A worker that comes back under a lost worker's name must not wait for it.
+                "distributed.scheduler.worker-ttl": "5 minutes",
+            }
+        ):
+            options: dict[str, Any] = {"security": self.security()} if spec.encrypted else {}
+            self.scheduler = Scheduler(
+                host=spec.host,
+                port=0,
+                protocol="tls" if spec.encrypted else "tcp",
+                dashboard=False,
+                dashboard_address="127.0.0.1:0",
+                **options,
+            )
+        control.install(self.scheduler, self, token)
+        self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
+        self.scheduler.add_plugin(self.watch)
+        self.retirement = Retirement(self.scheduler)
+        self.adaptation = Adaptation(self.scheduler, self.record.target)
+        await self.scheduler
+        self.own()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.on_signal, number)
+        try:
+            while not self.finished:
+                await self.turn()
+        finally:
+            await self.scheduler.close(reason="gpucluster-stop")
+
+    def security(self) -> Security:
+        """Return what the scheduler shows and demands."""
+        tls = self.directory.tls
+        return Security(
+            require_encryption=True,
+            tls_ca_file=str(tls / "ca.pem"),
+            tls_scheduler_cert=str(tls / "scheduler-cert.pem"),
+            tls_scheduler_key=str(tls / "scheduler-key.pem"),
+            # The scheduler also calls workers, as a client of theirs.
+            tls_client_cert=str(tls / "scheduler-cert.pem"),
+            tls_client_key=str(tls / "scheduler-key.pem"),
+        )
+
+    def own(self) -> None:
+        """Put this process and its addresses on record; from here on it is the only writer."""
+        identity = json.dumps(self.scheduler.identity(), default=str).encode()
+        write_private(self.directory.scheduler_file, identity)
+        server = self.scheduler.http_server
+        self.record = replace(
+            self.record,
+            head=this_process(),
+            scheduler_address=self.scheduler.address,
+            http_address=f"{server.address}:{server.port}",
+        )
+        self.directory.append_event(Event(time.time(), "head", "The head runs"))
+        self.summary = lifecycle.summarise(self.record, lifecycle.Observation(), time.time())
+
+    def on_signal(self, number: int) -> None:
+        """Stop like asked to: workers, scheduler, files, in this order."""
+        self.set_record(
+            stop_requested=self.record.stop_requested or time.time(),
+            reason=self.record.reason or f"The head received {signal.Signals(number).name}.",
+        )
+
+    def set_record(self, **changes: Any) -> None:
+        """Change the record between two turns."""
+        self.record = replace(self.record, **changes)
+        self.wake.set()
+
+    # One turn of the loop.
+
+    async def turn(self) -> None:
+        """Look once, decide once, write once, then act."""
+        self.wake.clear()
+        now = time.time()
+        seen = await self.observe(now)
+        self.record, actions = lifecycle.step(self.record, seen, now)
+        await self.write(seen, actions, now)
+        for action in actions:
+            await self.act(action)
+        if not self.finished:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), self.pause(actions))
+
+    def pause(self, actions: list[lifecycle.Action]) -> float:
+        """Return how long to wait for news before looking again."""
+        backend = self.queue.backend
+        connected = self.watch.workers()
+        unsettled = self.record.stop_requested is not None or any(
+            lifecycle.is_alive(job)
+            and (job.leaving is not None or job.connected != (lifecycle.key_of(job) in connected))
+            for job in self.record.jobs
+        )
+        return backend.hurry_seconds if unsettled else backend.poll_seconds
+
+    async def observe(self, now: float) -> lifecycle.Observation:
+        """Gather what is true now; the queueing system is asked as often as it may be."""
+        self.watch.look(now)
+        ids = [job.id for job in self.record.jobs if job.id and job.state not in FINAL]
+        listing = None
+        if ids or any(not job.id for job in self.record.jobs if lifecycle.is_alive(job)):
+            listing = await self.queue.poll(ids)
+            self.silent_since = None if listing is not None else self.silent_since or now
+        alive = [lifecycle.key_of(job) for job in lifecycle.staying(self.record)]
+        target = self.record.target
+        desired, volunteers = target.maximum, self.adaptation.volunteers
+        if target.adaptive:
+            await self.adaptation.recommend(alive)
+            desired, volunteers = self.adaptation.desired, self.adaptation.volunteers
+        elif len(alive) > desired:
+            volunteers = tuple(leaving_order(self.scheduler, len(alive) - desired))
+        answers, self.answers = tuple(self.answers), []
+        workers = self.scheduler.workers.values()
+        return lifecycle.Observation(
+            listing=listing,
+            silent_since=self.silent_since,
+            answers=answers,
+            workers=self.watch.workers(),
+            desired=desired,
+            volunteers=volunteers,
+            retired=frozenset(self.retirement.retired),
+            restarted=frozenset(self.watch.restarted),
+            idle_since=self.watch.idle_since,
+            clients=self.watch.clients(),
+            alone_since=self.watch.alone_since,
+            threads=sum(ws.nthreads for ws in workers),
+            memory_used=sum(ws.metrics.get("memory", 0) for ws in workers),
+            memory_limit=sum(ws.memory_limit or 0 for ws in workers),
+            log_hint=self.watch.first_error,
+        )
+
+    async def write(
+        self, seen: lifecycle.Observation, actions: list[lifecycle.Action], now: float
+    ) -> None:
+        """Put on disk what changed, off the loop: a stalled file server must not stop Dask."""
+        for action in actions:
+            if isinstance(action, lifecycle.Note):
+                await self.save(self.directory.append_event, action.event)
+        summary = lifecycle.summarise(self.record, seen, now)
+        fresh = self.record != self.saved or not alike(summary, self.summary)
+        if fresh:
+            self.record = replace(self.record, revision=self.record.revision + 1)
+            summary = replace(summary, revision=self.record.revision)
+            self.saved = self.record
+            await self.save(self.directory.write_record, self.saved)
+        self.summary = summary
+        if fresh or now - self.written > KEPT_SUMMARY_SECONDS:
+            self.written = now
+            await self.save(self.directory.write_summary, summary)
+        if now - self.leased > LEASE_SECONDS:
+            self.leased = now
+            await self.save(lambda _: self.directory.renew_lease(), None)
+        if fresh:
+            async with self.news:
+                self.news.notify_all()
+
+    async def save(self, writer: Any, value: object) -> None:
+        """Write off the loop; a full disk is logged, and the cluster goes on with what it knows."""
+        try:
+            await asyncio.to_thread(writer, value)
+        except GpuClusterError as error:
+            logger.warning("%s %s", error.message, error.hint)
+
+    async def act(self, action: lifecycle.Action) -> None:
+        """Do what `lifecycle` decided."""
+        if isinstance(action, lifecycle.Submit):
+            task = asyncio.create_task(self.submit(action))
+            self.submitting.add(task)
+            task.add_done_callback(self.submitting.discard)
+        elif isinstance(action, lifecycle.Retire):
+            self.retirement.start(action.keys, self.wake)
+        elif isinstance(action, lifecycle.Cancel):
+            await self.queue.cancel(action.ids)
+        elif isinstance(action, lifecycle.Finish):
+            self.finished = True
+
+    async def submit(self, action: lifecycle.Submit) -> None:
+        """Send a submission whose mark is on record, and keep the answer for the next turn."""
+        spec = self.record.spec
+        script = self.directory.jobs / f"{action.mark}.sh"
+        template = self.directory.jobs / "template.sh"
+        text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
+        await self.save(lambda data: write_private(script, data), text.encode())
+        try:
+            ids = await self.queue.submit(
+                Submission(
+                    mark=action.mark,
+                    script=str(script),
+                    count=action.count,
+                    worker_argv=self.worker_argv(spec.worker_argv),
+                    gpus=spec.job.gpus,
+                    memory=self.memory_ceiling(spec.worker.memory_limit, spec.worker_argv),
+                )
+            )
+            self.answers.append(lifecycle.Answer(action.mark, ids))
+        except BackendUnavailable:
+            self.answers.append(lifecycle.Answer(action.mark))
+        except BackendError as error:
+            words = f"{error.message} {error.detail}".strip()
+            self.answers.append(lifecycle.Answer(action.mark, refusal=words))
+        self.wake.set()
+
+    def worker_argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Fill the scheduler's address in."""
+        return tuple(part.replace("{scheduler}", self.record.scheduler_address) for part in argv)
+
+    def memory_ceiling(self, limit: int | None, argv: tuple[str, ...]) -> int | None:
+        """Return the bytes at which a worker without a nanny is ended, as a nanny would."""
+        fraction = dask.config.get(TERMINATE)
+        return int(limit * fraction) if argv and limit and fraction else None
+
+    # What the control routes ask.
+
+    async def newer_than(self, revision: int, seconds: float) -> None:
+        """Wait until the summary is newer than a revision, or the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self.news:
+                await self.news.wait_for(lambda: self.summary.revision > revision)
+
+    async def update(self, *, name: str | None, target: Target | None) -> None:
+        """Rename or scale; raises `ClusterConflict` where the cluster is going away."""
+        if self.record.stop_requested is not None or self.record.phase in ENDED:
+            raise ClusterConflict("The cluster is stopping; it can be neither scaled nor renamed.")
+        if target is not None:
+            ceiling = self.record.spec.maximum_workers
+            if ceiling is not None and target.maximum > ceiling:
+                raise LimitReached(
+                    f"{target.maximum} workers asked for; the profile allows {ceiling}.",
+                    detail="target",
+                )
+            self.adaptation = Adaptation(self.scheduler, target)
+            self.set_record(target=target)
+        if name is not None:
+            self.set_record(name=name)
+        await self.newer_than(self.summary.revision, 1.0)
+
+    async def ask_to_stop(self, reason: str) -> None:
+        """Begin to stop; asking twice changes nothing."""
+        if self.record.stop_requested is None:
+            self.set_record(stop_requested=time.time(), reason=reason)
+        await self.newer_than(self.summary.revision, 1.0)
+
+    # The dashboard.
+
+    def ensure_dashboard(self) -> None:
+        """Add Dask's dashboard to the HTTP server; Bokeh is imported only now (0.4 s, 20 MiB)."""
+        if self.dashboard is None:
+            try:
+                dashboard = importlib.import_module("distributed.dashboard.scheduler")
+            except ImportError as error:
+                logger.warning("No dashboard: %s", error)
+                self.dashboard = False
+                return
+            dashboard.connect(
+                self.scheduler.http_application, self.scheduler.http_server, self.scheduler
+            )
+            self.dashboard = True
+
+
+def alike(one: Summary, other: Summary) -> bool:
+    """Tell whether two summaries say the same, but for what changes with every look."""
+    return replace(one, revision=0, written=0, memory_used=0) == replace(
+        other, revision=0, written=0, memory_used=0
+    )
+
+
+def clean_up(directory: ClusterDirectory, scratch: Path) -> None:
+    """Remove what only a live cluster needs."""
+    directory.remove_private()
+    shutil.rmtree(scratch, ignore_errors=True)
+
+

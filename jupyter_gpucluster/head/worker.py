@@ -1,0 +1,102 @@
+"""A Dask worker without a nanny: the job server watches its memory, the head restarts it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Worker
+from distributed.security import Security
+
+CLOSE_SECONDS = 2.0
+"""How long a worker may take to say goodbye; the job server waits a little longer."""
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the worker's command line, a part of ``dask worker``'s."""
+    parser = argparse.ArgumentParser(prog="worker")
+    parser.add_argument("scheduler")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--nthreads", type=int, default=1)
+    parser.add_argument("--memory-limit", type=int, default=0)
+    parser.add_argument("--local-directory")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--tls-directory", type=Path)
+    parser.add_argument("--death-timeout", type=float, default=60.0)
+    return parser.parse_args(argv)
+
+
+def worker_security(directory: Path | None) -> Security | None:
+    """Return what a worker shows and demands; None where the profile chose plain TCP."""
+    if directory is None:
+        return None
+    return Security(
+        require_encryption=True,
+        tls_ca_file=str(directory / "ca.pem"),
+        tls_worker_cert=str(directory / "worker-cert.pem"),
+        tls_worker_key=str(directory / "worker-key.pem"),
+        # A worker fetches data from other workers as a client of theirs.
+        tls_client_cert=str(directory / "worker-cert.pem"),
+        tls_client_key=str(directory / "worker-key.pem"),
+    )
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    """Work until the scheduler goes or SIGTERM comes."""
+    security = worker_security(arguments.tls_directory)
+    options: dict[str, Any] = {} if security is None else {"security": security}
+    worker = Worker(
+        arguments.scheduler,
+        name=arguments.name,
+        nthreads=arguments.nthreads,
+        memory_limit=arguments.memory_limit,
+        local_directory=arguments.local_directory,
+        host=arguments.host,
+        dashboard=False,
+        dashboard_address="127.0.0.1:0",
+        death_timeout=arguments.death_timeout,
+        **options,
+    )
+    loop = asyncio.get_running_loop()
+
+    def close() -> None:
+        task = loop.create_task(worker.close(timeout=CLOSE_SECONDS, executor_wait=False))
+        task.add_done_callback(lambda _: None)
+
+    loop.add_signal_handler(signal.SIGTERM, close)
+    async with worker:
+        await worker.finished()
+
+
+def main(argv: list[str]) -> None:
+    """Run a worker with this command line; never returns.
+
+    Threads of running tasks would keep the interpreter from ending, so the process leaves by
+    ``os._exit`` once the worker has said goodbye.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s - %(name)s - %(message)s")
+    # Fewer doors: nothing of ours reads the worker's own pages.
+    dask.config.set({"distributed.worker.http.routes": []})
+    code = 0
+    try:
+        asyncio.run(run(parse(argv)))
+    except asyncio.CancelledError:
+        pass
+    except Exception:
+        logging.getLogger(__name__).exception("The worker ended")
+        code = 1
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,221 @@
+"""The cluster directory on disk: atomic, versioned, private to its owner."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .errors import RecordError, StateError
+from .records import RECORD_VERSION, Event, Record, Summary, from_json, to_json
+
+PRIVATE = ("tls", "token", "scheduler.json", "jobs", "exit", "process.json")
+"""What a cluster needs only while it lives; the rest is kept to tell what happened."""
+
+LEASE_SECONDS = 15.0
+"""How often a head renews its lease."""
+
+
+def check_private(path: Path) -> None:
+    """Refuse a directory that somebody else could have made or could change.
+
+    Raises
+    ------
+    StateError
+        The directory is a link, belongs to somebody else or is writable by others.
+    """
+    try:
+        status = path.lstat()
+    except OSError as error:
+        raise _trouble(error, path) from error
+    fault = ""
+    if stat.S_ISLNK(status.st_mode):
+        fault = "is a symbolic link"
+    elif not stat.S_ISDIR(status.st_mode):
+        fault = "is not a directory"
+    elif status.st_uid != os.geteuid():
+        fault = f"belongs to user {status.st_uid}"
+    elif status.st_mode & 0o022:
+        fault = f"is writable by others (mode {stat.S_IMODE(status.st_mode):04o})"
+    if fault:
+        raise StateError(
+            f"The state directory {path} {fault}; refusing to use it.",
+            hint=f"Make it a directory of your own with mode 0700 (chmod 700 {path}).",
+        )
+
+
+def make_private(path: Path) -> None:
+    """Make a directory that only its owner can enter, and check one that is there already."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+    except OSError as error:
+        raise _trouble(error, path) from error
+    check_private(path)
+
+
+def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file whole or not at all, readable by its owner only.
+
+    Raises
+    ------
+    StateError
+        The disk is full, a quota is used up or the directory is not writable.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                if durable:
+                    os.fsync(stream.fileno())
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _trouble(error, path) from error
+
+
+def _trouble(error: OSError, path: Path) -> StateError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "Free some space, or point JUPYTER_DATA_DIR at a file system that has some."
+    else:
+        hint = "Check the permissions, or point JUPYTER_DATA_DIR at a directory you can write."
+    return StateError(f"Cannot use {path}: {error.strerror or error}.", hint=hint)
+
+
+class ClusterDirectory:
+    """The files of one cluster.
+
+    ``record.json`` (what must survive), ``summary.json`` (what is true now), ``events.jsonl`` (the
+    timeline), ``scheduler.json`` (Dask's scheduler file), ``token``, ``tls/``, ``jobs/``, ``logs/``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.logs = path / "logs"
+        self.jobs = path / "jobs"
+        self.tls = path / "tls"
+        self.scheduler_file = path / "scheduler.json"
+        self.lease = path / "lease"
+        self.process_file = path / "process.json"
+
+    @property
+    def id(self) -> str:
+        """The cluster's id is its directory's name."""
+        return self.path.name
+
+    def create(self) -> None:
+        """Make the directory; raises `StateError` where it exists or cannot be made."""
+        try:
+            self.path.mkdir(mode=0o700)
+            for part in (self.logs, self.jobs, self.tls, self.path / "exit"):
+                part.mkdir(mode=0o700)
+        except OSError as error:
+            raise _trouble(error, self.path) from error
+
+    def remove(self) -> None:
+        """Delete the directory and all in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_private(self) -> None:
+        """Delete keys and whatever else only a live cluster needs."""
+        for name in PRIVATE:
+            part = self.path / name
+            if part.is_dir():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                part.unlink(missing_ok=True)
+        self.lease.unlink(missing_ok=True)
+
+    def write_record(self, record: Record) -> None:
+        """Write the record durably."""
+        write_private(self.path / "record.json", _dump(to_json(record)), durable=True)
+
+    def read_record(self) -> Record:
+        """Read the record.
+
+        Raises
+        ------
+        RecordError
+            It was written by a newer version, or is damaged; a damaged one is set aside.
+        """
+        path = self.path / "record.json"
+        try:
+            text = path.read_text("utf-8")
+        except OSError as error:
+            raise RecordError(f"Cannot read {path}: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise self._quarantine(path, error) from error
+        try:
+            data = json.loads(text)
+            version = int(data["version"])
+            if version <= RECORD_VERSION:
+                return from_json(Record, data)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._quarantine(path, error) from error
+        raise RecordError(
+            f"The cluster in {self.path} was made by a newer jupyter-gpucluster "
+            f"(record version {version}, this one reads up to {RECORD_VERSION}).",
+            hint="Upgrade jupyter-gpucluster here, or use the environment that started it.",
+        )
+
+    def _quarantine(self, path: Path, error: Exception) -> RecordError:
+        aside = path.with_name(f"record.json.damaged-{int(time.time())}")
+        with contextlib.suppress(OSError):
+            path.rename(aside)
+        return RecordError(
+            f"The record {path} is damaged ({error}); it was set aside as {aside.name}.",
+            hint=f"Delete {self.path} when none of its processes or jobs is left.",
+        )
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write what is true now."""
+        write_private(self.path / "summary.json", _dump(to_json(summary)))
+
+    def read_summary(self) -> Summary | None:
+        """Read the last summary, or None where there is none."""
+        try:
+            data = json.loads((self.path / "summary.json").read_bytes())
+            return from_json(Summary, data)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def append_event(self, event: Event) -> None:
+        """Add a line to the timeline."""
+        line = json.dumps(to_json(event), ensure_ascii=False)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        try:
+            with os.fdopen(os.open(self.path / "events.jsonl", flags, 0o600), "a") as stream:
+                stream.write(line + "\n")
+        except OSError as error:
+            raise _trouble(error, self.path / "events.jsonl") from error
+
+    def events(self) -> Iterator[Event]:
+        """Yield the timeline; a line cut short by a crash is passed over."""
+        try:
+            lines = (self.path / "events.jsonl").read_text("utf-8", "replace").splitlines()
+        except OSError:
+            return
+        for line in lines:
+            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+                yield from_json(Event, json.loads(line))
+
+    def renew_lease(self) -> None:
+        """Touch the lease; its time is set by the file server, so no clocks are compared."""
+        write_private(self.lease, b"")
+
+
+def _dump(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,114 @@
+"""What front ends show of a cluster: record and summary in one flat, JSON-ready view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .records import ENDED, Clock, Phase, Record, Summary, Target, WorkerCounts
+from .store import ClusterDirectory
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """One cluster as users see it.  Times are seconds since the epoch, memory is in bytes."""
+
+    id: str
+    name: str
+    profile: str
+    title: str
+    backend: str
+    phase: Phase
+    words: str
+    reason: str
+    phase_since: float
+    created: float
+    ended: float | None
+    revision: int
+    unit: str
+    target: Target
+    workers: WorkerCounts
+    maximum_workers: int | None
+    threads: int
+    memory_used: int
+    memory_limit: int
+    clients: int
+    encrypted: bool
+    simulated: bool
+    scheduler_address: str
+    python: str
+    environment: str
+    survives: bool
+    survival: str
+    clocks: tuple[Clock, ...]
+    options: Mapping[str, Any]
+    stale_since: float | None
+    directory: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """What would be submitted: the text of a job's script, and the command."""
+
+    text: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a cluster directory: what is on disk, and whether the head lives."""
+
+    directory: ClusterDirectory
+    record: Record
+    summary: Summary | None
+    head_alive: bool | None = field(default=True)
+    """None where the head is on another host and its lease neither fresh nor lapsed."""
+
+
+def view_of(look: Look) -> ClusterView:
+    """Put record and summary together; the newer of the two tells the phase."""
+    record, summary, spec = look.record, look.summary, look.record.spec
+    phase, reason, since = record.phase, record.reason, record.phase_since
+    words = record.phase.value
+    workers = WorkerCounts(asked=0 if phase in ENDED else record.target.minimum)
+    if summary is not None and phase not in ENDED:
+        words, workers = summary.words, summary.workers
+    if phase not in ENDED and look.head_alive is None:
+        phase = Phase.UNREACHABLE
+        host = record.head.host if record.head else "another host"
+        reason = f"Its head runs on {host} and has not been heard of for a while."
+    live = summary if summary is not None and phase not in ENDED else None
+    return ClusterView(
+        id=record.id,
+        name=record.name,
+        profile=spec.profile,
+        title=spec.title,
+        backend=spec.backend,
+        phase=phase,
+        words=words,
+        reason=reason,
+        phase_since=since,
+        created=record.created,
+        ended=record.ended,
+        revision=max(record.revision, summary.revision if summary else 0),
+        unit="GPUs" if spec.job.gpus else "workers",
+        target=record.target,
+        workers=workers,
+        maximum_workers=spec.maximum_workers,
+        threads=live.threads if live else 0,
+        memory_used=live.memory_used if live else 0,
+        memory_limit=live.memory_limit if live else 0,
+        clients=live.clients if live else 0,
+        encrypted=spec.encrypted,
+        simulated=spec.simulated,
+        scheduler_address=record.scheduler_address if phase not in ENDED else "",
+        python=spec.python,
+        environment=spec.environment,
+        survives=spec.survives,
+        survival=spec.survival,
+        clocks=live.clocks if live else (),
+        options=spec.options,
+        stale_since=live.stale_since if live else None,
+        directory=str(look.directory.path),
+    )
