@@ -1,0 +1,22 @@
+"""Profiles: read, checked, merged along Jupyter's search path, with the options a user may set."""
+
+from __future__ import annotations
+
+from .merge import FieldSource, Shadowed
+from .model import Profile
+from .options import apply_options, option_schema, resolve_options
+from .search import LoadedProfile, ProfileProblem, ProfileSet, find_profile, load_profiles
+
+__all__ = [
+    "FieldSource",
+    "LoadedProfile",
+    "Profile",
+    "ProfileProblem",
+    "ProfileSet",
+    "Shadowed",
+    "apply_options",
+    "find_profile",
+    "load_profiles",
+    "option_schema",
+    "resolve_options",
+]

@@ -1,0 +1,136 @@
+"""The JSON Schema of a profile and the reference of its keys, both made from the model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .model import Profile
+
+SCHEMA_FILE = Path(__file__).parent / "schema.json"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+BEGIN, END = "<!-- keys: made by profiles.schema -->", "<!-- end of keys -->"
+
+
+def profile_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a whole profile."""
+    schema = Profile.model_json_schema()
+    models = [schema, *schema["$defs"].values()]
+    for field in (field for model in models for field in model["properties"].values()):
+        if "patternProperties" in field:
+            field["additionalProperties"] = False
+    return {"$schema": DIALECT, **schema}
+
+
+def schema_text() -> str:
+    """Return what ``schema.json`` must hold."""
+    return json.dumps(profile_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def reference(page: str) -> str:
+    """Return a page of documentation with its table of keys made anew."""
+    before, rest = page.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    return f"{before}{BEGIN}\n\n{_tables()}\n{END}{after}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write ``schema.json``, and the tables of the pages named."""
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    for page in map(Path, arguments):
+        page.write_text(reference(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _tables() -> str:
+    schema = profile_schema()
+    parts = [_table("", schema["properties"], schema.get("required", []))]
+    for path, definition in _sections(schema):
+        rows = _table(path, definition["properties"], definition.get("required", []))
+        parts.append(f"### `{path}`\n\n{definition['description']}\n\n{rows}")
+    return "\n".join(parts)
+
+
+def _sections(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, field in schema["properties"].items():
+        for reference_, suffix in _references(field):
+            definition = schema["$defs"][reference_]
+            yield name + suffix, definition
+            for inner, inner_field in definition["properties"].items():
+                for below, _ in _references(inner_field):
+                    yield f"{name}.{inner}", schema["$defs"][below]
+
+
+def _references(field: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for option in [field, *field.get("anyOf", []), *field.get("allOf", [])]:
+        if "$ref" in option:
+            yield option["$ref"].rsplit("/", 1)[1], ""
+    for inside in _values_of(field):
+        for name, _ in _references(inside):
+            yield name, ".<name>"
+
+
+def _values_of(field: dict[str, Any]) -> list[dict[str, Any]]:
+    inside = [field.get("additionalProperties"), *field.get("patternProperties", {}).values()]
+    return [value for value in inside if isinstance(value, dict)]
+
+
+def _table(path: str, fields: dict[str, Any], required: Sequence[str]) -> str:
+    rows = ["| key | kind | default | meaning |", "| --- | --- | --- | --- |"]
+    for name, field in fields.items():
+        key = f"`{path}.{name}`" if path else f"`{name}`"
+        default = "**required**" if name in required else _default(field)
+        meaning = field.get("description") or _meaning(field)
+        rows.append(f"| {key} | {_kind(field)} | {default} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _meaning(field: dict[str, Any]) -> str:
+    definitions = profile_schema()["$defs"]
+    names = [name for name, _ in _references(field)]
+    return str(definitions[names[0]]["description"]) if names else ""
+
+
+def _default(field: dict[str, Any]) -> str:
+    value = field.get("default")
+    if value in (None, "", [], {}) or isinstance(value, dict):
+        return "empty" if not isinstance(value, dict) or value == {} else "below"
+    return f"`{json.dumps(value) if not isinstance(value, str) else value}`"
+
+
+def _kind(field: dict[str, Any]) -> str:
+    if "enum" in field:
+        return ", ".join(f"`{word}`" for word in field["enum"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "$ref" in field or "allOf" in field:
+        return "mapping"
+    if "anyOf" in field:
+        return " or ".join(_alternatives(field["anyOf"]))
+    kinds = {
+        "boolean": "true or false",
+        "integer": "number",
+        "null": "empty",
+        "object": "mapping by name",
+        "string": "text",
+    }
+    kind = field.get("type")
+    if kind == "array":
+        return "list of text"
+    return kinds.get("string" if isinstance(kind, list) else str(kind), "one value")
+
+
+def _alternatives(options: Sequence[dict[str, Any]]) -> list[str]:
+    formats = {o["format"] for o in options if "format" in o}
+    words = [f for f in ("memory", "duration") if f in formats]
+    for option in options:
+        if not formats or option.get("type") not in ("integer", "string"):
+            words.append(_kind(option))
+    return list(dict.fromkeys(words))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

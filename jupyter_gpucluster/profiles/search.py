@@ -1,0 +1,269 @@
+"""Where profile files lie, which of them make a profile, and the profiles found."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ..errors import ProfileError, ProfileNotFound
+from .keys import join, suggestion
+from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
+from .model import Profile
+from .reader import read_file
+from .tree import Mark, Unreadable
+from .validation import Finding, validate, without_meaning
+
+BUILT_IN = Path(__file__).parent / "sites"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ProfileProblem:
+    """Something wrong in a profile file; line and column count from 1.
+
+    Parameters
+    ----------
+    profile
+        Name that the file stands for; empty for a directory or a badly named file.
+    severity
+        ``error``: the file is ignored; ``warning``: only this value is.
+    """
+
+    file: str
+    line: int
+    column: int
+    message: str
+    profile: str = ""
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+@dataclass(frozen=True)
+class LoadedProfile:
+    """A profile and the files it was made of, each overriding those before it."""
+
+    name: str
+    profile: Profile
+    sources: tuple[FieldSource, ...]
+    files: tuple[str, ...]
+    shadowed: tuple[Shadowed, ...]
+    final: bool
+    locked: tuple[str, ...]
+
+    def matches_host(self, hostname: str = "") -> bool:
+        """Tell whether the profile is meant for this host (empty: the one we are on).
+
+        A short host name is compared with the first part of each pattern.
+        """
+        host = (hostname or socket.gethostname()).lower()
+        patterns = [pattern.lower() for pattern in self.profile.hosts]
+        if "." not in host:
+            firsts = [pattern.split(".")[0] for pattern in patterns]
+            # The "*" of "*.example.org" would match every short name.
+            patterns += [first for first in firsts if first.strip("*")]
+        return any(fnmatch.fnmatchcase(host, pattern) for pattern in patterns)
+
+
+@dataclass(frozen=True)
+class ProfileSet:
+    """All profiles, best first for this host, and what was wrong with files."""
+
+    profiles: dict[str, LoadedProfile] = field(default_factory=dict)
+    problems: list[ProfileProblem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A directory of the search path; the smaller the rank, the more central."""
+
+    path: Path
+    rank: tuple[int, int]
+
+
+def load_profiles(hostname: str = "") -> ProfileSet:
+    """Read all profiles of the search path; bad files become problems, never exceptions."""
+    found, problems = _candidates(search_path())
+    profiles: list[LoadedProfile] = []
+    for name, paths in found.items():
+        loaded = _load(name, paths, problems)
+        if loaded is not None:
+            profiles.append(loaded)
+    profiles.sort(key=lambda p: (not p.matches_host(hostname), not p.profile.default, p.name))
+    return ProfileSet({loaded.name: loaded for loaded in profiles}, problems)
+
+
+def find_profile(name: str) -> LoadedProfile:
+    """Return one profile; only the files of this name are read.
+
+    Raises
+    ------
+    ProfileNotFound
+        No file of this name.
+    ProfileError
+        Its files cannot be used; the message names file, line and column.
+    """
+    found, _ = _candidates(search_path())
+    if name not in found:
+        known = sorted(found)
+        raise ProfileNotFound(
+            f"no profile {name[:80]!r}{suggestion(name[:80], known)}",
+            hint=f"Profiles: {', '.join(known)}.",
+            detail="profile",
+        )
+    problems: list[ProfileProblem] = []
+    loaded = _load(name, found[name], problems)
+    if loaded is None:
+        raise ProfileError(
+            str(problems[0]),
+            hint=f"Correct the file; profile {name!r} cannot be used until then.",
+            detail="profile",
+        )
+    return loaded
+
+
+def search_path() -> list[Directory]:
+    """Return the directories of profiles; each overrides those before it."""
+    # Imported late: it costs 30 ms, and what only needs the model need not pay them.
+    from jupyter_core import paths
+
+    extra = (os.environ.get("JUPYTER_PATH") or "").split(os.pathsep)
+    levels = [
+        (1, set(paths.SYSTEM_JUPYTER_PATH)),
+        (2, set(paths.ENV_JUPYTER_PATH)),
+        (3, {path.rstrip(os.sep) for path in extra}),
+    ]
+    listed = [(BUILT_IN, 0)]
+    for base in reversed(paths.jupyter_path()):
+        level = next((level for level, known in levels if base in known), 4)
+        listed.append((Path(base, "gpucluster", "profiles"), level))
+    # A directory listed twice keeps its most central rank: naming the system's directory in
+    # JUPYTER_PATH must not turn its locks into weaker ones.
+    unique: dict[str, Directory] = {}
+    for position, (path, level) in enumerate(listed):
+        real = os.path.realpath(path)
+        rank = (level, position)
+        known = unique.pop(real, None)
+        unique[real] = Directory(path, rank if known is None else min(rank, known.rank))
+    return list(unique.values())
+
+
+def _candidates(
+    directories: Iterable[Directory],
+) -> tuple[dict[str, list[tuple[Path, tuple[int, int]]]], list[ProfileProblem]]:
+    found: dict[str, list[tuple[Path, tuple[int, int]]]] = {}
+    problems: list[ProfileProblem] = []
+    for directory in directories:
+        seen: dict[str, Path] = {}
+        for path in _listed(directory.path, problems):
+            name = path.stem
+            if not _NAME.fullmatch(name):
+                words = "cannot be the name of a profile; use letters, digits, `-`, `_` and `.`"
+                problems.append(ProfileProblem(str(path), 1, 1, f"{name[:80]!r} {words}"))
+            elif name in seen:
+                words = f"is ignored, since {seen[name].name} is beside it; remove one"
+                problems.append(ProfileProblem(str(path), 1, 1, words, name))
+            else:
+                seen[name] = path
+                found.setdefault(name, []).append((path, directory.rank))
+    return found, problems
+
+
+def _listed(directory: Path, problems: list[ProfileProblem]) -> list[Path]:
+    try:
+        return sorted(
+            path
+            for path in directory.iterdir()
+            if path.suffix in (".yaml", ".yml") and not path.name.startswith(".")
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        words = f"cannot be listed: {error.strerror}"
+        problems.append(ProfileProblem(str(directory), 1, 1, words))
+        return []
+
+
+def _load(
+    name: str,
+    paths: Sequence[tuple[Path, tuple[int, int]]],
+    problems: list[ProfileProblem],
+) -> LoadedProfile | None:
+    files: list[SourceFile] = []
+    for path, rank in paths:
+        try:
+            files.append(SourceFile(str(path), rank, read_file(path)))
+        except Unreadable as error:
+            problems.append(_problem(name, Finding(error.mark, error.message)))
+    while files:
+        merged = merge(files)
+        profile, findings = validate(merged.tree)
+        if profile is not None:
+            warnings = [*_refusals(merged), *without_meaning(profile, merged.tree)]
+            problems += [_problem(name, finding, "warning") for finding in warnings]
+            return _loaded(name, profile, merged)
+        bad = _culprits(files, findings)
+        files = [source for source in files if source.file not in bad]
+        problems += [_problem(name, finding) for finding in _at_culprits(findings, bad)]
+    return None
+
+
+def _culprits(files: Sequence[SourceFile], findings: Sequence[Finding]) -> list[str]:
+    """Return the files to leave out: the one without which all is well, or all with findings.
+
+    What is wrong may stand in a good file: a user's `choices` that lack the site's `default`.
+    """
+    for source in sorted(files, key=lambda source: source.rank, reverse=True):
+        others = [other for other in files if other is not source]
+        if others and validate(merge(others).tree)[0] is not None:
+            return [source.file]
+    return list({finding.mark.file for finding in findings})
+
+
+def _at_culprits(findings: Sequence[Finding], bad: Sequence[str]) -> list[Finding]:
+    return [
+        finding
+        if finding.mark.file in bad
+        else Finding(Mark(bad[0], 1, 1), f"does not go with {finding.mark}: {finding.message}")
+        for finding in findings
+    ]
+
+
+def _loaded(name: str, profile: Profile, merged: Merged) -> LoadedProfile:
+    return LoadedProfile(
+        name=name,
+        profile=profile,
+        sources=tuple(
+            FieldSource(join(path), file) for path, file in sorted(merged.sources.items())
+        ),
+        files=tuple(merged.files),
+        shadowed=tuple(merged.shadowed),
+        final=profile.final,
+        locked=profile.locked,
+    )
+
+
+def _refusals(merged: Merged) -> list[Finding]:
+    words = {
+        "locked": "`{path}` is locked by {by}; the value here is ignored",
+        "final": "{by} is marked final; this file is ignored",
+    }
+    return [
+        Finding(mark, words[item.reason].format(path=item.path, by=item.by))
+        for mark, item in merged.refused
+    ]
+
+
+def _problem(
+    name: str, finding: Finding, severity: Literal["error", "warning"] = "error"
+) -> ProfileProblem:
+    mark: Mark = finding.mark
+    return ProfileProblem(mark.file, mark.line, mark.column, finding.message, name, severity)

@@ -1,0 +1,296 @@
+"""What a profile may hold: each wrong value has its place, its key and a way out."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from jupyter_gpucluster.profiles import Profile
+from jupyter_gpucluster.profiles.model import Option
+from jupyter_gpucluster.profiles.reader import read_text
+from jupyter_gpucluster.profiles.tree import Branch, Items, Leaf, Mark, Tree
+from jupyter_gpucluster.profiles.validation import validate
+
+HEAD = "title: x\nbackend: slurm\n"
+
+WRONG = {
+    "misspelt key": ("jbo: {}", 3, 1, "unknown key `jbo`; did you mean `job`?"),
+    "misspelt inner key": (
+        "job:\n  walltme: 1 h",
+        4,
+        3,
+        "unknown key `walltme` in `job`; did you mean `walltime`?",
+    ),
+    "key in the wrong case": (
+        "job:\n  Queue: a",
+        4,
+        3,
+        "unknown key `Queue` in `job`; did you mean `queue`?",
+    ),
+    "key in the wrong place": (
+        "walltime: 1 h",
+        3,
+        1,
+        "unknown key `walltime`; it belongs at `job.walltime`",
+    ),
+    "key of nothing": (
+        "access:\n  zzz: 1",
+        4,
+        3,
+        "unknown key `zzz` in `access`; known keys are login_hops",
+    ),
+    "text for a number": ("job: {gpus: many}", 3, 13, "`job.gpus`: 'many' is not a whole number"),
+    "fraction of a node": ("job: {nodes: 1.5}", 3, 14, "`job.nodes`: 1.5 is not a whole number"),
+    "no nodes": ("job: {nodes: 0}", 3, 14, "`job.nodes`: must be 1 or more, not 0"),
+    "truth for a number": ("job: {cpus: true}", 3, 13, "`job.cpus`: true is not a whole number"),
+    "list for text": ("job: {queue: [a]}", 3, 14, "`job.queue`: must be text, not a list"),
+    "mapping for text": ("job: {queue: {a: b}}", 3, 7, "`job.queue`: must be text, not a mapping"),
+    "nothing for text": ("job: {queue: }", 3, 13, "`job.queue`: must be text, not empty"),
+    "text for a list": (
+        "hosts: login1",
+        3,
+        8,
+        "`hosts`: must be a list, not text; write [a, b] or one line with `- ` per item",
+    ),
+    "text for a mapping": ("job: big", 3, 6, "`job`: must be a mapping of keys, not text"),
+    "list for a mapping": ("limits: [1]", 3, 9, "`limits`: must be a mapping of keys, not a list"),
+    "nothing for a mapping": ("job:", 3, 5, "`job`: must be a mapping of keys, not empty"),
+    "yes for true": ("default: yes", 3, 10, "`default`: must be true or false, not 'yes'"),
+    "unit that may mean two": (
+        "job: {memory: 4G}",
+        3,
+        15,
+        "`job.memory`: '4G' may mean GB or GiB; write which",
+    ),
+    "no memory": (
+        "workers: {memory_limit: lots}",
+        3,
+        25,
+        "`workers.memory_limit`: 'lots' is not an amount of memory",
+    ),
+    "clock of two parts": (
+        "job: {walltime: 1:00}",
+        3,
+        17,
+        "`job.walltime`: '1:00' may mean hours and minutes or minutes and seconds",
+    ),
+    "braces for a duration": (
+        'job: {walltime: "{walltime}"}',
+        3,
+        17,
+        "`job.walltime`: names in braces work in text only; give the option `field: job.walltime`",
+    ),
+    "number that loses its zero": (
+        "environment: {variables: {PYTHON: 3.10}}",
+        3,
+        35,
+        "`environment.variables.PYTHON`: 3.1 is read as a number or truth value; put it in quotes",
+    ),
+    "truth for text": (
+        "environment:\n  variables:\n    OMP_PROC_BIND: FALSE",
+        5,
+        20,
+        "false is read as a number or truth value; put it in quotes",
+    ),
+    "bad variable": (
+        "environment: {variables: {2x: a}}",
+        3,
+        27,
+        "'2x' cannot be the name of an environment variable",
+    ),
+    "relative Python": (
+        "environment: {python: python3}",
+        3,
+        23,
+        "'python3' is neither \"kernel\" nor the absolute path of a Python",
+    ),
+    "two lines": ('job: {queue: "a\\nb"}', 3, 14, "must be one line of text"),
+    "zero byte": ('job: {queue: "a\\0b"}', 3, 14, "must be one line of text"),
+    "half a character": ('job: {queue: "\\uD800"}', 3, 14, "half of a surrogate pair"),
+    "long text": (f"job: {{queue: {'a' * 5000}}}", 3, 14, "is longer than 4096 characters"),
+    "second item": ("hosts:\n- a\n- [b]", 5, 3, "`hosts.1`: must be text, not a list"),
+    "unknown launcher": (
+        "launcher: srunn",
+        3,
+        11,
+        "`launcher`: 'srunn' is none of none, srun, mpirun, mpiexec, jsrun, aprun, ssh;"
+        " did you mean `srun`?",
+    ),
+    "unknown protocol": (
+        "network: {protocol: ssl}",
+        3,
+        21,
+        "`network.protocol`: 'ssl' is none of tls, tcp",
+    ),
+    "ports in the wrong order": (
+        "network: {ports: 500-400}",
+        3,
+        18,
+        "`network.ports`: '500-400' is no range of ports",
+    ),
+    "bad hop": ("access: {login_hops: ['a b']}", 3, 23, "'a b' is no host to log in to"),
+    "hop that is an option of ssh": (
+        "access: {login_hops: ['-oProxyCommand=x']}",
+        3,
+        23,
+        "is no host to log in to",
+    ),
+    "container without image": (
+        "environment: {container: {runtime: shifter}}",
+        3,
+        15,
+        "`environment.container.image` is missing; add it",
+    ),
+    "unknown lock": (
+        "locked: [job.queue, limit]",
+        3,
+        21,
+        "`locked`: there is no key 'limit'; did you mean `limits`?",
+    ),
+    "lock of a misspelt inner key": (
+        "locked: [job.que]",
+        3,
+        10,
+        "`locked`: there is no key 'job.que'; did you mean `job.queue`?",
+    ),
+    "lock in the wrong place": (
+        "locked: [queue]",
+        3,
+        10,
+        "`locked`: there is no key 'queue'; did you mean `job.queue`?",
+    ),
+}
+
+
+@pytest.mark.parametrize("text,line,column,words", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_value_is_told_with_line_column_and_way_out(
+    text: str, line: int, column: int, words: str
+) -> None:
+    profile, findings = validate(read_text(HEAD + text + "\n", "site.yaml"))
+    assert profile is None
+    [finding] = findings
+    assert words in finding.message
+    assert finding.mark == Mark("site.yaml", line, column)
+    assert "\n" not in finding.message
+
+
+def test_all_wrong_values_of_a_file_are_told_at_once() -> None:
+    text = HEAD + "job: {gpus: x, nodes: y}\nhost: a\nlimits: {workers: -1}\n"
+    _, findings = validate(read_text(text, "f"))
+    assert [(f.mark.line, f.mark.column) for f in findings] == [(3, 13), (3, 23), (4, 1), (5, 19)]
+
+
+def test_title_and_backend_are_required() -> None:
+    _, findings = validate(read_text("summary: nothing\n", "f"))
+    assert [f.message for f in findings] == [
+        "`title` is missing; add it",
+        "`backend` is missing; add it",
+    ]
+
+
+def test_a_profile_has_the_defaults_of_the_reference() -> None:
+    profile = Profile(title="x", backend="local")
+    assert profile.job.gpus == "auto"
+    assert profile.workers.per_job == "auto"
+    assert profile.workers.memory_limit == "auto"
+    assert profile.network.protocol == "tls"
+    assert profile.environment.python == "kernel"
+    assert profile.policy.replacements == 3
+    assert profile.policy.idle_timeout is None
+    assert profile.limits.workers is None
+    assert profile.launcher.name == "none"
+    assert profile.head.placement == "server"
+
+
+def test_the_example_of_the_design_is_a_profile() -> None:
+    text = """
+        title: Example GPU partition
+        backend: slurm
+        hosts: ["login*.example.org"]
+        job:        {nodes: 1, gpus: 4, cpus: 64, memory: 229 GiB, walltime: "00:30:00",
+                     queue: regular, account: "{account}", directives: ["-C gpu"],
+                     skip_directives: ["--mem"]}
+        workers:    {per_job: auto, threads: auto, memory_limit: auto, device_memory_limit: auto,
+                     local_directory: "$TMPDIR", extra_args: []}
+        launcher:   none
+        head:       {placement: server, interface: hsn0, gpus: 0, submit: direct}
+        network:    {interface: hsn0, protocol: tls, ports: "40000-40100"}
+        environment: {python: kernel, container: null, prologue: ["module load cudatoolkit"],
+                      variables: {}}
+        options:    {account: {type: string, title: Project, required: true},
+                     walltime: {type: duration, maximum: "04:00:00"}}
+        limits:     {workers: 64, clusters: 2}
+        policy:     {idle_timeout: 30 min, max_lifetime: 12 h, drain_before: 5 min,
+                     at_walltime: replace}
+        access:     {login_hops: ["user@login.example.org"]}
+    """
+    profile, findings = validate(read_text(dedent(text), "f"))
+    assert findings == []
+    assert profile is not None
+    assert profile.job.memory == 229 * 2**30
+    assert profile.job.walltime == 1800
+    assert profile.policy.max_lifetime == 12 * 3600
+
+
+def test_a_launcher_is_its_name_or_a_mapping() -> None:
+    assert Profile.model_validate(
+        {"title": "x", "backend": "lsf", "launcher": "jsrun"}
+    ) == Profile.model_validate({"title": "x", "backend": "lsf", "launcher": {"name": "jsrun"}})
+
+
+def test_the_python_of_a_profile_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    data = {"title": "x", "backend": "local", "environment": {"python": "~/env/bin/python"}}
+    assert Profile.model_validate(data).environment.python == "/home/someone/env/bin/python"
+
+
+def test_a_profile_cannot_be_changed() -> None:
+    profile = Profile(title="x", backend="local")
+    with pytest.raises(ValidationError, match="frozen"):
+        profile.title = "y"  # type: ignore[misc]
+
+
+def test_a_whole_number_may_stand_for_text() -> None:
+    profile, _ = validate(read_text("title: 7\nbackend: pbs\njob: {account: 12345}\n", "f"))
+    assert profile is not None
+    assert (profile.title, profile.job.account) == ("7", "12345")
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+KEYS = st.sampled_from(
+    [*Profile.model_fields, *Option.model_fields, "queue", "cpus", "string", "zzz"]
+)
+MARK = Mark("f", 1, 1)
+
+
+def _tree(value: object) -> Tree:
+    if isinstance(value, dict):
+        entries = {key: _tree(below) for key, below in value.items()}
+        return Branch(entries, dict.fromkeys(entries, MARK), MARK)
+    if isinstance(value, list):
+        return Items([_tree(item) for item in value], MARK)
+    assert value is None or isinstance(value, (bool, int, float, str))
+    return Leaf(value, MARK)
+
+
+@given(
+    st.dictionaries(
+        KEYS,
+        st.recursive(
+            SCALARS | st.sampled_from(["string", "enum", "{zzz}", "job.queue", "local"]),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+            max_leaves=12,
+        ),
+        max_size=6,
+    )
+)
+def test_any_tree_is_a_profile_or_has_findings(value: dict[str, object]) -> None:
+    tree = _tree({"title": "x", "backend": "local", **value})
+    assert isinstance(tree, Branch)
+    profile, findings = validate(tree)
+    assert (profile is None) == bool(findings)
+    assert all("\n" not in finding.message for finding in findings)
