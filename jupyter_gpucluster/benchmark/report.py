@@ -1,0 +1,205 @@
+"""What a run showed: as the documents' lines, a table, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInput
+from ..records import from_json, to_json
+from .options import size_words
+
+SCHEMA = 1
+"""Version of the JSON form; keys are added, not renamed, within one version."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run in seconds: making the graph, computing it; and the value."""
+
+    create_seconds: float
+    compute_seconds: float
+    value: float
+
+    @property
+    def wall_seconds(self) -> float:
+        """Create and compute, what the documents call wall time."""
+        return self.create_seconds + self.compute_seconds
+
+
+@dataclass(frozen=True)
+class DeviceResult:
+    """The runs on one device; seconds and rate (1e9 bytes a second) are those of the fastest."""
+
+    device: str
+    names: Mapping[str, int]
+    runs: tuple[Run, ...]
+    create_seconds: float
+    compute_seconds: float
+    wall_seconds: float
+    gigabytes_per_second: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """One report; ``nbytes`` is the array's size, ``cpu_to_gpu`` how many times faster GPUs are."""
+
+    workload: str
+    mode: str
+    date: str
+    host: str
+    parameters: Mapping[str, Any]
+    nbytes: int
+    pieces: int
+    expected: float
+    sigma: float
+    workers: int
+    threads: int
+    hosts: tuple[str, ...]
+    start_seconds: float | None
+    results: tuple[DeviceResult, ...]
+    cpu_to_gpu: float | None
+    versions: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    schema: int = field(default=SCHEMA)
+
+
+def device_result(
+    device: str, names: Mapping[str, int], nbytes: int, runs: Sequence[Run]
+) -> DeviceResult:
+    """Sum up the runs on one device."""
+    fastest = min(runs, key=lambda run: run.wall_seconds)
+    return DeviceResult(
+        device=device,
+        names=names,
+        runs=tuple(runs),
+        create_seconds=fastest.create_seconds,
+        compute_seconds=fastest.compute_seconds,
+        wall_seconds=fastest.wall_seconds,
+        gigabytes_per_second=nbytes / 1e9 / fastest.wall_seconds,
+    )
+
+
+def document_lines(report: Report) -> list[str]:
+    """Return the lines that the documents' programs print, for each device.
+
+    Their first line says that the workers are those of a running scheduler, which they always
+    are here.  Below 0.01 TB the array's size is given in GB, where theirs would read ``0.00 TB``.
+    """
+    lines = ["Using Distributed Dask"]
+    for result in report.results:
+        gpu = result.device == "gpu"
+        memory = "GPU memory with CuPY" if gpu else "CPU memory"
+        lines += [
+            f"Allocating and initializing arrays using {memory}",
+            f"Array size: {_array_size(report.nbytes)}.  Computing parallel sum . . .",
+            "Processing complete.",
+            f"Wall time create data + computation time: {result.wall_seconds:10.8f} seconds",
+            "with gpus" if gpu else "without gpus",
+            f"elapsed time: {result.compute_seconds:.6f}",
+        ]
+    return lines
+
+
+def table(report: Report) -> list[str]:
+    """Return the figures as aligned columns, under a heading and with the warnings below."""
+    shape, chunks = (size_words(report.parameters[name]) for name in ("shape", "chunks"))
+    start = "" if report.start_seconds is None else f"; cluster start {report.start_seconds:.2f} s"
+    rows = [["device", "create s", "compute s", "wall s", "GB/s", "runs", "computed by"]]
+    for result in report.results:
+        rows.append(
+            [
+                result.device,
+                f"{result.create_seconds:.3f}",
+                f"{result.compute_seconds:.3f}",
+                f"{result.wall_seconds:.3f}",
+                f"{result.gigabytes_per_second:.2f}",
+                str(len(result.runs)),
+                ", ".join(f"{count} x {name}" for name, count in result.names.items()),
+            ]
+        )
+    lines = [
+        f"{report.workload} ({report.mode}): {shape} in {report.pieces} chunks of {chunks}, "
+        f"{_bytes(report.nbytes)}",
+        f"{counted(report.workers, 'worker')}, {counted(report.threads, 'thread')}, "
+        f"{counted(len(report.hosts), 'host')}{start}",
+        *columns(rows, text={0, 6}),
+    ]
+    if report.cpu_to_gpu is not None:
+        lines.append(f"GPUs are {report.cpu_to_gpu:.1f} times as fast as the same workers' CPUs")
+    lines.append(
+        "value within 5 standard deviations of what is expected: "
+        + ", ".join(
+            f"{(run.value - report.expected) / report.sigma:+.2f}"
+            for result in report.results
+            for run in result.runs
+        )
+    )
+    lines.append(", ".join(f"{name} {version}" for name, version in report.versions.items()))
+    lines += [f"warning: {warning}" for warning in report.warnings]
+    return lines
+
+
+def columns(rows: Sequence[Sequence[str]], *, text: set[int]) -> list[str]:
+    """Align cells: columns in ``text`` to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if number in text else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def counted(count: int, noun: str) -> str:
+    """Return e.g. ``1 worker``, ``2 workers``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the JSON form; `read_report` reads it."""
+    try:
+        path.write_text(json.dumps(to_json(report), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"Cannot write {path}: {error.strerror}.", hint="Give another file with --json."
+        ) from None
+
+
+def read_report(path: Path) -> Report:
+    """Read what `write_report` wrote.
+
+    Raises
+    ------
+    InvalidInput
+        The file cannot be read, is no report, or comes from a newer version.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] > SCHEMA:
+            raise InvalidInput(
+                f"{path} was written by a newer version (schema {data['schema']}).",
+                hint="Upgrade jupyter-gpucluster.",
+            )
+        return from_json(Report, data)
+    except OSError as error:
+        raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from None
+    except (ValueError, TypeError, KeyError):
+        raise InvalidInput(
+            f"{path} is not a benchmark report.", hint="Write one with bench sum --json FILE."
+        ) from None
+
+
+def _array_size(nbytes: int) -> str:
+    return f"{nbytes / 1e12:.2f} TB" if nbytes >= 1e10 else f"{nbytes / 1e9:.2f} GB"
+
+
+def _bytes(nbytes: int) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if nbytes >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} bytes"

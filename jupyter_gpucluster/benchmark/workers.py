@@ -1,0 +1,202 @@
+"""What the workers are: asked once, before anything is timed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
+from ..records import from_json
+from .workloads import BenchmarkFailed, Crew, Device
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """One worker.  Memory is in bytes, 0 = unknown; a version is empty where the library is not."""
+
+    address: str
+    host: str
+    threads: int
+    memory_limit: int
+    processor: str
+    python: str
+    dask: str
+    distributed: str
+    numpy: str
+    cupy: str = ""
+    gpu: str = ""
+    """Name of the GPU that CuPy would use; empty without one."""
+    gpu_id: str = ""
+    gpu_memory: int = 0
+    gpu_trouble: str = ""
+    """Why a GPU that the machine has cannot be used."""
+
+
+def ask_workers(
+    client: Client,
+    least: int,
+    *,
+    look_for_gpus: bool,
+    warn: Callable[[str], None] | None,
+    timeout: float | None,
+) -> list[WorkerFacts]:
+    """Wait for workers and ask all of them what they are; in order of host and address.
+
+    Raises
+    ------
+    WaitTimeout
+        Fewer than ``least`` came within ``timeout`` seconds.
+    """
+    here = len(client.scheduler_info(n_workers=-1)["workers"])
+    if warn and here < least:
+        warn(f"waiting for {least} workers; {here} are connected")
+    try:
+        client.wait_for_workers(least, timeout=timeout)
+    except TimeoutError:
+        raise WaitTimeout(
+            f"Fewer than {least} workers came within {timeout:g} seconds.",
+            hint="Allow more time, ask for fewer workers, or look why the cluster waits.",
+        ) from None
+    try:
+        answers = client.run(_probe(), look_for_gpus)
+    except OSError as error:
+        raise BenchmarkFailed(
+            "A worker went away before the run.", hint="Run again.", detail=str(error)
+        ) from None
+    facts = [from_json(WorkerFacts, {**answer, "address": a}) for a, answer in answers.items()]
+    for worker in facts:
+        if not worker.numpy:
+            raise UnsuitableEnvironment(
+                f"The workers' Python {worker.python} lacks NumPy.",
+                hint="Install numpy into the environment that the cluster was started with.",
+            )
+    return sorted(facts, key=lambda worker: (worker.host, worker.address))
+
+
+def choose_devices(
+    wanted: str | None, workers: Sequence[WorkerFacts]
+) -> tuple[tuple[Device, ...], tuple[WorkerFacts, ...]]:
+    """Return the devices to run on, in order, and the workers that take part."""
+    with_gpu = tuple(worker for worker in workers if worker.gpu)
+    if wanted == "cpu" or (wanted is None and not with_gpu):
+        return ("cpu",), tuple(workers)
+    if not with_gpu:
+        trouble = next((worker.gpu_trouble for worker in workers if worker.gpu_trouble), "")
+        if trouble:
+            raise UnsuitableEnvironment(
+                f"The workers cannot use their GPUs: {trouble}.",
+                hint="Install CuPy for the machine's CUDA version (cupy-cuda12x or cupy-cuda13x) "
+                "into the environment that the cluster was started with.",
+            )
+        raise InvalidInput(
+            "The workers have no GPU.",
+            hint="Use --device cpu, or start the cluster from a profile with GPUs.",
+        )
+    return ("gpu", "cpu") if wanted == "both" else ("gpu",), with_gpu
+
+
+def crew(workers: Sequence[WorkerFacts], devices: Sequence[Device]) -> Crew:
+    """Sum up what sizes depend on: memory per thread is that of the poorest worker."""
+    memory = [_memory(worker, device) // worker.threads for worker in workers for device in devices]
+    known = [amount for amount in memory if amount]
+    return Crew(
+        devices=tuple(devices),
+        workers=len(workers),
+        threads=sum(worker.threads for worker in workers),
+        memory_per_thread=min(known, default=0),
+    )
+
+
+def names(workers: Sequence[WorkerFacts], device: Device) -> dict[str, int]:
+    """Count what computes, by name: GPUs by model, processors by model."""
+    return dict(Counter(worker.gpu if device == "gpu" else worker.processor for worker in workers))
+
+
+def remarks(
+    workers: Sequence[WorkerFacts], chosen: Sequence[WorkerFacts], devices: Sequence[Device]
+) -> list[str]:
+    """Say what makes the figures of these workers differ from what a reader would expect."""
+    found = []
+    if "gpu" in devices:
+        if len(chosen) < len(workers):
+            found.append(f"only {len(chosen)} of {len(workers)} workers have a GPU and took part")
+        shared = len(chosen) - len({worker.gpu_id for worker in chosen})
+        if shared:
+            found.append(f"{shared} of {len(chosen)} workers share a GPU with another worker")
+    else:
+        trouble = next((worker.gpu_trouble for worker in chosen if worker.gpu_trouble), "")
+        if trouble:
+            found.append(f"CPUs were used, since the workers cannot use their GPUs: {trouble}")
+    if len({worker.numpy for worker in chosen}) > 1:
+        found.append("the workers do not all have the same NumPy version")
+    return found
+
+
+def _memory(worker: WorkerFacts, device: Device) -> int:
+    return worker.gpu_memory if device == "gpu" else worker.memory_limit
+
+
+def _probe() -> Callable[..., dict[str, Any]]:
+    # A function within a function travels by value: the workers' environment lacks this package.
+    def probe(look_for_gpus: bool, dask_worker: Any) -> dict[str, Any]:
+        import importlib
+        import os
+        import platform
+        import socket
+        from pathlib import Path
+
+        def version(library: str) -> str:
+            try:
+                return str(importlib.import_module(library).__version__)
+            except ImportError:
+                return ""
+
+        def processor() -> str:
+            with Path("/proc/cpuinfo").open(errors="replace") as lines:
+                for line in lines:
+                    if line.startswith("model name"):
+                        return line.partition(":")[2].strip()
+            return platform.machine()
+
+        def machine_has_gpu() -> bool:
+            from distributed.diagnostics import nvml
+
+            hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1", "NoDevFiles")
+            return not hidden and int(nvml.device_get_count()) > 0
+
+        def gpu() -> dict[str, Any]:
+            try:
+                import cupy
+            except ImportError:
+                return {"gpu_trouble": "CuPy is not installed"} if machine_has_gpu() else {}
+            found: dict[str, Any] = {"cupy": cupy.__version__}
+            try:
+                device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+            except RuntimeError as error:  # CuPy's CUDARuntimeError is one
+                trouble = str(error) if machine_has_gpu() else ""
+                return {**found, "gpu_trouble": trouble}
+            return {
+                **found,
+                "gpu": bytes(device["name"]).decode(errors="replace"),
+                "gpu_id": bytes(device["uuid"]).hex(),
+                "gpu_memory": int(device["totalGlobalMem"]),
+            }
+
+        return {
+            "host": socket.gethostname(),
+            "threads": dask_worker.state.nthreads,
+            "memory_limit": dask_worker.memory_manager.memory_limit or 0,
+            "processor": processor(),
+            "python": platform.python_version(),
+            "dask": version("dask"),
+            "distributed": version("distributed"),
+            "numpy": version("numpy"),
+            **(gpu() if look_for_gpus else {}),
+        }
+
+    return probe

@@ -1,0 +1,68 @@
+"""A small real cluster in this process, and a stand-in for CuPy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+FAKE_CUPY = '''
+"""CuPy's face, with NumPy behind it; no GPU is needed."""
+from types import SimpleNamespace
+
+__version__ = "14.0.0"
+MODEL, MEMORY = b"Fake GPU", 8 * 10**9
+runtime = SimpleNamespace(
+    getDevice=lambda: 0,
+    getDeviceProperties=lambda device: {
+        "name": MODEL, "uuid": bytes(16), "totalGlobalMem": MEMORY,
+    },
+)
+cuda = SimpleNamespace(runtime=runtime)
+'''
+
+FAKE_CUPY_RANDOM = '''
+"""Counts the chunks that were made here."""
+import numpy
+
+made = []
+
+
+class RandomState(numpy.random.RandomState):
+    def normal(self, *args, size, **kwargs):
+        made.append(size)
+        return super().normal(*args, size=size, **kwargs)
+'''
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Connect to two workers of one thread each in this process."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def a_cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Put a stand-in for CuPy on the path; returns its folder."""
+    package = tmp_path / "cupy"
+    package.mkdir()
+    (package / "__init__.py").write_text(FAKE_CUPY)
+    (package / "random.py").write_text(FAKE_CUPY_RANDOM)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield package
+    for name in ("cupy", "cupy.random"):
+        sys.modules.pop(name, None)

@@ -1,0 +1,57 @@
+"""Workers whose environment lacks this package can run the benchmark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.benchmark import SumOptions, run_benchmark
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.slow
+def test_scheduler_and_workers_need_dask_and_numpy_only(tmp_path: Path) -> None:
+    from distributed import Client
+
+    (tmp_path / "jupyter_gpucluster.py").write_text("raise ImportError('not on this machine')")
+    scheduler_file = tmp_path / "scheduler.json"
+    with ExitStack() as stack:
+        for role in ("scheduler", "worker"):
+            arguments = ["--scheduler-file", os.fspath(scheduler_file), "--no-dashboard"]
+            if role == "scheduler":
+                arguments += ["--host", "127.0.0.1", "--port", "0"]
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{role}", *arguments],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": os.fspath(tmp_path)},
+                stderr=subprocess.DEVNULL,
+            )
+            stack.enter_context(ended(process))
+            if role == "scheduler":
+                wait_for(scheduler_file)
+        with Client(scheduler_file=os.fspath(scheduler_file)) as client:
+            report = run_benchmark(client, SumOptions((400, 400), (100, 100)), timeout=60)
+    assert report.workers == 1
+
+
+def wait_for(path: Path) -> None:
+    import time
+
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"no {path.name}"
+        time.sleep(0.05)

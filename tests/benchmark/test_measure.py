@@ -1,0 +1,252 @@
+"""Runs on a real cluster of two workers in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jupyter_gpucluster.benchmark import BenchmarkFailed, Progress, SumOptions, measure
+from jupyter_gpucluster.benchmark import run_benchmark as run
+from jupyter_gpucluster.benchmark.workloads import Crew, Device, Sum
+from jupyter_gpucluster.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+TINY = SumOptions(shape=(1_001, 999), chunks=(200, 250))
+LONG = SumOptions(shape=(60_000, 60_000), chunks=(1_000, 1_000))
+
+
+@dataclass(frozen=True)
+class Altered(Sum):
+    """The sum with something done to its lazy value."""
+
+    change: Callable[[Any], Any] = lambda lazy: lazy
+
+    def build(self, device: Device) -> Any:
+        return self.change(super().build(device))
+
+
+@dataclass(frozen=True)
+class AlteredOptions(SumOptions):
+    change: Callable[[Any], Any] = lambda lazy: lazy
+
+    def workload(self, crew: Crew) -> Altered:
+        return Altered((400, 400), (100, 100), self.change)
+
+
+def no_tasks_left(client: Client) -> bool:
+    def count(dask_scheduler: Any = None) -> int:
+        return len(dask_scheduler.tasks)
+
+    deadline = time.monotonic() + 10
+    while client.run_on_scheduler(count):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_run_reports_sizes_times_workers_and_versions(client: Client) -> None:
+    import numpy
+
+    report = run(client, TINY, start_seconds=1.5)
+    assert (report.workload, report.mode, report.pieces) == ("sum", "documents", 24)
+    assert report.nbytes == 1_001 * 999 * 8
+    assert (report.workers, report.threads, report.start_seconds) == (2, 2, 1.5)
+    assert report.expected == 11.0 * 501 * 500
+    (result,) = report.results
+    assert result.device == "cpu"
+    assert sum(result.names.values()) == 2
+    (timed,) = result.runs
+    assert timed.create_seconds > 0
+    assert timed.compute_seconds > 0
+    assert abs(timed.value - report.expected) <= 5 * report.sigma
+    assert report.versions["numpy"] == numpy.__version__
+    assert "cupy" not in report.versions
+    assert report.cpu_to_gpu is None
+
+
+def test_nothing_is_left_on_the_cluster(client: Client) -> None:
+    run(client, TINY)
+    assert no_tasks_left(client)
+
+
+def test_repeats_are_all_kept_and_draw_new_numbers(client: Client) -> None:
+    report = run(client, SumOptions((400, 400), (100, 100), repeats=3))
+    assert len({timed.value for timed in report.results[0].runs}) == 3
+
+
+def test_a_run_can_be_kept_to_some_of_the_workers(client: Client) -> None:
+    def busy(dask_worker: Any) -> bool:
+        return bool(dask_worker.state.executed_count)
+
+    report = run(client, SumOptions((400, 400), (100, 100), workers=1))
+    assert (report.workers, report.threads) == (1, 1)
+    assert sum(client.run(busy).values()) == 1
+
+
+def test_workers_that_do_not_come_end_the_wait(client: Client) -> None:
+    told: list[str] = []
+    with pytest.raises(WaitTimeout, match=r"Fewer than 3 workers came within 0\.1 seconds"):
+        run(client, SumOptions(workers=3), warn=told.append, timeout=0.1)
+    assert told == ["waiting for 3 workers; 2 are connected"]
+
+
+def test_progress_counts_chunks_up_to_all_of_them(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
+    steps: list[Progress] = []
+    run(client, SumOptions((6_000, 6_000), (1_000, 1_000)), progress=steps.append)
+    counts = [step.done for step in steps]
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 2
+    assert counts[-1] == 36
+    assert {(step.device, step.run, step.runs, step.total) for step in steps} == {("cpu", 1, 1, 36)}
+
+
+def test_an_interrupt_cancels_what_was_sent(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
+
+    def interrupt(step: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(client, LONG, progress=interrupt)
+    assert no_tasks_left(client)
+
+
+def test_a_wrong_sum_fails_the_run(client: Client) -> None:
+    with pytest.raises(BenchmarkFailed, match="Wrong result"):
+        run(client, AlteredOptions(change=lambda lazy: lazy * 1.01))
+    assert no_tasks_left(client)
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (MemoryError("no room"), "A worker ran out of memory"),
+        (ValueError("odd"), "A task failed: ValueError: odd"),
+        (TimeoutError("late"), "A task failed: TimeoutError: late"),
+    ],
+)
+def test_a_task_that_fails_fails_the_run(client: Client, error: Exception, message: str) -> None:
+    def fail(block: Any) -> Any:
+        raise error
+
+    with pytest.raises(BenchmarkFailed, match=message) as caught:
+        run(client, AlteredOptions(change=lambda lazy: lazy.map_blocks(fail, dtype=float)))
+    assert caught.value.hint
+
+
+def load(message: str) -> Exception:
+    """Load as the worker does, which tries it before it sends; then fail as a client does."""
+    if LOADS:
+        raise ImportError("no such library here")
+    LOADS.append(message)
+    return OutOfMemoryError(message)
+
+
+LOADS: list[str] = []
+
+
+class OutOfMemoryError(Exception):
+    """Like CuPy's, in a client that lacks CuPy."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (str(self),)
+
+
+def test_errors_of_libraries_that_the_client_lacks_are_told(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    LOADS.clear()
+
+    def fail(block: Any) -> Any:
+        raise OutOfMemoryError("out of 80 GB")
+
+    change = AlteredOptions(change=lambda lazy: lazy.map_blocks(fail, dtype=float, meta=0.0))
+    with pytest.raises(BenchmarkFailed, match="A worker ran out of memory") as caught:
+        run(client, change)
+    assert "out of 80 GB" in caught.value.detail
+    assert "Failed to deserialize" not in caplog.text
+
+
+def test_a_cluster_that_goes_away_fails_the_run(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
+
+    def close(step: Progress) -> None:
+        assert client.cluster is not None
+        client.cluster.close()
+
+    with pytest.raises(BenchmarkFailed, match="The cluster went away"):
+        run(client, LONG, progress=close)
+
+
+async def test_an_asynchronous_client_is_refused() -> None:
+    from distributed import Client, LocalCluster
+
+    async with (
+        LocalCluster(
+            n_workers=0, processes=False, dashboard_address=None, asynchronous=True
+        ) as cluster,
+        Client(cluster, asynchronous=True) as client,
+    ):
+        with pytest.raises(InvalidInput, match="asynchronous"):
+            run(client, TINY)
+
+
+def test_gpus_that_are_not_there_are_refused(client: Client) -> None:
+    with pytest.raises(InvalidInput, match="The workers have no GPU"):
+        run(client, SumOptions((400, 400), (100, 100), device="gpu"))
+
+
+def test_gpus_and_cpus_run_the_same_sum_through_cupy_and_numpy(
+    client: Client, a_cupy: Path
+) -> None:
+    told: list[str] = []
+    report = run(client, SumOptions((401, 400), (100, 100), device="both"), warn=told.append)
+    import cupy.random
+
+    assert [result.device for result in report.results] == ["gpu", "cpu"]
+    assert len(cupy.random.made) == 20
+    assert report.results[0].names == {"Fake GPU": 2}
+    assert report.versions["cupy"] == "14.0.0"
+    assert report.cpu_to_gpu is not None
+    assert report.cpu_to_gpu > 0
+    assert "1 of 2 workers share a GPU with another worker" in told
+    assert report.warnings[:-1] == tuple(told)
+    assert "give --repeats 2 or more" in report.warnings[-1]
+
+
+def test_gpus_are_taken_by_themselves_where_there_are_any(client: Client, a_cupy: Path) -> None:
+    report = run(client, SumOptions((400, 400), (100, 100)))
+    assert [result.device for result in report.results] == ["gpu"]
+
+
+def test_a_library_that_the_scheduler_lacks_is_named(client: Client, a_cupy: Path) -> None:
+    (a_cupy / "random.py").write_text("raise ImportError('libcurand is missing')")
+    with pytest.raises(BenchmarkFailed, match="libcurand is missing"):
+        run(client, SumOptions((400, 400), (100, 100)))
+
+
+def test_workers_without_numpy_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe(look_for_gpus: bool) -> dict[str, Any]:
+        return {
+            **dict.fromkeys(("host", "processor", "python", "dask", "distributed"), "x"),
+            **{"threads": 1, "memory_limit": 0, "numpy": ""},
+        }
+
+    monkeypatch.setattr("jupyter_gpucluster.benchmark.workers._probe", lambda: probe)
+    with pytest.raises(UnsuitableEnvironment, match="lacks NumPy"):
+        run(client, TINY)

@@ -1,0 +1,168 @@
+"""Sizes, presets and the command line of the benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.benchmark import PRESETS, SumOptions, add_arguments, options_from
+from jupyter_gpucluster.benchmark.options import read_size
+from jupyter_gpucluster.benchmark.workloads import CHUNKS_PER_THREAD, COPIES, Crew, Device, Sum
+from jupyter_gpucluster.errors import InvalidInput
+
+GB = 10**9
+LAPTOP = Crew(devices=("cpu",), workers=2, threads=2, memory_per_thread=8 * GB)
+
+
+def parse(*words: str) -> SumOptions:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return options_from(parser.parse_args(words))
+
+
+def test_presets_have_the_published_sizes() -> None:
+    deepops = SumOptions(preset="deepops").workload(LAPTOP)
+    assert deepops == Sum((500_000, 500_000), (10_000, 10_000))
+    assert (deepops.nbytes, deepops.pieces, deepops.expected) == (2 * 10**12, 2500, 6.875e11)
+    assert deepops.sigma == 2.5e5
+
+    thetagpu = SumOptions(preset="thetagpu").workload(LAPTOP)
+    assert thetagpu == Sum((100_000, 100_000), (5_000, 5_000))
+    assert (thetagpu.nbytes, thetagpu.pieces, thetagpu.expected) == (80 * GB, 400, 2.75e10)
+
+
+def test_explicit_sizes_win_over_the_preset() -> None:
+    options = SumOptions(preset="thetagpu", shape=(8_000, 3_000))
+    assert options.workload(LAPTOP) == Sum((8_000, 3_000), (5_000, 3_000))
+    options = SumOptions(preset="thetagpu", chunks=(1_000, 2_000))
+    assert options.workload(LAPTOP) == Sum((100_000, 100_000), (1_000, 2_000))
+
+
+@pytest.mark.parametrize("devices", [("cpu",), ("gpu",), ("gpu", "cpu")])
+@pytest.mark.parametrize("threads", [1, 2, 7, 128])
+@pytest.mark.parametrize("memory", [0, GB // 10, GB, 16 * GB, 80 * GB])
+def test_the_small_default_fits_memory_and_feeds_every_thread(
+    devices: tuple[Device, ...], threads: int, memory: int
+) -> None:
+    crew = Crew(devices, workers=threads, threads=threads, memory_per_thread=memory)
+    work = SumOptions().workload(crew)
+    if memory:
+        assert COPIES * work.chunk_bytes <= memory / 4
+    assert work.pieces >= threads * max(CHUNKS_PER_THREAD[device] for device in devices)
+    assert work.warnings(crew) == []
+
+
+def test_the_small_default_takes_the_largest_chunks_that_fit() -> None:
+    assert SumOptions().workload(LAPTOP) == Sum((8_000, 8_000), (2_000, 2_000))
+    tight = Crew(("cpu",), workers=2, threads=2, memory_per_thread=GB // 10)
+    assert SumOptions().workload(tight).chunks == (1_000, 1_000)
+    card = Crew(("gpu",), workers=1, threads=1, memory_per_thread=80 * GB)
+    assert SumOptions().workload(card) == Sum((80_000, 80_000), (10_000, 10_000))
+
+
+def test_the_small_default_follows_given_chunks_and_a_given_shape() -> None:
+    assert SumOptions(chunks=(300, 100)).workload(LAPTOP) == Sum((1_200, 400), (300, 100))
+    assert SumOptions(shape=(700, 9_000)).workload(LAPTOP) == Sum((700, 9_000), (700, 2_000))
+
+
+@pytest.mark.parametrize(
+    "text, size",
+    [
+        ("20000", (20_000, 20_000)),
+        ("20_000x10", (20_000, 10)),
+        ("3X4", (3, 4)),
+        (" 500 000 x 10 ", (500_000, 10)),
+    ],
+)
+def test_a_size_is_one_number_or_two(text: str, size: tuple[int, int]) -> None:
+    assert read_size("--shape")(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "5x0", "-3", "1x-1", "1.5", "3x4x5", "x4", "1e4", "٣"])
+def test_a_size_that_is_none_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidInput, match="--shape takes N or NxM") as caught:
+        read_size("--shape")(text)
+    assert "20000x10000" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "wrong, message, hint",
+    [
+        ({"preset": "deepop"}, "Unknown preset: deepop", "deepops, thetagpu"),
+        ({"device": "tpu"}, "Unknown device: tpu", "gpu, cpu, both"),
+        ({"shape": (0, 5)}, "shape takes two whole numbers", "20000"),
+        ({"shape": (-1, 5)}, "shape takes two whole numbers", "20000"),
+        ({"chunks": (5,)}, "chunks takes two whole numbers", "20000"),
+        ({"chunks": (True, 5)}, "chunks takes two whole numbers", "20000"),
+        ({"repeats": 0}, "repeats takes a whole number", ""),
+        ({"workers": -1}, "workers takes a whole number", ""),
+        (
+            {"shape": (10, 10), "chunks": (10, 11)},
+            "Chunks 10x11 do not fit into shape 10x10",
+            "smaller --chunks",
+        ),
+    ],
+)
+def test_bad_options_are_refused_with_the_way_out(
+    wrong: dict[str, object], message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        SumOptions(**wrong)  # type: ignore[arg-type]
+    assert hint in caught.value.hint
+
+
+def test_chunks_larger_than_the_presets_shape_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="do not fit into shape 100000x100000"):
+        SumOptions(preset="thetagpu", chunks=(200_000, 10)).workload(LAPTOP)
+
+
+def test_more_chunks_than_dask_can_handle_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="250000000000 chunks are more than") as caught:
+        SumOptions(preset="deepops", chunks=(1, 1)).workload(LAPTOP)
+    assert "larger --chunks" in caught.value.hint
+
+
+def test_the_command_line_reads_into_options(tmp_path: Path) -> None:
+    assert parse() == SumOptions()
+    options = parse(
+        *("--shape", "600x500", "--chunks", "100", "--device", "both", "--repeats", "3"),
+        *("--preset", "deepops", "--json", str(tmp_path / "report.json")),
+    )
+    assert options == SumOptions((600, 500), (100, 100), "deepops", "both", 3)
+
+
+def test_the_callers_workers_are_used() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int)
+    add_arguments(parser)
+    assert options_from(parser.parse_args(["--workers", "3"])).workers == 3
+
+
+def test_files_that_would_fail_after_the_run_are_refused_before_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot write"):
+        parse("--json", str(tmp_path / "missing" / "report.json"))
+    with pytest.raises(InvalidInput, match="cannot write"):
+        parse("--json", str(tmp_path))
+    with pytest.raises(InvalidInput, match="no such file"):
+        parse("--compare", str(tmp_path / "missing.json"))
+    with pytest.raises(InvalidInput, match="one or two files"):
+        parse("--compare", "a", "b", "c")
+    with pytest.raises(InvalidInput, match="--repeats takes a whole number"):
+        parse("--repeats", "0")
+
+
+def test_importing_the_benchmark_imports_nothing_heavy() -> None:
+    heavy = "{'dask', 'distributed', 'numpy', 'matplotlib', 'pandas'}"
+    code = f"import sys, jupyter_gpucluster.benchmark; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_preset_is_named_in_the_help() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert all(name in parser.format_help() for name in PRESETS)
