@@ -1,0 +1,99 @@
+"""`Clusters` for event loops: the same verbs, each in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .clusters import Clusters, Progress
+from .errors import GpuClusterError
+from .headclient import Endpoint
+from .records import Event, Job, Target
+from .views import ClusterView, Script
+
+
+class AsyncClusters:
+    """The clusters of one user, asynchronously."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.sync = Clusters(root)
+
+    async def list(self, *, ended: bool = False) -> list[ClusterView]:
+        """See `Clusters.list`."""
+        return await asyncio.to_thread(self.sync.list, ended=ended)
+
+    async def get(self, name: str) -> ClusterView:
+        """See `Clusters.get`."""
+        return await asyncio.to_thread(self.sync.get, name)
+
+    async def orphans(self) -> Sequence[str]:
+        """See `Clusters.orphans`."""
+        return await asyncio.to_thread(self.sync.orphans)
+
+    async def damaged(self) -> Sequence[GpuClusterError]:
+        """See `Clusters.damaged`."""
+        return await asyncio.to_thread(self.sync.damaged)
+
+    async def jobs(self, name: str) -> Sequence[Job]:
+        """See `Clusters.jobs`."""
+        return await asyncio.to_thread(self.sync.jobs, name)
+
+    async def events(self, name: str) -> Sequence[Event]:
+        """See `Clusters.events`."""
+        return await asyncio.to_thread(self.sync.events, name)
+
+    async def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
+        """See `Clusters.logs`."""
+        return await asyncio.to_thread(self.sync.logs, name, job, lines=lines)
+
+    async def why(self, name: str) -> str:
+        """See `Clusters.why`."""
+        return await asyncio.to_thread(self.sync.why, name)
+
+    async def client_code(self, name: str) -> dict[str, str]:
+        """See `Clusters.client_code`."""
+        return await asyncio.to_thread(self.sync.client_code, name)
+
+    async def endpoint(self, name: str) -> Endpoint:
+        """See `Clusters.endpoint`."""
+        return await asyncio.to_thread(self.sync.endpoint, name)
+
+    async def start(self, profile: str, **request: Any) -> ClusterView:
+        """See `Clusters.start`."""
+        return await asyncio.to_thread(self.sync.start, profile, **request)
+
+    async def script(self, profile: str, **request: Any) -> Script:
+        """See `Clusters.script`."""
+        return await asyncio.to_thread(self.sync.script, profile, **request)
+
+    async def update(
+        self, name: str, *, new_name: str | None = None, target: Target | None = None
+    ) -> ClusterView:
+        """See `Clusters.update`."""
+        return await asyncio.to_thread(self.sync.update, name, new_name=new_name, target=target)
+
+    async def stop(self, name: str) -> ClusterView:
+        """See `Clusters.stop`."""
+        return await asyncio.to_thread(self.sync.stop, name)
+
+    async def forget(self, name: str) -> None:
+        """See `Clusters.forget`."""
+        await asyncio.to_thread(self.sync.forget, name)
+
+    async def wait_ready(
+        self, name: str, *, timeout: float | None = None, progress: Progress | None = None
+    ) -> ClusterView:
+        """See `Clusters.wait_ready`."""
+        return await asyncio.to_thread(
+            self.sync.wait_ready, name, timeout=timeout, progress=progress
+        )
+
+    async def wait_stopped(
+        self, name: str, *, timeout: float | None = None, progress: Progress | None = None
+    ) -> ClusterView:
+        """See `Clusters.wait_stopped`."""
+        return await asyncio.to_thread(
+            self.sync.wait_stopped, name, timeout=timeout, progress=progress
+        )

@@ -1,0 +1,77 @@
+"""The command line ``jupyter gpucluster VERB``; each verb is a file in ``verbs``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from ..errors import GpuClusterError
+from .dispatch import execute, read, top_help
+from .output import Outcome
+from .terminal import Terminal
+
+DEBUG = "JUPYTER_GPUCLUSTER_DEBUG"
+INTERRUPTED = 130  # 128 + SIGINT
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one verb in this terminal and return the exit code.
+
+    Parameters
+    ----------
+    words
+        The verb and its arguments; the process's own where None.
+    """
+    words = sys.argv[1:] if words is None else list(words)
+    try:
+        code = perform(words, Terminal())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit and would complain then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def perform(words: Sequence[str], terminal: Terminal) -> int:
+    """Run one verb in a terminal, show what it has to say and return the exit code."""
+    if not words or words[0] in ("-h", "--help", "help"):
+        text = top_help(terminal.program) + "\n"
+        (terminal.write if words else sys.stderr.write)(text)
+        return 0 if words else 2
+    if words[0] == "--version":
+        from jupyter_gpucluster import __version__
+
+        terminal.write(f"{__version__}\n")
+        return 0
+    # Even the error about an unreadable command line is JSON where JSON was asked for.
+    terminal.json = "--json" in words and words[0] != "bench"
+    try:
+        outcome = _answer(words, terminal)
+    except SystemExit:  # argparse has printed a verb's help
+        return 0
+    except GpuClusterError as error:
+        outcome = Outcome(document=error.as_json(), errors=(error,))
+    terminal.show(outcome)
+    return outcome.code
+
+
+def _answer(words: Sequence[str], terminal: Terminal) -> Outcome:
+    try:
+        command = read(words, terminal.program)
+        terminal.json = getattr(command.arguments, "json", None) is True
+        return execute(command, terminal)
+    except (GpuClusterError, BrokenPipeError):
+        raise
+    except Exception as error:  # a user gets a line, whatever we did wrong
+        if os.environ.get(DEBUG):
+            raise
+        raise GpuClusterError(
+            f"Unexpected {type(error).__name__}: {error}",
+            hint=f"With {DEBUG}=1 in the environment the same command shows where.",
+        ) from error

@@ -1,0 +1,172 @@
+"""What a verb has to say, in parts that a terminal and a notebook each show their own way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import GpuClusterError
+
+ELLIPSIS = "…"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; ``empty`` is said where there are none."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    empty: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, one pair a line; pairs without a value are left out."""
+
+    pairs: tuple[tuple[str, str], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words as they are; ``code`` where spaces and line ends matter."""
+
+    text: str
+    code: bool = False
+    title: str = ""
+
+
+Block = Table | Facts | Text
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a verb answers: a document for programs, blocks for people, and how it went.
+
+    Parameters
+    ----------
+    document
+        What ``--json`` prints.
+    blocks
+        The same for people.
+    errors
+        What went wrong on the way; the first decides the exit code.
+    exit_code
+        Taken where there is no error.
+    """
+
+    document: Any = None
+    blocks: tuple[Block, ...] = ()
+    errors: tuple[GpuClusterError, ...] = ()
+    exit_code: int = 0
+
+    @property
+    def code(self) -> int:
+        """The exit code of the command."""
+        return self.errors[0].exit_code if self.errors else self.exit_code
+
+
+def errors_document(errors: Sequence[GpuClusterError]) -> dict[str, Any]:
+    """Return the part of a document that tells errors: the first in full, then all of them."""
+    first = errors[0].as_json() if errors else {}
+    return {**first, "errors": [error.as_json() for error in errors]}
+
+
+def as_json(document: Any) -> str:
+    """Return the one document that ``--json`` prints."""
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def as_text(blocks: Iterable[Block], width: int | None = None) -> str:
+    """Return blocks as plain text; lines of tables are cut at ``width`` columns."""
+    return "\n\n".join(part for part in (_block_text(block, width) for block in blocks) if part)
+
+
+def _block_text(block: Block, width: int | None) -> str:
+    if isinstance(block, Table):
+        body = table_text(block, width) if block.rows else block.empty
+    elif isinstance(block, Facts):
+        body = facts_text(block)
+    else:
+        body = block.text.rstrip("\n")
+    return f"{block.title}\n{body}" if block.title and body else body
+
+
+def table_text(table: Table, width: int | None = None) -> str:
+    """Return a table with aligned columns, two spaces apart."""
+    lines = [table.headings, *(tuple(_one_line(cell) for cell in row) for row in table.rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
+    return "\n".join(_cut(_aligned(line, widths), width) for line in lines)
+
+
+def facts_text(facts: Facts) -> str:
+    """Return names and values, the values aligned."""
+    pairs = [(name, value) for name, value in facts.pairs if value]
+    width = max((len(name) for name, _ in pairs), default=0)
+    return "\n".join(f"{name.ljust(width)}  {_one_line(value)}" for name, value in pairs)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(padded).rstrip()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cut(line: str, width: int | None) -> str:
+    if width is None or len(line) <= width:
+        return line
+    return line[: max(width - 1, 0)] + ELLIPSIS
+
+
+# Amounts in words.
+
+_SPANS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its largest unit, rounded down: ``3 min``."""
+    for size, unit in _SPANS:
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} day" if unit == "days" and count == 1 else f"{count} {unit}"
+    return "0 s"
+
+
+def ago(moment: float | None, now: float | None = None) -> str:
+    """Return how long ago an epoch time was: ``just now``, ``3 min ago``; empty for None."""
+    if moment is None:
+        return ""
+    passed = (time.time() if now is None else now) - moment
+    return "just now" if passed < 5 else f"{span(passed)} ago"
+
+
+def ahead(moment: float | None, now: float | None = None) -> str:
+    """Return how far away an epoch time is: ``in 3 min``, ``now``; empty for None."""
+    if moment is None:
+        return ""
+    left = moment - (time.time() if now is None else now)
+    return "now" if left < 1 else f"in {span(left)}"
+
+
+def size(count: int) -> str:
+    """Return bytes in a binary unit: ``1.9 GiB``; empty for 0, which means unknown."""
+    if not count:
+        return ""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 worker``, ``2 workers``; ``noun`` is in the plural."""
+    return f"{number} {noun[:-1] if number == 1 and noun.endswith('s') else noun}"

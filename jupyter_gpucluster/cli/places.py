@@ -1,0 +1,30 @@
+"""What the command line settles about profiles; the only part of it that imports them."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import InvalidInput
+from ..jobscript import uses_gpus
+from ..machine import look_around
+from ..profiles import find_profile, load_profiles
+from .arguments import refuse_gpus_of
+
+
+def default_profile() -> str:
+    """Return the profile that is chosen beforehand here."""
+    found = load_profiles()
+    if not found.profiles:
+        raise InvalidInput(
+            "There is no profile that can be used.",
+            hint="Correct the files that the verb profiles complains of.",
+        )
+    chosen = next((name for name, loaded in found.profiles.items() if loaded.profile.default), None)
+    return chosen or ("local" if "local" in found.profiles else next(iter(found.profiles)))
+
+
+def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:
+    """Refuse ``--gpus`` on a profile without GPUs."""
+    if arguments.gpus is not None:
+        gpus = uses_gpus(find_profile(profile).profile, look_around())
+        refuse_gpus_of("GPUs" if gpus else "workers", arguments, f"Profile {profile}")

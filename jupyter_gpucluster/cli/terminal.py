@@ -1,0 +1,129 @@
+"""The terminal as a session: results on standard output, remarks and errors beside it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
+
+from ..errors import GpuClusterError
+from . import output
+from .session import Progress
+
+if TYPE_CHECKING:
+    from ..clusters import Clusters
+    from ..views import ClusterView
+
+
+def _default_clusters() -> Clusters:
+    from ..clusters import Clusters
+
+    return Clusters()
+
+
+@dataclass
+class Terminal:
+    """A `Session` on two streams.
+
+    Parameters
+    ----------
+    json
+        Whether standard output may hold one JSON document and nothing else.
+    make_clusters
+        Makes the `Clusters` when a verb first asks for it.
+    """
+
+    program: str = "jupyter gpucluster"
+    python: str = ""
+    json: bool = False
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    make_clusters: Callable[[], Clusters] = _default_clusters
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The clusters of this user."""
+        return self.make_clusters()
+
+    def write(self, text: str) -> None:
+        """Show a piece of a result as it comes."""
+        self.out.write(text)
+        self.out.flush()
+
+    def note(self, text: str) -> None:
+        """Show a line about what goes on, beside the result."""
+        if not self.json:
+            print(text, file=self.err, flush=True)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Show one live line on a terminal, a line for each change of words elsewhere."""
+        if self.json:
+            yield lambda view: None
+        elif self.err.isatty():
+            with _live_line(self.err) as show:
+                yield show
+        else:
+            yield _changes(self.note)
+
+    def show(self, outcome: output.Outcome) -> None:
+        """Print what a verb answered, then its errors."""
+        if self.json:
+            self.write(output.as_json(outcome.document) + "\n")
+        else:
+            width = shutil.get_terminal_size().columns if self.out.isatty() else None
+            text = output.as_text(outcome.blocks, width)
+            if text:
+                self.write(text + "\n")
+        for error in outcome.errors:
+            self.complain(error)
+
+    def complain(self, error: GpuClusterError) -> None:
+        """Print an error, its evidence and the way out."""
+        print(f"error: {error.message}", file=self.err)
+        if error.detail and error.status >= 500:
+            print(f"detail: {error.detail}", file=self.err)
+        if error.hint:
+            print(f"hint: {error.hint}", file=self.err)
+        self.err.flush()
+
+
+def _changes(note: Callable[[str], None]) -> Progress:
+    from .describe import state  # with the records, which --help can do without
+
+    last = ""
+
+    def show(view: ClusterView) -> None:
+        nonlocal last
+        words = state(view)
+        if words != last:
+            note(f"{view.name}: {words}")
+            last = words
+
+    return show
+
+
+@contextmanager
+def _live_line(stream: TextIO) -> Iterator[Progress]:
+    from .describe import state
+
+    last = ""
+
+    def show(view: ClusterView) -> None:
+        nonlocal last
+        line = f"{view.name}: {state(view)}"[: shutil.get_terminal_size().columns - 1]
+        if line != last:
+            stream.write(f"\r\x1b[K{line}")
+            stream.flush()
+            last = line
+
+    try:
+        yield show
+    finally:
+        if last:
+            stream.write("\r\x1b[K")
+            stream.flush()

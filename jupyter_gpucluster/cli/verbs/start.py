@@ -1,0 +1,57 @@
+"""``start PROFILE``: start a cluster, and wait for its workers if asked to."""
+
+from __future__ import annotations
+
+import argparse
+
+from ...records import to_json
+from ..arguments import (
+    add_json,
+    add_place,
+    add_target,
+    options_from,
+    python_from,
+    target_from,
+)
+from ..describe import state
+from ..output import Outcome, Text
+from ..parsing import Parser
+from ..places import refuse_gpus_on
+from ..session import Session
+from ..waiting import add_wait, wait_ready
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("profile", metavar="PROFILE", help="see the verb profiles")
+    parser.add_argument("--name", default="", help="a name of your own for the cluster")
+    add_target(parser, least=1)
+    add_place(parser)
+    add_wait(parser, "all workers are ready")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Start the cluster."""
+    target = target_from(arguments)
+    refuse_gpus_on(arguments.profile, arguments)
+    view = session.clusters.start(
+        arguments.profile,
+        name=arguments.name,
+        target=target,
+        options=options_from(arguments),
+        python=python_from(arguments, session.python),
+        kernel=arguments.kernel or "",
+    )
+    if arguments.wait is not None:
+        session.note(f"started cluster {view.name}")
+    view, error = wait_ready(view, arguments.wait, session, "goes on")
+    document = to_json(view)
+    if error is not None:
+        return Outcome({**error.as_json(), "cluster": document}, errors=(error,))
+    text = (
+        f"{view.name}: {state(view)}\n"
+        f"connect: {session.program} connect {view.name}\n"
+        f"stop:    {session.program} stop {view.name}"
+    )
+    return Outcome(document, (Text(text, code=True),))

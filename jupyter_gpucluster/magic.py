@@ -1,0 +1,234 @@
+"""``%gpucluster VERB``: the verbs of the command line in a notebook."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from .cli.describe import state
+from .cli.dispatch import Command, execute, options_of, read, top_help
+from .cli.output import Block, Facts, Outcome, Table, Text, as_json, as_text
+from .cli.session import Progress
+from .cli.verbs import SUMMARIES
+from .errors import GpuClusterError, InvalidInput
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from .clusters import Clusters
+    from .views import ClusterView
+
+PROGRAM = "%gpucluster"
+RED, PLAIN = "\x1b[31m", "\x1b[0m"
+NAMED = ("show", "connect", "scale", "logs", "why", "stop", "forget")
+"""Verbs whose first word is a cluster."""
+
+
+class MagicError(Exception):
+    """What went wrong, shown as one red line; as an error it stops the cells that follow."""
+
+    def __init__(self, errors: Sequence[GpuClusterError]) -> None:
+        super().__init__("; ".join(error.message for error in errors))
+        self._errors = errors
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback."""
+        lines = []
+        for error in self._errors:
+            lines.append(f"{RED}error: {error.message}{PLAIN}")
+            if error.hint:
+                lines.append(f"hint: {error.hint}")
+        return lines
+
+
+class Notebook:
+    """A `Session` whose results are displayed; also in IPython on a terminal."""
+
+    program = PROGRAM
+    python = sys.executable
+    """Clusters run in the calling kernel's environment, which the client shares."""
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The clusters of this user."""
+        from .clusters import Clusters
+
+        return Clusters()
+
+    def write(self, text: str) -> None:
+        """Show a piece of a result as it comes."""
+        sys.stdout.write(text)
+
+    def note(self, text: str) -> None:
+        """Show a line about what goes on, beside the result."""
+        print(text)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Show one line that changes with the cluster and goes when the wait is over."""
+        from IPython.display import display
+
+        handle = display(_bundle("Waiting ..."), raw=True, display_id=True)
+        last = ""
+
+        def show(view: ClusterView) -> None:
+            nonlocal last
+            words = f"{view.name}: {state(view)}"
+            if words != last:
+                handle.update(_bundle(words), raw=True)
+                last = words
+
+        try:
+            yield show
+        finally:
+            handle.update(_bundle(""), raw=True)  # the result tells it better
+
+
+class GpuClusterMagic:
+    """The magic of one shell.
+
+    Parameters
+    ----------
+    shell
+        Where names are bound.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._session = Notebook()
+        self._bound: Any = None  # the GPUCluster of the last `connect`; its type needs distributed
+
+    def run(self, line: str) -> None:
+        """Start, watch, use and stop GPU clusters: ``%gpucluster VERB``, see ``%gpucluster``."""
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            raise MagicError([InvalidInput(f"Cannot read the line: {error}.")]) from None
+        if not words or words[0] in ("-h", "--help", "help"):
+            print(top_help(PROGRAM))
+            return
+        try:
+            command = read(words, PROGRAM)
+        except SystemExit:  # argparse has printed a verb's help
+            return
+        except GpuClusterError as error:
+            raise MagicError([error]) from None
+        self._execute(words[0], command)
+
+    def _execute(self, verb: str, command: Command) -> None:
+        as_document = getattr(command.arguments, "json", None) is True
+        try:
+            if verb == "connect" and not as_document and command.arguments.form is None:
+                outcome = self._connect(command.arguments.name)
+            else:
+                outcome = execute(command, self._session)
+        except KeyboardInterrupt:
+            raise MagicError([GpuClusterError("Interrupted.")]) from None
+        except GpuClusterError as error:
+            raise MagicError([error]) from None
+        if as_document:
+            print(as_json(outcome.document))
+        else:
+            _show(outcome)
+        if outcome.errors:
+            raise MagicError(outcome.errors)
+        if outcome.code:
+            raise MagicError([GpuClusterError(f"Ended with exit code {outcome.code}.")])
+
+    def _connect(self, name: str) -> Outcome:
+        """Bind ``client`` and ``cluster``; connecting once more to one cluster makes no second."""
+        from distributed.core import Status
+
+        from .deploy import GPUCluster
+
+        view = self._session.clusters.get(name)
+        cluster = self._bound
+        if cluster is None or cluster.id != view.id or cluster.status != Status.running:
+            cluster = GPUCluster.from_name(view.id)
+        client = cluster.get_client()
+        self._bound = cluster
+        self._shell.push({"client": client, "cluster": cluster})
+        link = cluster.dashboard_link
+        facts = Facts(
+            (
+                ("cluster", f"{view.name}: {state(view)}"),
+                ("client", str(client)),
+                ("dashboard", link),
+            ),
+            title="client and cluster are ready to use",
+        )
+        return Outcome(blocks=(facts,))
+
+    def complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
+        """Return what may come next on the line."""
+        before = event.line.removesuffix(event.symbol).split()[1:]
+        return [word for word in self._following(before) if word.startswith(event.symbol)]
+
+    def _following(self, words: Sequence[str]) -> list[str]:
+        if not words:
+            return list(SUMMARIES)
+        verb = words[0]
+        if verb not in SUMMARIES:
+            return []
+        names: list[str] = []
+        if verb in NAMED:
+            with suppress(GpuClusterError):  # the verb itself will say what is wrong
+                names = [view.name for view in self._session.clusters.live()]
+        return names + options_of(verb)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register the magic and its completions."""
+    magic = GpuClusterMagic(shell)
+    shell.magics_manager.register_function(magic.run, "line", "gpucluster")
+    shell.set_hook("complete_command", magic.complete, str_key=PROGRAM)
+
+
+# Display.
+
+
+def _show(outcome: Outcome) -> None:
+    from IPython.display import display
+
+    text = as_text(outcome.blocks)
+    if not text:
+        return
+    html = "".join(as_html(block) for block in outcome.blocks)
+    display({"text/plain": text, "text/html": html}, raw=True)
+
+
+def as_html(block: Block) -> str:
+    """Return a block as HTML; everything in it is escaped."""
+    title = f"<p><strong>{escape(block.title)}</strong></p>" if block.title else ""
+    match block:
+        case Table(rows=()):
+            return f"<p>{escape(block.empty)}</p>" if block.empty else ""
+        case Table():
+            return title + _table(block.headings, block.rows)
+        case Facts():
+            return title + _table((), tuple(pair for pair in block.pairs if pair[1]))
+        case Text(code=True):
+            return f"{title}<pre>{escape(block.text)}</pre>"
+        case Text():
+            return f"{title}<p>{escape(block.text)}</p>" if block.text else ""
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    style = ' style="text-align: left"'
+    head = "".join(f"<th{style}>{escape(cell)}</th>" for cell in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td{style}>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+    )
+
+
+def _bundle(words: str) -> dict[str, str]:
+    return {"text/plain": words, "text/html": f"<p>{escape(words)}</p>"}

@@ -1,0 +1,62 @@
+"""Profiles as front ends show them: the places to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .jobscript import default_workers, maximum_workers, uses_gpus
+from .machine import Machine, look_around
+from .profiles import LoadedProfile, find_profile, load_profiles, option_schema
+from .records import to_json
+
+
+def places() -> dict[str, Any]:
+    """Return all profiles, best first for this host, and what is wrong with profile files."""
+    found = load_profiles()
+    machine = look_around()
+    return {
+        "profiles": [place(loaded, machine) for loaded in found.profiles.values()],
+        "problems": to_json(found.problems),
+    }
+
+
+def one_place(name: str) -> dict[str, Any]:
+    """Return one profile; raises `ProfileNotFound` or `ProfileError`."""
+    return place(find_profile(name), look_around())
+
+
+def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
+    """Return one profile as front ends show it."""
+    profile = loaded.profile
+    gpus = uses_gpus(profile, machine)
+    workers = default_workers(profile, machine)
+    return {
+        "name": loaded.name,
+        "title": profile.title,
+        "backend": profile.backend,
+        "summary": profile.summary,
+        "gpus_per_job": int(gpus) if profile.job.gpus == "auto" else profile.job.gpus,
+        "unit": "GPUs" if gpus else "workers",
+        "default": profile.default,
+        "hosts": list(profile.hosts),
+        "matches_host": loaded.matches_host(),
+        "source": loaded.files[-1],
+        "sources": to_json(loaded.sources),
+        "shadowed": to_json(loaded.shadowed),
+        "final": loaded.final,
+        "locked": list(loaded.locked),
+        "options": option_schema(profile),
+        "limits": {
+            "workers": maximum_workers(profile, machine),
+            "clusters": profile.limits.clusters,
+        },
+        "default_workers": workers,
+        "words": _words(loaded, machine),
+    }
+
+
+def _words(loaded: LoadedProfile, machine: Machine) -> str:
+    """Say what a worker is here, where that needs saying."""
+    if loaded.profile.backend != "local" or uses_gpus(loaded.profile, machine):
+        return ""
+    return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)

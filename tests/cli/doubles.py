@@ -1,0 +1,174 @@
+"""Clusters in memory with the calls of the real ones, for what a verb says and asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from io import StringIO
+from typing import Any
+
+from jupyter_gpucluster.cli import perform
+from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.errors import ClusterConflict, ClusterNotFound, RecordError, WaitTimeout
+from jupyter_gpucluster.records import ENDED, Event, Job, JobState, Phase, Target, WorkerCounts
+from jupyter_gpucluster.views import ClusterView, Script
+
+NOW = 1_700_000_000.0
+
+
+def a_view(name: str = "alpha", phase: Phase = Phase.RUNNING, **changes: Any) -> ClusterView:
+    view = ClusterView(
+        id=f"id-{name}",
+        name=name,
+        profile="local",
+        title="This machine",
+        backend="local",
+        phase=phase,
+        words="2 of 2 workers ready",
+        reason="",
+        phase_since=NOW,
+        created=NOW,
+        ended=NOW if phase in ENDED else None,
+        revision=3,
+        unit="workers",
+        target=Target(2, 2),
+        workers=WorkerCounts(asked=2, ready=2),
+        maximum_workers=8,
+        threads=2,
+        memory_used=1_000,
+        memory_limit=2_000_000_000,
+        clients=0,
+        encrypted=True,
+        simulated=False,
+        scheduler_address="tls://127.0.0.1:40001",
+        python="/usr/bin/python3",
+        environment="",
+        survives=True,
+        survival="",
+        clocks=(),
+        options={},
+        stale_since=None,
+        directory=f"/home/ada/{name}",
+    )
+    return dataclasses.replace(view, **changes)
+
+
+class InMemoryClusters:
+    """The calls of `Clusters` that verbs make; no process, no file."""
+
+    def __init__(self, *views: ClusterView) -> None:
+        self.views = {view.id: view for view in views}
+        self.started: list[dict[str, Any]] = []
+        self.on_wait: Callable[[], None] = lambda: None
+
+    def live(self) -> Sequence[ClusterView]:
+        return [view for view in self.list() if view.phase not in ENDED]
+
+    def list(self, *, ended: bool = False) -> Sequence[ClusterView]:
+        return [view for view in self.views.values() if ended or view.phase not in ENDED]
+
+    def get(self, name: str) -> ClusterView:
+        for view in self.views.values():
+            if name in (view.id, view.name):
+                return view
+        raise ClusterNotFound(f"There is no cluster named {name}.", hint="Look with list.")
+
+    def start(self, profile: str, **request: Any) -> ClusterView:
+        self.started.append({"profile": profile, **request})
+        view = a_view(request["name"] or "local-1", Phase.STARTING, words="starting")
+        self.views[view.id] = view
+        return view
+
+    def update(self, name: str, *, target: Target) -> ClusterView:
+        return self._change(name, target=target)
+
+    def stop(self, name: str) -> ClusterView:
+        return self._change(name, phase=Phase.STOPPING, words="stopping")
+
+    def forget(self, name: str) -> None:
+        view = self.get(name)
+        if view.phase not in ENDED:
+            raise ClusterConflict(f"Cluster {view.name} has not ended.")
+        del self.views[view.id]
+
+    def wait_ready(
+        self, name: str, *, timeout: float | None = None, progress: Callable[[ClusterView], None]
+    ) -> ClusterView:
+        progress(self.get(name))
+        self.on_wait()
+        if timeout == 0:
+            raise WaitTimeout(f"Cluster {self.get(name).name} is not ready after 0 s: starting.")
+        return self._change(name, phase=Phase.RUNNING, words="2 of 2 workers ready")
+
+    def wait_stopped(
+        self, name: str, *, timeout: float | None = None, progress: Callable[[ClusterView], None]
+    ) -> ClusterView:
+        progress(self.get(name))
+        self.on_wait()
+        if timeout == 0:
+            raise WaitTimeout(f"Cluster {self.get(name).name} is not stopped after 0 s: stopping.")
+        return self._change(name, phase=Phase.STOPPED, words="stopped")
+
+    def jobs(self, name: str) -> Sequence[Job]:
+        self.get(name)
+        return (
+            Job("gpc-alpha-1", 0, JobState.RUNNING, id="4711", nodes=("node1",), started=NOW),
+            Job("gpc-alpha-1", 1, JobState.PENDING, id="4712", reason="Waits for a free GPU."),
+        )
+
+    def events(self, name: str) -> Sequence[Event]:
+        self.get(name)
+        return (Event(NOW, "phase", "running"),)
+
+    def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
+        return f"{lines} lines of {job or 'all'}\n"
+
+    def why(self, name: str) -> str:
+        return f"{self.get(name).name} waits for a free GPU."
+
+    def client_code(self, name: str) -> dict[str, str]:
+        self.get(name)
+        return {"connect": "a\n\nb", "magic": "c", "dask": "d"}
+
+    def script(self, profile: str, **request: Any) -> Script:
+        return Script(f"#!/bin/sh\n# {profile}\n", "sbatch job.sh")
+
+    def damaged(self) -> Sequence[RecordError]:
+        return (RecordError("The record of zzzzzz is damaged.", hint="Delete it."),)
+
+    def orphans(self) -> Sequence[str]:
+        return ["job 99 (gpc-zzzzzz-1)"]
+
+    def _change(self, name: str, **changes: Any) -> ClusterView:
+        view = dataclasses.replace(self.get(name), **changes)
+        self.views[view.id] = view
+        return view
+
+
+class Screen(StringIO):
+    """A stream that says whether it is a terminal."""
+
+    def __init__(self, *, tty: bool = False) -> None:
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+@dataclasses.dataclass
+class Desk:
+    """A user at a terminal: types commands, reads both streams."""
+
+    clusters: InMemoryClusters
+    tty: bool = False
+    out: str = ""
+    err: str = ""
+
+    def types(self, *words: str) -> int:
+        """Run a command and return its exit code."""
+        out, err = Screen(tty=self.tty), Screen(tty=self.tty)
+        made: Any = self.clusters
+        code = perform(words, Terminal(out=out, err=err, make_clusters=lambda: made))
+        self.out, self.err = out.getvalue(), err.getvalue()
+        return code
