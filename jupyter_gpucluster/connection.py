@@ -45,12 +45,15 @@ def connect(name: str, *, timeout: float | None = CONNECT_SECONDS, **options: An
     WaitTimeout
         Its scheduler was not up in time; the cluster goes on.
     """
-    from distributed import Client
-
+    from .client import ClusterClient
     from .clusters import Clusters
 
     view = wait_for_scheduler(Clusters(), name, timeout=timeout)
-    return Client(view.scheduler_address, security=security_of(view), **options)
+    client = ClusterClient(  # type: ignore[no-untyped-call]  # distributed leaves it untyped
+        view.scheduler_address, security=security_of(view), **options
+    )
+    client.proxied_dashboard = dashboard_link(view)
+    return client
 
 
 def wait_for_scheduler(clusters: Clusters, name: str, *, timeout: float | None) -> ClusterView:

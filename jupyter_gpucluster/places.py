@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from typing import Any
 
 from .jobscript import default_workers, maximum_workers, uses_gpus
@@ -9,11 +11,14 @@ from .machine import Machine, look_around
 from .profiles import LoadedProfile, find_profile, load_profiles, option_schema
 from .records import to_json
 
+REMEMBERED_SECONDS = 60.0
+"""Servers ask for profiles again and again, and nvidia-smi takes a second and more on big nodes."""
+
 
 def places() -> dict[str, Any]:
     """Return all profiles, best first for this host, and what is wrong with profile files."""
     found = load_profiles()
-    machine = look_around()
+    machine = _machine(int(time.monotonic() // REMEMBERED_SECONDS))
     return {
         "profiles": [place(loaded, machine) for loaded in found.profiles.values()],
         "problems": to_json(found.problems),
@@ -22,7 +27,7 @@ def places() -> dict[str, Any]:
 
 def one_place(name: str) -> dict[str, Any]:
     """Return one profile; raises `ProfileNotFound` or `ProfileError`."""
-    return place(find_profile(name), look_around())
+    return place(find_profile(name), _machine(int(time.monotonic() // REMEMBERED_SECONDS)))
 
 
 def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
@@ -60,3 +65,8 @@ def _words(loaded: LoadedProfile, machine: Machine) -> str:
     if loaded.profile.backend != "local" or uses_gpus(loaded.profile, machine):
         return ""
     return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)
+
+
+@functools.lru_cache(maxsize=1)
+def _machine(period: int) -> Machine:
+    return look_around()

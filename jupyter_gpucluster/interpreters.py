@@ -1,0 +1,164 @@
+"""Ask a Python interpreter what is installed beside it, without importing any of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+PROBE_SECONDS = 15.0
+
+PACKAGES = {
+    "dask": "dask",
+    "distributed": "distributed",
+    "dask_cuda": "dask-cuda",
+    "bokeh": "bokeh",
+    "cryptography": "cryptography",
+}
+"""Key in ``versions`` -> name of the distribution."""
+
+# No secrets: of the variables only those that decide what a Python finds.  A Python out of a
+# module system does not even start without LD_LIBRARY_PATH.
+PASSED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+    "PYTHONNOUSERSITE",
+)
+
+PROBE_MARK = "gpucluster-probe:"
+# Runs on any Python 3, so that an old one can say that it is old; hence no `-P`, which is 3.11's.
+PROBE = f"""
+import sys
+sys.path = [p for p in sys.path if p]
+import json, platform, sysconfig
+versions = {{}}
+try:
+    from importlib import metadata
+except ImportError:
+    metadata = None
+for key, name in {PACKAGES!r}.items() if metadata else ():
+    try:
+        versions[key] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+paths = sorted({{sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}})
+print({PROBE_MARK!r} + json.dumps(
+    {{"python": platform.python_version(), "versions": versions, "paths": paths}}))
+"""
+
+Stamp = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """What an interpreter said of itself; ``trouble`` is why it said nothing.
+
+    ``versions`` has "python" and those keys of `PACKAGES` that are installed; ``paths`` are the
+    directories where that would change.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+_known: dict[str, tuple[Stamp, Interpreter]] = {}
+_known_lock = threading.Lock()
+
+
+def ask_python(python: str) -> Interpreter:
+    """Return what a Python says; it is asked again only after something was installed there."""
+    if python == sys.executable:
+        return _ask_ourselves()
+    with _known_lock:
+        known = _known.get(python)
+    if known and known[0] == _stamp(python, known[1].paths):
+        return known[1]
+    answer = _ask(python)
+    if not answer.trouble:
+        with _known_lock:
+            _known[python] = (_stamp(python, answer.paths), answer)
+    return answer
+
+
+def shown(python: str) -> str:
+    """Return a path for a message: on one line, and not endless."""
+    return python if python.isprintable() and len(python) <= 300 else ascii(python[:80])
+
+
+def _stamp(python: str, paths: tuple[str, ...]) -> Stamp:
+    """Return the times of all that an installation changes."""
+    stamp = []
+    for path in (python, str(Path(python).parent.parent / "pyvenv.cfg"), *paths):
+        with contextlib.suppress(OSError):
+            stamp.append((path, Path(path).stat().st_mtime_ns))
+    return tuple(stamp)
+
+
+def _ask_ourselves() -> Interpreter:
+    versions = {"python": platform.python_version()}
+    for key, name in PACKAGES.items():
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[key] = metadata.version(name)
+    return Interpreter(versions)
+
+
+def _ask(python: str) -> Interpreter:
+    path = Path(python)
+    name = shown(python)
+    if not _exists(path):
+        return Interpreter(trouble=f"{name} does not exist; check the path.")
+    if path.is_dir() and (path / "bin" / "python").exists():
+        return Interpreter(trouble=f"{name} is a folder; give {path / 'bin' / 'python'}.")
+    # A kernel may start through a script that would take our arguments for something else.
+    if not re.search(r"python|pypy", path.name):
+        return Interpreter(trouble=f"{name} is not a Python; choose an environment by its Python.")
+    try:
+        answer = subprocess.run(
+            [python, "-c", PROBE],
+            cwd="/",
+            env={n: os.environ[n] for n in PASSED_VARIABLES if n in os.environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Interpreter(trouble=f"{name} did not answer in {PROBE_SECONDS:.0f} s; try again.")
+    except OSError as error:
+        return Interpreter(trouble=f"{name} does not start ({error.strerror}); check the path.")
+    return _parse(name, answer)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name longer than any file's
+        return False
+
+
+def _parse(name: str, answer: subprocess.CompletedProcess[str]) -> Interpreter:
+    for line in answer.stdout.splitlines():
+        if line.startswith(PROBE_MARK):
+            said = json.loads(line.removeprefix(PROBE_MARK))
+            return Interpreter({"python": said["python"], **said["versions"]}, tuple(said["paths"]))
+    last = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
+    return Interpreter(trouble=f"{name} fails: {last}")

@@ -1,0 +1,1 @@
+"""The Jupyter server extension: REST routes and the dashboard proxy."""

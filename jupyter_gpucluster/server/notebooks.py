@@ -1,0 +1,83 @@
+"""The notebooks that come with the package, and copying one to where the user works."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.services.contents.manager import ContentsManager
+from jupyter_server.utils import ensure_async
+
+from ..errors import InvalidInput
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+
+
+class NotebookNotFound(InvalidInput):
+    """The package has no notebook of that name."""
+
+    status = 404
+
+
+def bundled() -> dict[str, Path]:
+    """Return the notebooks by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
+
+
+def titles() -> list[dict[str, str]]:
+    """Return name and title of each notebook."""
+    return [{"name": n, "title": title_of(p) or n} for n, p in bundled().items()]
+
+
+def title_of(path: Path) -> str:
+    """Return a notebook's first heading."""
+    lines = (line for text in _markdown(path) for line in text.splitlines())
+    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
+
+
+def _markdown(path: Path) -> Iterator[str]:
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "markdown":
+            yield "".join(cell["source"])
+
+
+async def copy(name: str, directory: str, contents: ContentsManager) -> str:
+    """Put a copy of a notebook into a folder, under a name that is free there.
+
+    Parameters
+    ----------
+    name
+        Name without the ending.
+    directory
+        Folder as Jupyter names it: relative to its root, with slashes.
+    contents
+        The server's contents manager.
+
+    Returns
+    -------
+    str
+        Path of the copy.
+
+    Raises
+    ------
+    NotebookNotFound
+        There is no such notebook.
+    InvalidInput
+        There is no such folder.
+    """
+    found = await asyncio.to_thread(bundled)
+    if name not in found:
+        hint = f"There are: {', '.join(found)}." if found else ""
+        raise NotebookNotFound("There is no such notebook.", hint=hint)
+    folder = directory.strip("/")
+    if not await ensure_async(contents.dir_exists(folder)):
+        raise InvalidInput("There is no such folder.", detail="directory")
+    source = await asyncio.to_thread(found[name].read_text, encoding="utf-8")
+    free = await ensure_async(contents.increment_filename(found[name].name, folder))
+    path = f"{folder}/{free}" if folder else free
+    model: dict[str, Any] = {"type": "notebook", "format": "json", "content": json.loads(source)}
+    await ensure_async(contents.save(model, path))
+    return path

@@ -1,0 +1,274 @@
+"""Clusters in memory with the calls of the real ones, and a head's HTTP side that tells all."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tornado import web, websocket
+
+from jupyter_gpucluster.errors import (
+    ClusterConflict,
+    ClusterNotFound,
+    GpuClusterError,
+    HeadUnreachable,
+    InvalidInput,
+    ProfileNotFound,
+    RecordError,
+)
+from jupyter_gpucluster.headclient import Endpoint
+from jupyter_gpucluster.records import (
+    ENDED,
+    Clock,
+    Event,
+    Job,
+    JobState,
+    Phase,
+    Target,
+    WorkerCounts,
+)
+from jupyter_gpucluster.views import ClusterView, Script
+
+RUNNING, STOPPED, LOST, STARTING = "c-running", "c-stopped", "c-lost", "c-starting"
+
+
+def a_view(cluster_id: str, phase: Phase, **changes: Any) -> ClusterView:
+    view = ClusterView(
+        id=cluster_id,
+        name=f"name of {cluster_id}",
+        profile="local",
+        title="This machine",
+        backend="local",
+        phase=phase,
+        words="2 of 2 workers ready",
+        reason="",
+        phase_since=1_700_000_060.5,
+        created=1_700_000_000.0,
+        ended=1_700_000_100.0 if phase in ENDED else None,
+        revision=3,
+        unit="workers",
+        target=Target(2, 2),
+        workers=WorkerCounts(asked=2, ready=2),
+        maximum_workers=8,
+        threads=2,
+        memory_used=1_000,
+        memory_limit=2_000_000_000,
+        clients=0,
+        encrypted=True,
+        simulated=False,
+        scheduler_address="" if phase is Phase.STARTING else "tls://127.0.0.1:40001",
+        python="/usr/bin/python3",
+        environment="Python 3",
+        survives=True,
+        survival="Survives closing Jupyter: yes.",
+        clocks=(Clock("lifetime", 43_200.0, 1_700_043_200.0), Clock("idle", 1_800.0)),
+        options={"account": "m1"},
+        stale_since=None,
+        directory="/home/ada/clusters/" + cluster_id,
+    )
+    return dataclasses.replace(view, **changes)
+
+
+class InMemoryClusters:
+    """The calls of `AsyncClusters`; no process, no file."""
+
+    def __init__(self) -> None:
+        self.views = {
+            RUNNING: a_view(RUNNING, Phase.RUNNING),
+            STARTING: a_view(STARTING, Phase.STARTING),
+            STOPPED: a_view(STOPPED, Phase.STOPPED),
+            LOST: a_view(LOST, Phase.UNREACHABLE),
+        }
+        self.endpoints: dict[str, Endpoint] = {}
+        self.started: list[dict[str, Any]] = []
+        self.broken: Exception | None = None
+        """Raised by `list`."""
+        self.damage = False
+
+    async def start(
+        self,
+        profile: str,
+        *,
+        name: str = "",
+        target: Target | None = None,
+        options: Mapping[str, Any] | None = None,
+        python: str = "",
+        kernel: str = "",
+        request_id: str = "",
+    ) -> ClusterView:
+        if profile != "local":
+            raise ProfileNotFound(f"There is no profile {profile!r}.", hint="Did you mean 'local'?")
+        self._check(target)
+        self.started.append(
+            {
+                "profile": profile,
+                "name": name,
+                "target": target,
+                "options": options,
+                "python": python,
+                "kernel": kernel,
+                "request_id": request_id,
+            }
+        )
+        view = a_view("c new/1", Phase.STARTING, target=target or Target(2, 2))
+        self.views[view.id] = view
+        return view
+
+    async def list(self, *, ended: bool = False) -> list[ClusterView]:
+        if self.broken:
+            raise self.broken
+        return [v for v in self.views.values() if ended or v.phase not in ENDED]
+
+    async def damaged(self) -> Sequence[GpuClusterError]:
+        return [RecordError("A record is damaged.", hint="Remove it.")] if self.damage else []
+
+    async def get(self, name: str) -> ClusterView:
+        for view in self.views.values():
+            if name in (view.id, view.name):
+                return view
+        raise ClusterNotFound("There is no such cluster.", hint="List them.")
+
+    async def update(
+        self, name: str, *, new_name: str | None = None, target: Target | None = None
+    ) -> ClusterView:
+        view = await self._alive(name)
+        self._check(target)
+        changed = dataclasses.replace(
+            view, name=new_name or view.name, target=target or view.target
+        )
+        self.views[view.id] = changed
+        return changed
+
+    async def stop(self, name: str) -> ClusterView:
+        view = await self._alive(name)
+        self.views[view.id] = dataclasses.replace(view, phase=Phase.STOPPING)
+        return self.views[view.id]
+
+    async def forget(self, name: str) -> None:
+        del self.views[(await self.get(name)).id]
+
+    async def jobs(self, name: str) -> Sequence[Job]:
+        await self.get(name)
+        return [
+            Job(mark="gpc-1-1", task=0, state=JobState.RUNNING, id="17", nodes=("n1",), started=1.5)
+        ]
+
+    async def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
+        await self.get(name)
+        return f"==> head.log <==\n{job} {lines}\n"
+
+    async def events(self, name: str) -> Sequence[Event]:
+        await self.get(name)
+        return [Event(time=1_700_000_000.0, kind="started", message="The cluster starts.")]
+
+    async def why(self, name: str) -> str:
+        await self.get(name)
+        return "It runs."
+
+    async def client_code(self, name: str) -> dict[str, str]:
+        await self.get(name)
+        return {"connect": "connect('x')", "magic": "%gpucluster connect x", "dask": "Client('x')"}
+
+    async def script(
+        self,
+        profile: str,
+        *,
+        target: Target | None = None,
+        options: Mapping[str, Any] | None = None,
+        python: str = "",
+        kernel: str = "",
+    ) -> Script:
+        self._check(target)
+        if options:
+            raise InvalidInput("There is no such option.", hint="None.", detail="options.x")
+        return Script(text="#!/bin/sh\n", command="sh script.sh")
+
+    async def endpoint(self, name: str) -> Endpoint:
+        view = await self._alive(name)
+        if view.phase is Phase.UNREACHABLE:
+            raise HeadUnreachable("The head does not answer.")
+        if view.phase is Phase.STARTING:
+            raise ClusterConflict("The head has not started yet.")
+        return self.endpoints[view.id]
+
+    async def _alive(self, name: str) -> ClusterView:
+        view = await self.get(name)
+        if view.phase in ENDED:
+            raise ClusterConflict("This cluster has ended.", hint="Start a new one.")
+        return view
+
+    def _check(self, target: Target | None) -> None:
+        if target and not 1 <= target.minimum <= target.maximum <= 8:
+            raise InvalidInput("From 1 to 8 workers.", detail="target")
+
+
+TOKEN = "the-token-of-this-head"
+
+
+class Echo(web.RequestHandler):
+    """Tells what reached it; with ``to`` it redirects there."""
+
+    def compute_etag(self) -> str:
+        return '"of-the-head"'
+
+    def get(self) -> None:
+        to = self.get_query_argument("to", "")
+        if to:
+            self.set_status(302)
+            self.set_header("Location", to)
+        for name, value in (
+            ("Set-Cookie", "stolen=1"),
+            ("Content-Security-Policy", "frame-ancestors *"),
+            ("Clear-Site-Data", '"cookies"'),
+            ("Access-Control-Allow-Origin", "*"),
+        ):
+            self.set_header(name, value)
+        self.write(
+            {
+                "uri": self.request.uri,
+                "headers": {k.lower(): v for k, v in self.request.headers.get_all()},
+            }
+        )
+
+
+class EchoSocket(websocket.WebSocketHandler):
+    """Tells what its opening brought, then repeats messages."""
+
+    def check_origin(self, origin: str) -> bool:
+        return True
+
+    def select_subprotocol(self, subprotocols: list[str]) -> str | None:
+        return subprotocols[0] if subprotocols else None
+
+    async def open(self, *args: str) -> None:
+        headers = {k.lower(): v for k, v in self.request.headers.get_all()}
+        await self.write_message(json.dumps({"uri": self.request.uri, "headers": headers}))
+
+    async def on_message(self, message: str | bytes) -> None:
+        if message == "flood":
+            for _ in range(300):  # more than the buffers of sockets take
+                await self.write_message(b"x" * 100_000, binary=True)
+                self.ping(b"alive?")
+        await self.write_message(message, binary=isinstance(message, bytes))
+
+
+class SlowSocket(EchoSocket):
+    """Opens when the test says so, and says when it is closed."""
+
+    may_open: asyncio.Event
+    closed: asyncio.Event
+
+    async def prepare(self) -> None:
+        await self.may_open.wait()
+
+    def on_close(self) -> None:
+        self.closed.set()
+
+
+def a_head() -> web.Application:
+    """Return the HTTP side of a head without its gate: it answers whatever it is asked."""
+    SlowSocket.may_open, SlowSocket.closed = asyncio.Event(), asyncio.Event()
+    return web.Application([(r"/ws", EchoSocket), (r"/slow", SlowSocket), (r"/.*", Echo)])

@@ -1,0 +1,130 @@
+"""What this machine offers: cores, memory and the GPUs that may be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster import machine
+from tests.commands import put_command
+
+ON_THIS_MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@pytest.mark.parametrize(
+    "chosen, expected",
+    [
+        ("0,1", ("0", "1")),
+        (" 2 , 3 ", ("2", "3")),
+        ("GPU-8a56,MIG-1b2c", ("GPU-8a56", "MIG-1b2c")),
+        ("0,-1,1", ("0",)),
+        ("0,,1", ("0",)),
+    ],
+)
+def test_the_variable_that_names_gpus_is_taken_as_cuda_takes_it(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, expected: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert machine.visible_gpus() == (expected, "")
+
+
+@pytest.mark.parametrize("chosen", ["", "-1", "NoDevFiles", " "])
+def test_a_variable_that_hides_all_gpus_is_named_as_the_reason(
+    monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    gpus, trouble = machine.visible_gpus()
+    assert gpus == ()
+    assert "CUDA_VISIBLE_DEVICES" in trouble
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return lambda script: put_command(tmp_path, monkeypatch, "nvidia-smi", script)
+
+
+def test_the_driver_names_the_gpus(nvidia_smi: Callable[[str], Path]) -> None:
+    nvidia_smi("printf '0\\n1\\n'")
+    assert machine.visible_gpus() == (("0", "1"), "")
+
+
+def test_a_driver_that_fails_is_told_in_its_own_words(nvidia_smi: Callable[[str], Path]) -> None:
+    nvidia_smi('echo "NVIDIA-SMI has failed because it couldn\'t communicate"; exit 9')
+    gpus, trouble = machine.visible_gpus()
+    assert gpus == ()
+    assert "couldn't communicate" in trouble
+
+
+def test_a_driver_that_hangs_is_given_up(
+    nvidia_smi: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "NVIDIA_SMI_SECONDS", 0.2)
+    nvidia_smi("exec sleep 30")
+    gpus, trouble = machine.visible_gpus()
+    assert gpus == ()
+    assert "does not answer" in trouble
+
+
+def test_no_driver_is_no_gpu_and_no_trouble(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert machine.visible_gpus() == ((), "")
+
+
+@pytest.fixture
+def control_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Put this process into a control group three levels deep."""
+    monkeypatch.setattr(machine, "CONTROL_GROUPS", tmp_path)
+    chain = [tmp_path / "user.slice/user-1.slice/session-4.scope"]
+    chain += [chain[0].parent, chain[0].parent.parent, tmp_path]
+    chain[0].mkdir(parents=True)
+    monkeypatch.setattr(machine, "_control_groups", lambda: chain)
+    return tmp_path
+
+
+@pytest.mark.parametrize("level", [".", "user.slice", "user.slice/user-1.slice/session-4.scope"])
+def test_a_memory_limit_at_any_level_counts(control_groups: Path, level: str) -> None:
+    (control_groups / level / "memory.max").write_text(f"{1 << 29}\n")
+    assert machine.usable_memory() == 1 << 29
+
+
+@pytest.mark.parametrize("text", ["max\n", f"{1 << 62}\n", "", "nonsense"])
+def test_no_memory_limit_leaves_the_whole_machine(control_groups: Path, text: str) -> None:
+    (control_groups / "memory.max").write_text(text)
+    assert machine.usable_memory() == ON_THIS_MACHINE
+
+
+def test_a_memory_limit_of_the_older_hierarchy_counts(control_groups: Path) -> None:
+    (control_groups / "memory").mkdir()
+    (control_groups / "memory" / "memory.limit_in_bytes").write_text(f"{1 << 28}\n")
+    assert machine.usable_memory() == 1 << 28
+
+
+@pytest.mark.parametrize(
+    "text, most", [("100000 100000", 1), ("50000 100000", 1), ("max 100000", None)]
+)
+def test_a_quota_of_processor_time_counts(
+    control_groups: Path, text: str, most: int | None
+) -> None:
+    (control_groups / "user.slice" / "cpu.max").write_text(text + "\n")
+    assert machine.usable_cpus() == (most or len(os.sched_getaffinity(0)))
+
+
+def test_this_process_s_control_groups_go_up_to_the_root() -> None:
+    groups = machine._control_groups()
+    assert groups[-1] == machine.CONTROL_GROUPS
+    assert groups == sorted(set(groups), key=lambda path: -len(path.parts))
+
+
+def test_a_look_around_finds_something_to_work_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    found = machine.look_around()
+    assert found.cpus >= 1
+    assert 0 < found.memory <= ON_THIS_MACHINE
+    assert found.gpus == ()
