@@ -22,9 +22,12 @@ def __getattr__(name: str) -> Any:
 
         return connect
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("jupyter-gpucluster")
+        try:
+            return version("jupyter-gpucluster")
+        except PackageNotFoundError:
+            return "not installed"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

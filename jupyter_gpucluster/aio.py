@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .clusters import Clusters, Progress
 from .errors import GpuClusterError
@@ -13,80 +15,90 @@ from .headclient import Endpoint
 from .records import Event, Job, Target
 from .views import ClusterView, Script
 
+R = TypeVar("R")
+THREADS = 16
+
 
 class AsyncClusters:
     """The clusters of one user, asynchronously."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.sync = Clusters(root)
+        # Not the loop's default threads, which are few and everybody's: heads that hang, each for
+        # as long as it may, must not keep Jupyter from reading its own files.
+        self.threads = ThreadPoolExecutor(THREADS, "gpucluster")
+
+    async def _call(self, function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        call = functools.partial(function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, call)
 
     async def list(self, *, ended: bool = False) -> list[ClusterView]:
         """See `Clusters.list`."""
-        return await asyncio.to_thread(self.sync.list, ended=ended)
+        return await self._call(self.sync.list, ended=ended)
 
     async def get(self, name: str) -> ClusterView:
         """See `Clusters.get`."""
-        return await asyncio.to_thread(self.sync.get, name)
+        return await self._call(self.sync.get, name)
 
     async def orphans(self) -> Sequence[str]:
         """See `Clusters.orphans`."""
-        return await asyncio.to_thread(self.sync.orphans)
+        return await self._call(self.sync.orphans)
 
     async def damaged(self) -> Sequence[GpuClusterError]:
         """See `Clusters.damaged`."""
-        return await asyncio.to_thread(self.sync.damaged)
+        return await self._call(self.sync.damaged)
 
     async def jobs(self, name: str) -> Sequence[Job]:
         """See `Clusters.jobs`."""
-        return await asyncio.to_thread(self.sync.jobs, name)
+        return await self._call(self.sync.jobs, name)
 
     async def events(self, name: str) -> Sequence[Event]:
         """See `Clusters.events`."""
-        return await asyncio.to_thread(self.sync.events, name)
+        return await self._call(self.sync.events, name)
 
     async def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
         """See `Clusters.logs`."""
-        return await asyncio.to_thread(self.sync.logs, name, job, lines=lines)
+        return await self._call(self.sync.logs, name, job, lines=lines)
 
     async def why(self, name: str) -> str:
         """See `Clusters.why`."""
-        return await asyncio.to_thread(self.sync.why, name)
+        return await self._call(self.sync.why, name)
 
     async def client_code(self, name: str) -> dict[str, str]:
         """See `Clusters.client_code`."""
-        return await asyncio.to_thread(self.sync.client_code, name)
+        return await self._call(self.sync.client_code, name)
 
     async def endpoint(self, name: str) -> Endpoint:
         """See `Clusters.endpoint`."""
-        return await asyncio.to_thread(self.sync.endpoint, name)
+        return await self._call(self.sync.endpoint, name)
 
     async def start(self, profile: str, **request: Any) -> ClusterView:
         """See `Clusters.start`."""
-        return await asyncio.to_thread(self.sync.start, profile, **request)
+        return await self._call(self.sync.start, profile, **request)
 
     async def script(self, profile: str, **request: Any) -> Script:
         """See `Clusters.script`."""
-        return await asyncio.to_thread(self.sync.script, profile, **request)
+        return await self._call(self.sync.script, profile, **request)
 
     async def update(
         self, name: str, *, new_name: str | None = None, target: Target | None = None
     ) -> ClusterView:
         """See `Clusters.update`."""
-        return await asyncio.to_thread(self.sync.update, name, new_name=new_name, target=target)
+        return await self._call(self.sync.update, name, new_name=new_name, target=target)
 
     async def stop(self, name: str) -> ClusterView:
         """See `Clusters.stop`."""
-        return await asyncio.to_thread(self.sync.stop, name)
+        return await self._call(self.sync.stop, name)
 
     async def forget(self, name: str) -> None:
         """See `Clusters.forget`."""
-        await asyncio.to_thread(self.sync.forget, name)
+        await self._call(self.sync.forget, name)
 
     async def wait_ready(
         self, name: str, *, timeout: float | None = None, progress: Progress | None = None
     ) -> ClusterView:
         """See `Clusters.wait_ready`."""
-        return await asyncio.to_thread(
+        return await self._call(
             self.sync.wait_ready, name, timeout=timeout, progress=progress
         )
 
@@ -94,6 +106,6 @@ class AsyncClusters:
         self, name: str, *, timeout: float | None = None, progress: Progress | None = None
     ) -> ClusterView:
         """See `Clusters.wait_stopped`."""
-        return await asyncio.to_thread(
+        return await self._call(
             self.sync.wait_stopped, name, timeout=timeout, progress=progress
         )

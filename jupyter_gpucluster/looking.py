@@ -50,10 +50,10 @@ def directories(root: Path) -> Iterator[ClusterDirectory]:
 
 def see(directory: ClusterDirectory, *, ended: bool) -> Look | None:
     """Look at one directory; None where it is over and nobody asks, or cannot be read."""
-    summary = directory.read_summary()
-    if not ended and summary is not None and summary.phase in ENDED:
-        recent = time.time() - summary.phase_since < RECENT_SECONDS
-        if summary.phase is not Phase.FAILED or not recent:
+    phase, since = (None, 0.0) if ended else directory.read_phase()
+    if phase in ENDED:
+        recent = time.time() - since < RECENT_SECONDS
+        if phase is not Phase.FAILED or not recent:
             return None
     try:
         found = look_at(directory)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from .records import Process
+
+JOB_VARIABLES = b"GPUCLUSTER_"
+"""Environment variables that hold a job's name begin so; all processes of the job inherit them."""
+MARK = re.compile(rb"gpc-[a-z0-9]{6}-\d+")
 
 
 def boot_id() -> str:
@@ -21,7 +27,7 @@ def boot_id() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """Return when a process started in clock ticks after boot, or None if it is gone or a zombie."""
+    """Return a process's start in clock ticks after boot, None if it is gone or a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -38,7 +44,7 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process) -> bool | None:
-    """Tell whether a process lives; None where it cannot be known because it ran on another host."""
+    """Tell whether a process lives; None where nobody here knows: it ran on another host."""
     if process.host != socket.gethostname():
         return None
     return process.boot_id == boot_id() and start_time(process.pid) == process.start_time
@@ -48,6 +54,46 @@ def signal_group(pid: int, number: int) -> None:
     """Send a signal to the process group that a session leader leads."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def heirs() -> Iterator[tuple[int, str]]:
+    """Yield this user's processes that belong to jobs of local clusters, with the job's mark.
+
+    Programs that a job has started inherit its name; mere forks of a worker, which is a fork
+    itself, still show the job server's command, which names the cluster's directory.
+    """
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone, or somebody else's
+            if (mark := _mark_of(entry)) and entry.stat().st_uid == os.geteuid():
+                yield int(entry.name), mark
+
+
+def _mark_of(entry: Path) -> str:
+    for variable in (entry / "environ").read_bytes().split(b"\0"):
+        name, _, value = variable.partition(b"=")
+        if name.startswith(JOB_VARIABLES) and MARK.match(value):
+            return os.fsdecode(value)
+    words = (entry / "cmdline").read_bytes().split(b"\0")
+    if b"jobs" in words and b"--logs" in words[:-1]:
+        logs = Path(os.fsdecode(words[words.index(b"--logs") + 1]))
+        return (
+            f"gpc-{logs.parent.name}-0" if MARK.match(f"gpc-{logs.parent.name}-0".encode()) else ""
+        )
+    return ""
+
+
+def end_heirs(directory: Path) -> None:
+    """Kill what the jobs of a local cluster left behind, also in sessions of its own.
+
+    Parameters
+    ----------
+    directory
+        The cluster's directory; its jobs must be over or meant to be.
+    """
+    for pid, mark in heirs():
+        if mark.startswith(f"gpc-{directory.name}-") and pid != os.getpid():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def kill_group(pid: int, started: int, *, grace: float = 1.0) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -13,6 +14,9 @@ from typing import Any, TypeVar
 
 RECORD_VERSION = 1
 """Version of ``record.json``; readers accept this one and older ones."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
+"""What a cluster may be called."""
 
 R = TypeVar("R")
 
@@ -91,6 +95,9 @@ class JobShape:
     walltime: int | None = None
     queue: str = ""
     account: str = ""
+    gpu_request: str = ""
+    """How the dialect spells the request for GPUs; empty = its usual way."""
+    gpu_type: str = ""
     directives: tuple[str, ...] = ()
     skip_directives: tuple[str, ...] = ()
 
@@ -107,6 +114,8 @@ class Submission:
     gpus: int = 0
     memory: int | None = None
     """Bytes at which one job is ended; None = never."""
+    text: str = ""
+    """The script itself, for commands that take it on standard input."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,8 @@ class JobStatus:
     id: str
     state: JobState
     mark: str = ""
+    task: int = 0
+    """Place among the jobs of its mark; a job whose id nobody heard is known by mark and task."""
     reason: str = ""
     nodes: tuple[str, ...] = ()
     exit_code: int | None = None
@@ -175,7 +186,8 @@ class WorkerShape:
     threads: int = 1
     memory_limit: int | None = None
     device_memory_limit: int | None = None
-    """Bytes of GPU memory after which data moves to main memory; None = dask-cuda's choice, 0 = never."""
+    """Bytes of GPU memory after which data moves to main memory; 0 = never, None = dask-cuda's
+    choice."""
     per_job: int = 1
     local_directory: str = ""
 
@@ -199,7 +211,10 @@ class Spec:
     simulated: bool = False
     encrypted: bool = True
     host: str = "127.0.0.1"
-    """Address that the Dask scheduler listens on."""
+    """Address that scheduler and workers listen on; empty = the interface's, or any."""
+    interface: str = ""
+    scheduler_interface: str = ""
+    """Interface of the scheduler's host, where its name differs from that of the workers'."""
     maximum_workers: int | None = None
     policy: Policy = field(default_factory=Policy)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -300,6 +315,40 @@ class Clock:
 
 
 @dataclass(frozen=True)
+class GpuReading:
+    """What a worker's GPU did at its last look; None = the card or its driver does not tell.
+
+    Memory is in bytes, utilisation in percent, power in watts, temperature in degrees Celsius,
+    the clock in MHz, rates in bytes a second.
+    """
+
+    worker: str
+    host: str = ""
+    index: int | None = None
+    uuid: str = ""
+    name: str = ""
+    mig: str = ""
+    utilization: int | None = None
+    memory_used: int = 0
+    memory_total: int = 0
+    power: float | None = None
+    power_limit: float | None = None
+    temperature: int | None = None
+    clock: int | None = None
+    slowed: tuple[str, ...] = ()
+    """What holds its clocks down that should not: heat, power brake, hardware slowdown."""
+    ecc_errors: int | None = None
+    """Uncorrected errors since the driver was loaded."""
+    pcie_sent: int | None = None
+    pcie_received: int | None = None
+    nvlink_sent: int | None = None
+    nvlink_received: int | None = None
+    time: float = 0.0
+    trouble: str = ""
+    """Why there is no reading."""
+
+
+@dataclass(frozen=True)
 class Summary:
     """The head's periodic word about what is true now (``summary.json``)."""
 
@@ -321,6 +370,11 @@ class Summary:
     clocks: tuple[Clock, ...] = ()
     stale_since: float | None = None
     """Since when the queueing system has not answered."""
+    gpus: tuple[GpuReading, ...] = ()
+    gpu_hours: float = 0.0
+    """GPUs held times hours, so far."""
+    gpu_words: str = ""
+    """That GPUs are held and idle, in words."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +411,7 @@ def from_json(kind: type[R], data: Mapping[str, Any]) -> R:
     ValueError, TypeError, KeyError
         Where the data does not fit the kind.
     """
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # classes hash; the stubs ask a type variable
     values = {
         f.name: _convert(hints[f.name], data[f.name])
         for f in dataclasses.fields(kind)  # type: ignore[arg-type]  # kind is one of the dataclasses above

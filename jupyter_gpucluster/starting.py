@@ -8,6 +8,7 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
 import string
 import subprocess
 import sys
@@ -20,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from .backends import find_backend
 from .environments import check_python, find_kernel
-from .errors import GpuClusterError, LimitReached, StateError
+from .errors import GpuClusterError, InvalidInput, LimitReached, StateError
 from .jobscript import MARK, default_workers, make_spec, maximum_workers, render, uses_gpus
 from .machine import Machine, look_around
+from .processes import is_alive, signal_group
 from .profiles import LoadedProfile, apply_options, find_profile
 from .records import Record, Submission, Target
-from .store import ClusterDirectory, make_private, write_private
+from .store import ClusterDirectory, make_private, trouble, write_private
 from .survival import BATCH_JOBS, Survival, find_survival
 from .tls import make_certificates
 from .views import Look, Script
@@ -41,10 +43,19 @@ SPAWN_SECONDS = 30.0
 HEAD = Path(__file__).resolve().parent / "head" / "__main__.py"
 NOT_INHERITED = (
     # What belongs to the process that starts the cluster, not to the cluster: its batch job ...
-    *(f"{name.rsplit('_', 1)[0]}_" for name in BATCH_JOBS if name != "_CONDOR_SLOT"),
+    *(f"{name.split('_')[0]}_" for name in BATCH_JOBS if name != "_CONDOR_SLOT"),
     "SBATCH_", "PBS_", "PE_", "SGE_", "_CONDOR_",
     # ... and its secrets.
     "JUPYTERHUB_", "JUPYTER_TOKEN", "JPY_",
+    # A cluster that a worker's task starts is not that worker's.
+    "GPUCLUSTER_",
+)  # fmt: skip
+INHERITED = frozenset(
+    # Where the queueing systems' commands find their system.
+    {"SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER",
+     "LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR",
+     "SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT",
+     "OARCONFFILE", "OARDIR", "COBALT_CONFIG_FILES"}
 )  # fmt: skip
 
 
@@ -85,14 +96,16 @@ def start(clusters: Clusters, request: Request) -> Look:
         name = choose_name(clusters, request)
         check_limits(clusters, plan)
         directory = ClusterDirectory(clusters.root / new_id(clusters.root))
-        directory.create()
-        scratch = Path(tempfile.mkdtemp(prefix=f"gpc-{directory.id}-"))
+        scratch = None
         try:
+            directory.create()
+            scratch = make_scratch(directory.id)
             record = make(directory, scratch, plan, name, request)
             spawn(directory, scratch, record, plan.survival.prefix)
         except BaseException:
             directory.remove()
-            shutil.rmtree(scratch, ignore_errors=True)
+            if scratch is not None:
+                shutil.rmtree(scratch, ignore_errors=True)
             raise
     return Look(directory, record, None)
 
@@ -146,6 +159,10 @@ def settle(request: Request) -> Plan:
 
 def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
     """Return the Python of head and workers, and the name of its kernel where it has one."""
+    if request.kernel and request.python:
+        raise InvalidInput(
+            "Both a kernel and a Python were chosen.", hint="Choose one of them.", detail="python"
+        )
     if request.kernel:
         found = find_kernel(request.kernel, strict=True)
         return found.python, found.name
@@ -158,7 +175,7 @@ def choose_name(clusters: Clusters, request: Request) -> str:
     if request.name:
         clusters.check_name(request.name)
         return request.name
-    taken = {view.name for view in clusters.list()}
+    taken = {view.name for view in clusters.live()}
     number = 1
     while f"{request.profile}-{number}" in taken:
         number += 1
@@ -168,7 +185,7 @@ def choose_name(clusters: Clusters, request: Request) -> str:
 def check_limits(clusters: Clusters, plan: Plan) -> None:
     """Refuse one cluster more than the profile allows."""
     most = plan.loaded.profile.limits.clusters
-    live = [view.name for view in clusters.list() if view.profile == plan.loaded.name]
+    live = [view.name for view in clusters.live() if view.profile == plan.loaded.name]
     if most is not None and len(live) >= most:
         raise LimitReached(
             f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(live)}.",
@@ -195,6 +212,17 @@ def new_id(root: Path) -> str:
         id = "".join(secrets.choice(ALPHABET) for _ in range(6))
         if not (root / id).exists():
             return id
+
+
+def make_scratch(id: str) -> Path:
+    """Make a directory of this machine for what does not fit into the workers' memory."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=f"gpc-{id}-"))
+    except OSError as error:
+        raise StateError(
+            f"Cannot make a directory for temporary files: {error.strerror}.",
+            hint="Free some space, or point TMPDIR at a directory that you can write.",
+        ) from error
 
 
 def make(
@@ -242,12 +270,15 @@ def spawn(
     argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
     argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)
+        name: value
+        for name, value in os.environ.items()
+        if name in INHERITED or not name.startswith(NOT_INHERITED)
     }
-    log = os.open(directory.logs / "head.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = directory.logs / "head.log"
+    write_private(log, b"")
     try:
-        with os.fdopen(log, "wb") as stream:
-            process = subprocess.Popen(  # noqa: S603  # argv of our own making
+        with log.open("ab") as stream:
+            process = subprocess.Popen(  # argv of our own making
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
@@ -255,29 +286,48 @@ def spawn(
                 env=environment,
                 start_new_session=True,
             )
-            code = process.wait(SPAWN_SECONDS)
     except OSError as error:
         raise StateError(
             f"Cannot start {record.spec.python}: {error.strerror}.",
             hint="Choose another Python for the cluster.",
         ) from error
+    try:
+        code = process.wait(SPAWN_SECONDS)
     except subprocess.TimeoutExpired as error:
-        process.kill()
-        process.wait()
-        raise StateError(f"{record.spec.python} did not start in {SPAWN_SECONDS:.0f} s.") from error
-    if code:
-        words = (directory.logs / "head.log").read_text("utf-8", "replace").strip()
+        abandon(process, directory)
         raise StateError(
-            f"{record.spec.python} could not run the head (exit code {code}).",
-            hint="Choose another Python for the cluster.",
+            f"{record.spec.python} did not start in {SPAWN_SECONDS:.0f} s.",
+            hint="The machine or its file system may be overloaded; try again.",
+        ) from error
+    except BaseException:
+        abandon(process, directory)
+        raise
+    if code:
+        words = log.read_text("utf-8", "replace").strip()
+        last = words.splitlines()[-1] if words else f"exit code {code}"
+        raise StateError(
+            f"The cluster's head could not start: {last}",
+            hint=f"If this machine is well, choose another Python than {record.spec.python}.",
             detail=words[-2000:],
         )
+
+
+def abandon(process: subprocess.Popen[bytes], directory: ClusterDirectory) -> None:
+    """End a head that is about to leave us; one that has not yet said so ends itself."""
+    signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+    head = directory.read_process()
+    if head is not None and is_alive(head):
+        signal_group(head.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Let one starter at a time choose names and count clusters."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise trouble(error, path) from error
     try:
         # Some shared file systems know no locks; then two starts in one second may share a name.
         with contextlib.suppress(OSError):
@@ -285,5 +335,3 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-

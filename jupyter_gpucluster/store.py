@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RecordError, StateError
-from .records import RECORD_VERSION, Event, Record, Summary, from_json, to_json
+from .records import RECORD_VERSION, Event, Phase, Process, Record, Summary, from_json, to_json
 
 PRIVATE = ("tls", "token", "scheduler.json", "jobs", "exit", "process.json")
 """What a cluster needs only while it lives; the rest is kept to tell what happened."""
+
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file raises that something else than we has written or cut short."""
 
 LEASE_SECONDS = 15.0
 """How often a head renews its lease."""
@@ -34,7 +37,7 @@ def check_private(path: Path) -> None:
     try:
         status = path.lstat()
     except OSError as error:
-        raise _trouble(error, path) from error
+        raise trouble(error, path) from error
     fault = ""
     if stat.S_ISLNK(status.st_mode):
         fault = "is a symbolic link"
@@ -58,7 +61,7 @@ def make_private(path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
     except OSError as error:
-        raise _trouble(error, path) from error
+        raise trouble(error, path) from error
     check_private(path)
 
 
@@ -84,10 +87,11 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
             draft.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise _trouble(error, path) from error
+        raise trouble(error, path) from error
 
 
-def _trouble(error: OSError, path: Path) -> StateError:
+def trouble(error: OSError, path: Path) -> StateError:
+    """Put what the file system refused into words."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "Free some space, or point JUPYTER_DATA_DIR at a file system that has some."
     else:
@@ -99,7 +103,8 @@ class ClusterDirectory:
     """The files of one cluster.
 
     ``record.json`` (what must survive), ``summary.json`` (what is true now), ``events.jsonl`` (the
-    timeline), ``scheduler.json`` (Dask's scheduler file), ``token``, ``tls/``, ``jobs/``, ``logs/``.
+    timeline), ``scheduler.json`` (Dask's scheduler file), ``token``, ``tls/``, ``jobs/``,
+    ``exit/``, ``logs/``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +128,7 @@ class ClusterDirectory:
             for part in (self.logs, self.jobs, self.tls, self.path / "exit"):
                 part.mkdir(mode=0o700)
         except OSError as error:
-            raise _trouble(error, self.path) from error
+            raise trouble(error, self.path) from error
 
     def remove(self) -> None:
         """Delete the directory and all in it."""
@@ -136,8 +141,10 @@ class ClusterDirectory:
             if part.is_dir():
                 shutil.rmtree(part, ignore_errors=True)
             else:
-                part.unlink(missing_ok=True)
-        self.lease.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    part.unlink()
+        with contextlib.suppress(OSError):
+            self.lease.unlink()
 
     def write_record(self, record: Record) -> None:
         """Write the record durably."""
@@ -163,7 +170,7 @@ class ClusterDirectory:
             version = int(data["version"])
             if version <= RECORD_VERSION:
                 return from_json(Record, data)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except DAMAGE as error:
             raise self._quarantine(path, error) from error
         raise RecordError(
             f"The cluster in {self.path} was made by a newer jupyter-gpucluster "
@@ -180,6 +187,13 @@ class ClusterDirectory:
             hint=f"Delete {self.path} when none of its processes or jobs is left.",
         )
 
+    def read_process(self) -> Process | None:
+        """Read which process a head is that has not put itself on record yet."""
+        try:
+            return from_json(Process, json.loads(self.process_file.read_bytes()))
+        except (OSError, *DAMAGE):
+            return None
+
     def write_summary(self, summary: Summary) -> None:
         """Write what is true now."""
         write_private(self.path / "summary.json", _dump(to_json(summary)))
@@ -189,18 +203,32 @@ class ClusterDirectory:
         try:
             data = json.loads((self.path / "summary.json").read_bytes())
             return from_json(Summary, data)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, *DAMAGE):
             return None
+
+    def read_phase(self) -> tuple[Phase | None, float]:
+        """Read phase and its time alone: a listing asks hundreds of ended clusters for them."""
+        try:
+            data = json.loads((self.path / "summary.json").read_bytes())
+            return Phase(data["phase"]), float(data["phase_since"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return None, 0.0
 
     def append_event(self, event: Event) -> None:
         """Add a line to the timeline."""
-        line = json.dumps(to_json(event), ensure_ascii=False)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        line = _dump(to_json(event)) + b"\n"
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
-            with os.fdopen(os.open(self.path / "events.jsonl", flags, 0o600), "a") as stream:
-                stream.write(line + "\n")
+            with os.fdopen(os.open(self.path / "events.jsonl", flags, 0o600), "r+b") as stream:
+                # A line that a crash or a full disk cut short must not swallow this one.
+                if (
+                    stream.seek(0, os.SEEK_END)
+                    and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n"
+                ):
+                    line = b"\n" + line
+                stream.write(line)
         except OSError as error:
-            raise _trouble(error, self.path / "events.jsonl") from error
+            raise trouble(error, self.path / "events.jsonl") from error
 
     def events(self) -> Iterator[Event]:
         """Yield the timeline; a line cut short by a crash is passed over."""
@@ -209,8 +237,20 @@ class ClusterDirectory:
         except OSError:
             return
         for line in lines:
-            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+            with contextlib.suppress(*DAMAGE):
                 yield from_json(Event, json.loads(line))
+
+    def exit_codes(self) -> dict[str, int]:
+        """Return the exit codes that job scripts left, by job.
+
+        The directory is listed: over NFS a file that was asked for too early stays missing.
+        """
+        found = {}
+        with contextlib.suppress(OSError):
+            for path in (self.path / "exit").iterdir():
+                with contextlib.suppress(OSError, ValueError):
+                    found[path.name] = int(path.read_text())
+        return found
 
     def renew_lease(self) -> None:
         """Touch the lease; its time is set by the file server, so no clocks are compared."""
@@ -218,4 +258,5 @@ class ClusterDirectory:
 
 
 def _dump(data: Any) -> bytes:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    # ASCII: names of files need not be UTF-8, and no character but our own ends a line.
+    return json.dumps(data, separators=(",", ":")).encode()

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import getpass
 import json
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from .backends.base import Backend
-from .errors import BackendUnavailable
+from .errors import BackendError
+from .processes import signal_group
 from .records import CommandResult, JobStatus, Submission
 
+LONGEST_ANSWER = 1 << 24
+"""Bytes; asyncio's own limit of 64 KiB is less than a status of some 270 jobs."""
+JOB_SERVERS = 3
+"""As many in a row may die of one request before it counts as refused."""
 COMMAND_SECONDS = 60.0
 """After this a command counts as unanswered; a hanging PBS server never ends one by itself."""
 
@@ -49,8 +54,8 @@ class ProcessRunner:
         try:
             out, err = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            signal_group(process.pid, signal.SIGKILL)
+            await process.wait()
             return CommandResult(tuple(argv), None, "", "no answer")
         return CommandResult(
             tuple(argv),
@@ -64,12 +69,28 @@ class JobServerRunner:
     """Sends commands to a job server of this machine over a socket pair.
 
     The pair is also how the job server learns that its head is gone: the kernel closes it.
+
+    Parameters
+    ----------
+    command
+        Makes the job server's command from the number of its end of the pair.
+    environment
+        Variables of the job server, which its jobs inherit.
+    bury
+        Ends what a job server left behind that was killed.
     """
 
-    def __init__(self, command: Callable[[int], list[str]], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Callable[[int], list[str]],
+        environment: Mapping[str, str],
+        bury: Callable[[], None] = lambda: None,
+    ) -> None:
         self.command = command
         self.environment = dict(environment)
+        self.bury = bury
         self.turn = asyncio.Lock()
+        self.asked = 0
         self.reader: asyncio.StreamReader | None = None
         self.writer: asyncio.StreamWriter | None = None
         self.spawn()
@@ -78,7 +99,7 @@ class JobServerRunner:
         """Start the job server; its imports go on while the head does its own."""
         self.socket, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen(  # noqa: S603  # argv of our own making
+            self.process = subprocess.Popen(
                 self.command(theirs.fileno()),
                 stdin=subprocess.DEVNULL,
                 env=self.environment,
@@ -87,22 +108,53 @@ class JobServerRunner:
             )
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
-        """Ask the job server; where it has died, start another one for the next call."""
+        """Ask the job server; where it has died, ask another one.
+
+        A job server's jobs end with it, so asking the next one submits nothing twice.
+        """
+        code = 0
         async with self.turn:
-            try:
-                if self.writer is None:
-                    self.reader, self.writer = await asyncio.open_connection(sock=self.socket)
-                self.writer.write(json.dumps({"argv": list(argv)}).encode() + b"\n")
-                await self.writer.drain()
-                assert self.reader is not None
-                line = await asyncio.wait_for(self.reader.readline(), COMMAND_SECONDS)
-                answer = json.loads(line)
-            except (OSError, TimeoutError, ValueError) as error:
-                if self.process.poll() is not None:
-                    self.disconnect()
-                    self.spawn()
-                return CommandResult(tuple(argv), None, "", str(error))
-        return CommandResult(tuple(argv), answer["exit_code"], answer["stdout"], answer["stderr"])
+            for _ in range(JOB_SERVERS):
+                try:
+                    answer = await asyncio.wait_for(self.ask(argv), COMMAND_SECONDS)
+                except TimeoutError:
+                    return CommandResult(tuple(argv), None, "", "no answer")
+                except (OSError, ValueError):
+                    code = await self.replace()
+                else:
+                    exit_code, out, err = answer["exit_code"], answer["stdout"], answer["stderr"]
+                    return CommandResult(tuple(argv), exit_code, out, err)
+        told = f"It ended {JOB_SERVERS} times in a row, at last with exit code {code}."
+        return CommandResult(tuple(argv), 127, "", told)
+
+    async def ask(self, argv: Sequence[str]) -> dict[str, Any]:
+        """Send one request and return its answer; raises `OSError` or `ValueError` without one."""
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection(
+                sock=self.socket, limit=LONGEST_ANSWER
+            )
+        self.asked += 1
+        request = {"number": self.asked, "argv": list(argv)}
+        self.writer.write(json.dumps(request).encode() + b"\n")
+        await self.writer.drain()
+        return await self.answer(self.asked)
+
+    async def replace(self) -> int:
+        """Start another job server in place of one that hung up; return how that one ended."""
+        self.disconnect()
+        self.process.kill()
+        code = await asyncio.to_thread(self.process.wait)
+        await asyncio.to_thread(self.bury)
+        self.spawn()
+        return code
+
+    async def answer(self, number: int) -> dict[str, Any]:
+        """Return the answer to one request; those to requests that nobody waits for come before."""
+        assert self.reader is not None  # noqa: S101  # for mypy: `ask` has connected
+        while True:
+            answer: dict[str, Any] = json.loads(await self.reader.readline())
+            if answer["number"] == number:
+                return answer
 
     def disconnect(self) -> None:
         """Close our end; the job server ends its jobs and itself."""
@@ -145,11 +197,19 @@ class Queue:
             return self.backend.parse_status(
                 await self.runner.run(self.backend.status(self.user, ids))
             )
-        except BackendUnavailable:
+        except BackendError:
             return None
+
+    async def history(self, ids: Sequence[str]) -> dict[str, JobStatus]:
+        """Return what accounting knows of the end of jobs; nothing where it does not answer."""
+        argv = self.backend.history(ids)
+        if argv is None:
+            return {}
+        try:
+            return self.backend.parse_history(await self.runner.run(argv))
+        except BackendError:
+            return {}
 
     async def cancel(self, ids: Sequence[str]) -> None:
         """Ask for the end of jobs; whether they went is the next listing's to say."""
         await self.runner.run(self.backend.cancel(ids))
-
-

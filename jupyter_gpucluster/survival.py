@@ -1,4 +1,4 @@
-"""Does a head outlive the Jupyter server (or shell) that starts it, and how is that arranged?"""
+"""Tell whether a head outlives the Jupyter server or shell that starts it, and arrange it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _works(environment: Mapping[str, str]) -> bool:
     try:
         return (
             subprocess.run(
-                ["systemd-run", "--user", "--scope", "--quiet", "--collect", "true"],  # noqa: S607  # from PATH by design
+                ["systemd-run", "--user", "--scope", "--quiet", "--collect", "true"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=PROBE_SECONDS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .records import ENDED, Clock, Phase, Record, Summary, Target, WorkerCounts
+from .records import ENDED, Clock, GpuReading, Phase, Record, Summary, Target, WorkerCounts
 from .store import ClusterDirectory
 
 
@@ -45,6 +45,9 @@ class ClusterView:
     options: Mapping[str, Any]
     stale_since: float | None
     directory: str
+    gpus: tuple[GpuReading, ...] = ()
+    gpu_hours: float = 0.0
+    gpu_words: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,4 +114,7 @@ def view_of(look: Look) -> ClusterView:
         options=spec.options,
         stale_since=live.stale_since if live else None,
         directory=str(look.directory.path),
+        gpus=live.gpus if live else (),
+        gpu_hours=summary.gpu_hours if summary is not None else 0.0,
+        gpu_words=live.gpu_words if live else "",
     )

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from ..errors import InvalidInput
 from .base import Backend
+from .cobalt import Cobalt
+from .htcondor import HTCondor
 from .local import Local
+from .lsf import Lsf
+from .moab import Moab
+from .oar import Oar
+from .pbs import Pbs
+from .sge import Sge
+from .slurm import Slurm
+from .torque import Torque
 
-BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Local(),)}
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Local(),
+        Slurm(),
+        Oar(),
+        Sge(),
+        Moab(),
+        Torque(),
+        Pbs(),
+        Cobalt(),
+        HTCondor(),
+        Lsf(),
+    )
+}
 
 
 def find_backend(name: str) -> Backend:

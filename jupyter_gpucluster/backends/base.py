@@ -22,9 +22,25 @@ class Backend(Protocol):
     """Time between two status calls."""
     hurry_seconds: float
     """The same while a change that was asked for is under way."""
+    most_tasks: int
+    """The most jobs that one submission may hold."""
+    task: str
+    """A job's number within its submission, from 0, as a shell expands it in the job."""
+    restarts: str
+    """How often the system has restarted the job, as a shell expands it in the job."""
 
-    def directives(self, job: JobShape, mark: str) -> list[str]:
-        """Return the lines of the script's head that ask for the job's resources."""
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        """Return the lines of the script's head that ask for the job's resources.
+
+        Parameters
+        ----------
+        job
+            What to ask for.
+        mark
+            The submission's name.
+        output
+            File for what the system itself or the shell says before the job's log is open.
+        """
 
     def submit(self, submission: Submission) -> list[str]:
         """Return the command that submits ``submission.count`` like jobs under one mark."""
@@ -47,7 +63,7 @@ class Backend(Protocol):
         """Return the listed jobs by id; raises `BackendUnavailable` where there was no answer."""
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
-        """Return the command that asks for the end of jobs, or None where there is no accounting."""
+        """Return the command that asks for the end of jobs, None where nothing accounts."""
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         """Return what accounting knows, by id."""

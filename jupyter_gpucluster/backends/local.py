@@ -1,4 +1,4 @@
-"""This machine as a queueing system: jobs are process groups under the head's job server."""
+"""The local machine as a queueing system: jobs are process groups under a job server."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ class Local:
     title = "this machine"
     poll_seconds = 1.0
     hurry_seconds = 0.05
+    most_tasks = 1000
+    task = ""
+    restarts = ""
 
-    def directives(self, job: JobShape, mark: str) -> list[str]:
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         return []
 
     def submit(self, submission: Submission) -> list[str]:
@@ -49,6 +52,9 @@ class Local:
         return [COMMAND, "status"]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code:
+            # A listing that is refused says nothing of the jobs.
+            raise BackendUnavailable("This machine lists no jobs.", detail=result.stderr)
         return {task["id"]: _status(task) for task in _answer(result)}
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -65,7 +71,9 @@ class Local:
                 "The worker reached its memory limit and was ended; use fewer, larger workers, "
                 "smaller chunks, or a higher memory option."
             )
-        if status.state is JobState.FAILED and status.exit_code is not None:
+        if status.state is JobState.FAILED:
+            if status.exit_code is None:
+                return f"The worker could not be started ({status.reason})."
             if status.exit_code < 0:
                 return f"The worker was killed by signal {-status.exit_code}."
             return f"The worker ended by itself with exit code {status.exit_code}."
@@ -87,7 +95,12 @@ def _answer(result: CommandResult) -> Any:
         raise BackendUnavailable("This machine's job server does not answer.")
     if result.exit_code:
         raise BackendError("This machine's job server refused.", detail=result.stderr)
-    return json.loads(result.stdout)
+    try:
+        return json.loads(result.stdout)
+    except ValueError as error:
+        raise BackendUnavailable(
+            "This machine's job server says nothing that makes sense.", detail=result.stdout
+        ) from error
 
 
 def _status(task: dict[str, Any]) -> JobStatus:
@@ -97,7 +110,7 @@ def _status(task: dict[str, Any]) -> JobStatus:
         state = JobState.RUNNING
     elif task["reason"] == "memory":
         state = JobState.OUT_OF_MEMORY
-    elif task["reason"]:
+    elif task["reason"] in ("cancelled", "head gone"):
         state = JobState.CANCELLED
     else:
         state = JobState.DONE if task["exit_code"] == 0 else JobState.FAILED
@@ -105,6 +118,7 @@ def _status(task: dict[str, Any]) -> JobStatus:
         id=task["id"],
         state=state,
         mark=task["mark"],
+        task=task["number"],
         reason=task["reason"],
         exit_code=task["exit_code"],
         process=(task["pid"], task["started_ticks"]) if task["pid"] else (),

@@ -1,7 +1,7 @@
 """Start a head, or its job server: ``python -P .../head/__main__.py head|jobs ...``.
 
 The chosen Python usually lacks this package, and must not see the other packages that are
-installed beside it.  So the package is put into ``sys.modules`` by its place, not onto ``sys.path``.
+installed beside it.  So the package goes into ``sys.modules`` by its place, not onto ``sys.path``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def put_package_in_place() -> None:
         spec = importlib.util.spec_from_file_location(
             PACKAGE, home / "__init__.py", submodule_search_locations=[str(home)]
         )
-        assert spec is not None
-        assert spec.loader is not None
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{home} is not a package")
         module = importlib.util.module_from_spec(spec)
         sys.modules[PACKAGE] = module
         spec.loader.exec_module(module)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from distributed import Scheduler
@@ -12,7 +13,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
 from ..errors import GpuClusterError, InvalidInput
-from ..records import Target, to_json
+from ..records import NAME, Target, to_json
 
 if TYPE_CHECKING:
     from .service import Service
@@ -28,8 +29,15 @@ class WithoutToken(Matcher):
         self.token = token.encode()
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        """Match unless the header is there; take it off, so that no page can show it.
+
+        Bokeh packs the headers of a page's request into the page, readable for whoever has it.
+        """
         given = request.headers.get(TOKEN_HEADER, "").encode()
-        return None if hmac.compare_digest(given, self.token) else {}
+        if not hmac.compare_digest(given, self.token):
+            return {}
+        del request.headers[TOKEN_HEADER]
+        return None
 
 
 class FirstVisit(Matcher):
@@ -49,7 +57,7 @@ class Refused(web.RequestHandler):
 
     def prepare(self) -> None:
         self.set_status(403)
-        self.finish("403\n")
+        _ = self.finish("403\n")
 
     def data_received(self, chunk: bytes) -> None:
         """Take no body."""
@@ -66,7 +74,7 @@ class Control(web.RequestHandler):
     def answer(self, data: object, status: int = 200) -> None:
         self.set_status(status)
         self.set_header("Content-Type", "application/json")
-        self.finish(json.dumps(to_json(data)))
+        _ = self.finish(json.dumps(to_json(data)))
 
     def body(self) -> dict[str, Any]:
         try:
@@ -76,6 +84,16 @@ class Control(web.RequestHandler):
         if not isinstance(data, dict):
             raise InvalidInput("The body must be a JSON object.")
         return data
+
+    def number(self, name: str, default: float) -> float:
+        text = self.get_query_argument(name, str(default))
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise InvalidInput(f"{name} must be a number.", detail=name)
+        return number
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
@@ -89,12 +107,30 @@ class Control(web.RequestHandler):
             super().log_exception(typ, value, tb)
 
 
+def read_target(data: object) -> Target:
+    """Read a target; front ends check what they send, so this is for everybody else.
+
+    Raises
+    ------
+    InvalidInput
+        It is not two whole numbers in order.
+    """
+    if isinstance(data, dict):
+        minimum, maximum = data.get("minimum"), data.get("maximum")
+        if type(minimum) is type(maximum) is int and 0 <= minimum <= maximum:
+            return Target(minimum, maximum)
+    raise InvalidInput(
+        "The target must be {minimum, maximum}: two whole numbers, the first not above the other.",
+        detail="target",
+    )
+
+
 class Summary(Control):
     """What is true now; with ``after``, as soon as it is newer than that revision."""
 
     async def get(self) -> None:
-        after = int(self.get_query_argument("after", "-1"))
-        seconds = min(float(self.get_query_argument("timeout", "0")), LONGEST_WAIT)
+        after = int(self.number("after", -1))
+        seconds = min(self.number("timeout", 0), LONGEST_WAIT)
         await self.service.newer_than(after, seconds)
         self.answer({"summary": self.service.summary, "jobs": self.service.record.jobs})
 
@@ -104,11 +140,10 @@ class Cluster(Control):
 
     async def patch(self) -> None:
         body = self.body()
-        target = body.get("target")
-        await self.service.update(
-            name=body.get("name"),
-            target=None if target is None else Target(target["minimum"], target["maximum"]),
-        )
+        name, target = body.get("name"), body.get("target")
+        if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise InvalidInput("That cannot be a cluster's name.", detail="name")
+        await self.service.update(name=name, target=None if target is None else read_target(target))
         self.answer({"summary": self.service.summary})
 
 
@@ -138,6 +173,6 @@ def install(scheduler: Scheduler, service: Service, token: str) -> None:
         Rule(WithoutToken(token), Refused),
         Rule(FirstVisit(service), Refused),
     ]
-    application.default_router.rules[:0] = [application.default_router.process_rule(r) for r in gate]
-
-
+    application.default_router.rules[:0] = [
+        application.default_router.process_rule(r) for r in gate
+    ]

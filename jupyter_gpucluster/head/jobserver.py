@@ -5,8 +5,8 @@ before the first worker is asked for, so a worker is a fork (0.1 s) and not a Py
 sees the head die (end of file on their socket) and ends the workers from outside, which a task that
 holds the GIL cannot prevent.  And it keeps one job's memory from taking the machine.
 
-Requests and answers are JSON lines on an inherited socket: ``{"argv": [...]}`` in the words of
-`backends.local`, ``{"exit_code": 0, "stdout": "...", "stderr": ""}`` back.
+Requests and answers are JSON lines on an inherited socket: ``{"number": 1, "argv": [...]}`` in the
+words of `backends.local`, ``{"number": 1, "exit_code": 0, "stdout": "...", "stderr": ""}`` back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..processes import signal_group, start_time
+from ..processes import end_heirs, signal_group, start_time
 
 GRACE_SECONDS = 3.0
 """Between asking a job to end and ending it."""
@@ -36,7 +36,9 @@ ORPHAN_GRACE_SECONDS = 2.0
 """The same when the head is gone and nobody waits for results."""
 MEMORY_CHECK_SECONDS = 0.2
 """A nanny looks every 0.1 s; a fifth of a second costs half of that."""
-KEPT_TASKS = 1000
+KEPT_TASKS = 300
+"""Ended jobs that a status still lists; the head asks every second."""
+SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 PR_SET_PDEATHSIG = 1
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -70,6 +72,7 @@ class Task:
         return {
             "id": self.id,
             "mark": self.mark,
+            "number": self.number,
             "state": self.state,
             "pid": self.pid,
             "started_ticks": self.started_ticks,
@@ -86,6 +89,8 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
+    """Raises where argparse would end the process."""
+
     def error(self, message: str) -> Any:
         raise UsageError(message)
 
@@ -129,7 +134,7 @@ class JobServer:
         signal.set_wakeup_fd(writer)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         # Ended by the end of the channel, never by a signal meant for a terminal's processes.
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         selector = selectors.DefaultSelector()
         selector.register(reader, selectors.EVENT_READ)
@@ -145,6 +150,7 @@ class JobServer:
             self.reap()
             self.watch()
             self.start_pending()
+        end_heirs(self.logs.parent)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def running(self) -> list[Task]:
@@ -170,21 +176,28 @@ class JobServer:
         *lines, self.received = (self.received + data).split(b"\n")
         for line in lines:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self.channel.sendall(json.dumps(self.answer(json.loads(line))).encode() + b"\n")
+                self.channel.sendall(json.dumps(self.answer(line)).encode() + b"\n")
         return True
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """Answer one request; nonsense is refused, since running jobs depend on this process."""
+        number = None
         try:
+            request = json.loads(line)
+            number = request["number"]
             arguments = self.parser.parse_args(request["argv"][1:])
             output = getattr(self, arguments.verb)(arguments)
-        except (UsageError, OSError) as error:
-            return {"exit_code": 1, "stdout": "", "stderr": str(error)}
-        return {"exit_code": 0, "stdout": json.dumps(output), "stderr": ""}
+        except (UsageError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            told = str(error) or type(error).__name__
+            return {"number": number, "exit_code": 1, "stdout": "", "stderr": told}
+        return {"number": number, "exit_code": 0, "stdout": json.dumps(output), "stderr": ""}
 
     def submit(self, arguments: argparse.Namespace) -> list[str]:
         known = sum(task.mark == arguments.mark for task in self.tasks.values())
         if known:
             raise UsageError(f"{arguments.mark} was submitted before")
+        if arguments.count < 1 or arguments.gpus < 0:
+            raise UsageError("counts of jobs begin with 1, of GPUs with 0")
         if arguments.gpus > len(self.devices):
             raise UsageError(f"{arguments.gpus} GPUs asked for, {len(self.devices)} in use here")
         tasks = [
@@ -226,7 +239,7 @@ class JobServer:
         return [device for device in self.devices if device not in taken]
 
     def start_pending(self) -> None:
-        for task in self.tasks.values():
+        for task in list(self.tasks.values()):
             if task.state == "pending" and not self.orphaned:
                 free = self.free_devices()
                 if task.gpus <= len(free):
@@ -235,9 +248,17 @@ class JobServer:
 
     def start(self, task: Task) -> None:
         parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            self.become(task, parent)
+        # What is sent to the child before it takes signals again waits for it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self.become(task, parent)
+        except OSError as error:
+            self.end(task, None, f"no process: {error.strerror}")
+            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         task.pid = pid
         task.started_ticks = start_time(pid) or 0
         task.state, task.started = "running", time.time()
@@ -252,8 +273,9 @@ class JobServer:
             if os.getppid() != parent:
                 os._exit(1)
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            for number in (signal.SIGCHLD, *SIGNALS):
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             self.channel.close()
             log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, 1)
@@ -267,7 +289,7 @@ class JobServer:
                 worker.main([part.replace("{name}", task.id) for part in task.worker_argv])
                 code = 0
             else:
-                os.execv("/bin/sh", ["/bin/sh", str(task.script)])
+                os.execv("/bin/sh", ["/bin/sh", str(task.script)])  # noqa: S606  # a script of our own
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else 1
         except BaseException:
@@ -280,7 +302,11 @@ class JobServer:
 
     def ask_to_end(self, task: Task, grace: float) -> None:
         task.kill_at = time.monotonic() + grace
-        signal_group(task.pid, signal.SIGTERM)
+        try:
+            os.killpg(task.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            # So young that it leads no group yet; it has not been waited for, so it is still it.
+            os.kill(task.pid, signal.SIGTERM)
 
     def reap(self) -> None:
         for task in self.running():
@@ -336,7 +362,11 @@ def main(argv: list[str]) -> None:
     arguments = parser.parse_args(argv)
     os.umask(0o077)
     if arguments.preload:
-        importlib.import_module("jupyter_gpucluster.head.worker")
+        try:
+            importlib.import_module("jupyter_gpucluster.head.worker")
+        except Exception:
+            # The jobs, which try again, fail one by one and say so in their logs.
+            traceback.print_exc()
     server = JobServer(
         socket.socket(fileno=arguments.channel),
         arguments.logs,

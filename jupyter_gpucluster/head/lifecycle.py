@@ -1,121 +1,38 @@
-"""The life of a cluster as one pure function: ``(record, observation, now) -> (record, actions)``."""
+"""The life of a cluster: a pure ``(record, observation, now) -> (record, actions)``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
-from ..records import (
-    ENDED,
-    FINAL,
-    Clock,
-    Event,
-    Job,
-    JobState,
-    JobStatus,
-    Phase,
-    Record,
-    Summary,
-    WorkerCounts,
+from ..records import ENDED, FINAL, Event, Job, JobState, JobStatus, Phase, Record
+from ..submission import COMMAND_SECONDS
+from .situation import (
+    DEATHS_WINDOW,
+    Action,
+    Answer,
+    Cancel,
+    Finish,
+    Note,
+    Observation,
+    Retire,
+    Submit,
+    clocks,
+    count_workers,
+    is_alive,
+    jobs_wanted,
+    key_of,
+    recent_deaths,
+    staying,
 )
 
-ANSWER_GRACE = 60.0
-"""Seconds in which a submission whose answer was lost may still appear (a slow controller)."""
+ANSWER_GRACE = COMMAND_SECONDS + 60.0
+"""Seconds from a submission to giving it up: the command may take its time to go unanswered, and
+what it asked for may appear a minute later (a slow controller)."""
 LISTINGS_UNTIL_GONE = 2
 """A job is gone only when this many listings in a row lack it and no worker of it is connected."""
 CANCEL_AGAIN = 5.0
-DEATHS_WINDOW = 600.0
-"""Seconds in which the deaths of workers are counted against the policy's replacements."""
 KEPT_JOBS = 100
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came of a submission: ids, or a refusal, or neither where the answer was lost."""
-
-    mark: str
-    ids: tuple[str, ...] = ()
-    refusal: str = ""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What is true now."""
-
-    listing: Mapping[str, JobStatus] | None = None
-    """All jobs by id; None where the queueing system was not asked or did not answer."""
-    silent_since: float | None = None
-    answers: tuple[Answer, ...] = ()
-    workers: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of connected workers by worker name."""
-    desired: int = 0
-    """The number of workers wanted now: the fixed target, or what adapting recommends."""
-    volunteers: tuple[str, ...] = ()
-    """Jobs in the order in which they had best leave."""
-    retired: frozenset[str] = frozenset()
-    """Jobs whose workers have handed their data over."""
-    restarted: frozenset[str] = frozenset()
-    """Jobs whose workers ``client.restart()`` has sent away."""
-    idle_since: float | None = None
-    clients: int = 0
-    alone_since: float | None = None
-    threads: int = 0
-    memory_used: int = 0
-    memory_limit: int = 0
-    log_hint: Callable[[str], str] = field(default=lambda key: "")
-    """Finds the first error line in the log of a job."""
-
-
-@dataclass(frozen=True)
-class Submit:
-    """Submit ``count`` jobs under a mark that is already on record."""
-
-    mark: str
-    count: int
-
-
-@dataclass(frozen=True)
-class Retire:
-    """Let the workers of these jobs finish, and move their data."""
-
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Cancel:
-    """Ask the queueing system to end these jobs."""
-
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Every job is confirmed to be gone: close the scheduler and end the head."""
-
-
-@dataclass(frozen=True)
-class Note:
-    """Write a line of the timeline."""
-
-    event: Event
-
-
-Action = Submit | Retire | Cancel | Finish | Note
-
-
-def key_of(job: Job) -> str:
-    """Return the name of a job within its cluster, which is also its (first) worker's name."""
-    return f"{job.mark}_{job.task}"
-
-
-def is_alive(job: Job) -> bool:
-    """Tell whether a job holds, or will hold, something."""
-    return job.state not in FINAL and not (job.state is JobState.UNKNOWN and job.ended is not None)
-
-
-def staying(record: Record) -> list[Job]:
-    """Return the jobs that the cluster has and wants to keep."""
-    return [job for job in record.jobs if is_alive(job) and job.leaving is None]
 
 
 def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Action]]:
@@ -146,6 +63,7 @@ class _Step:
         self.seen = seen
         self.now = now
         self.actions: list[Action] = []
+        self.died = 0
 
     def note(self, kind: str, message: str, job: str = "") -> None:
         self.actions.append(Note(Event(self.now, kind, message, job)))
@@ -158,46 +76,64 @@ class _Step:
 
     def take_answers(self) -> None:
         for answer in self.seen.answers:
-            jobs = [job for job in self.record.jobs if job.mark == answer.mark]
+            # A job that a listing has named knows better than its submission's answer.
+            jobs = [job for job in self.record.jobs if job.mark == answer.mark and not job.id]
             if answer.refusal:
+                self.refuse([job for job in jobs if is_alive(job)], answer)
+            else:
                 self.put(
-                    replace(job, state=JobState.FAILED, ended=self.now, cause=answer.refusal)
-                    for job in jobs
-                )
-                self.note("refused", answer.refusal, answer.mark)
-                self.end(Phase.FAILED, answer.refusal)
-            elif answer.ids:
-                self.put(
-                    replace(job, id=answer.ids[job.task], state=JobState.PENDING, missing=0)
+                    replace(
+                        job,
+                        id=answer.ids[job.task],
+                        state=JobState.PENDING,
+                        ended=None,
+                        missing=0,
+                        cause="",
+                    )
                     for job in jobs
                     if job.task < len(answer.ids)
                 )
+
+    def refuse(self, jobs: list[Job], answer: Answer) -> None:
+        """Take a refusal: the end of a cluster that has nothing else, a death to any other."""
+        self.put(
+            replace(job, state=JobState.FAILED, ended=self.now, cause=answer.refusal)
+            for job in jobs
+        )
+        self.note("refused", answer.refusal, answer.mark)
+        if not staying(self.record) and any(job.leaving is None for job in jobs):
+            self.end(Phase.FAILED, answer.refusal)
 
     def take_listing(self) -> None:
         listing = self.seen.listing
         if listing is None:
             return
+        # A job whose submission's answer was lost has no id yet.
+        places = {(status.mark, status.task): status for status in listing.values()}
         newer = []
-        for job in filter(is_alive, self.record.jobs):
-            status = listing.get(job.id) if job.id else self.find_lost(job, listing)
-            if status is not None:
-                newer.append(self.listed(job, status))
-            elif job.id or self.now - job.submitted > ANSWER_GRACE:
-                newer.append(self.unlisted(job))
+        for job in self.record.jobs:
+            status = listing.get(job.id) if job.id else places.get((job.mark, job.task))
+            if is_alive(job):
+                if status is not None:
+                    newer.append(self.listed(job, status))
+                elif job.id or self.now - job.submitted > ANSWER_GRACE:
+                    newer.append(self.unlisted(job))
+            elif status is not None and status.state not in FINAL:
+                # Accepted after we had given it up, requeued, or lacking in two bad listings.
+                newer.append(self.listed(self.back(job), status))
         self.put(newer)
 
-    def find_lost(self, job: Job, listing: Mapping[str, JobStatus]) -> JobStatus | None:
-        """Find a job whose submission's answer was lost, by its mark."""
-        known = {other.id for other in self.record.jobs}
-        found = sorted(s.id for s in listing.values() if s.mark == job.mark and s.id not in known)
-        return listing[found[0]] if found else None
+    def back(self, job: Job) -> Job:
+        """Take back that a job has ended."""
+        self.note("back", f"{key_of(job)} is there after all", key_of(job))
+        return replace(job, ended=None, exit_code=None, missing=0, cause="")
 
     def listed(self, job: Job, status: JobStatus) -> Job:
         newer = replace(
             job,
             id=status.id,
             state=status.state,
-            reason=status.reason,
+            reason=self.seen.explain(status) or status.reason,
             nodes=status.nodes or job.nodes,
             process=status.process or job.process,
             devices=status.devices or job.devices,
@@ -213,14 +149,23 @@ class _Step:
             return replace(job, missing=0)
         if job.missing + 1 < LISTINGS_UNTIL_GONE:
             return replace(job, missing=job.missing + 1)
-        return self.ended(job, JobStatus(job.id, JobState.UNKNOWN, job.mark))
+        key = key_of(job)
+        status = self.seen.history.get(job.id)
+        if status is None or status.state not in FINAL:
+            code = self.seen.exits.get(key)
+            ended = JobState.UNKNOWN if code is None else JobState.FAILED if code else JobState.DONE
+            status = JobStatus(job.id, ended, job.mark, exit_code=code)
+        return self.ended(replace(job, exit_code=status.exit_code), status)
 
     def ended(self, job: Job, status: JobStatus) -> Job:
         key = key_of(job)
         job = replace(job, state=status.state, ended=status.ended or self.now)
         job = replace(job, excused=job.excused or key in self.seen.restarted)
         if job.leaving is None and not job.excused:
-            cause = job.cause or self.seen.log_hint(key)
+            self.died += 1
+            cause = self.find_cause(key, status)
+            if not cause and not job.id:
+                cause = "Its submission was not answered, and it never appeared."
             job = replace(job, cause=cause)
             word = status.state.value.replace("_", " ")
             self.note("lost", f"{key} ended ({word}){': ' + cause if cause else ''}", key)
@@ -228,10 +173,23 @@ class _Step:
             self.note("left", f"{key} has left", key)
         return job
 
+    def find_cause(self, key: str, status: JobStatus) -> str:
+        """Say why a job ended in the backend's words, and the log's where it ended by itself."""
+        explained = self.seen.explain(status)
+        by_itself = status.state not in FINAL or (
+            status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
+        )
+        hint = self.seen.log_hint(key) if by_itself or not explained else ""
+        return f"{explained} {hint}".strip()
+
     def take_workers(self) -> None:
         newer = []
         for job in self.record.jobs:
-            if not job.connected and key_of(job) in self.seen.workers:
+            if key_of(job) not in self.seen.workers:
+                continue
+            if job.state is JobState.UNKNOWN and not is_alive(job):
+                newer.append(job := self.back(job))
+            if not job.connected:
                 newer.append(replace(job, connected=True))
                 self.note("worker", f"{key_of(job)} is ready", key_of(job))
         self.put(newer)
@@ -251,7 +209,7 @@ class _Step:
             )
 
     def shrink(self) -> None:
-        surplus = len(staying(self.record)) - self.seen.desired
+        surplus = len(staying(self.record)) - jobs_wanted(self.record, self.seen.desired)
         if surplus > 0:
             ranks = {key: rank for rank, key in enumerate(self.seen.volunteers)}
             candidates = sorted(
@@ -265,21 +223,16 @@ class _Step:
             )
             chosen = [job for _, job in candidates[:surplus]]
             self.put(replace(job, leaving=self.now) for job in chosen)
-            working = tuple(key_of(job) for job in chosen if key_of(job) in self.seen.workers)
-            # With nobody left to take the data there is nothing to retire to.
-            if working and self.seen.desired:
-                self.actions.append(Retire(working))
             self.note("scale", f"{surplus} fewer: {', '.join(map(key_of, chosen))}")
-        self.cancel(
-            job
-            for job in self.record.jobs
-            if job.leaving is not None
-            and (
-                key_of(job) in self.seen.retired
-                or key_of(job) not in self.seen.workers
-                or not self.seen.desired
-            )
+        leaving = [job for job in self.record.jobs if is_alive(job) and job.leaving is not None]
+        # With nobody left to take the data there is nothing to retire to.
+        working = self.seen.workers.keys() - self.seen.retired if self.seen.desired else set()
+        retiring = dict.fromkeys(
+            key_of(job) for job in leaving if key_of(job) in working and job.cancelled is None
         )
+        if retiring:
+            self.actions.append(Retire(tuple(retiring)))
+        self.cancel(job for job in leaving if key_of(job) not in retiring)
 
     def cancel(self, jobs: Iterable[Job]) -> None:
         """Ask for the end of jobs, and again while they are still there."""
@@ -295,12 +248,14 @@ class _Step:
             self.actions.append(Cancel(tuple(job.id for job in due)))
 
     def grow(self) -> None:
-        missing = self.seen.desired - len(staying(self.record))
+        missing = jobs_wanted(self.record, self.seen.desired) - len(staying(self.record))
         if missing <= 0 or self.record.stop_requested is not None:
+            if self.record.stop_requested is None:
+                self.record = replace(self.record, reason="")
             return
         deaths = recent_deaths(self.record, self.now)
         if len(deaths) > self.record.spec.policy.replacements:
-            why = f"{len(deaths)} workers died within {DEATHS_WINDOW / 60:.0f} minutes"
+            why = f"{len(deaths)} workers failed within {DEATHS_WINDOW / 60:.0f} minutes"
             cause = next((job.cause for job in reversed(deaths) if job.cause), "")
             reason = f"{why}: {cause}" if cause else f"{why}."
             if staying(self.record):
@@ -308,24 +263,28 @@ class _Step:
             else:
                 self.end(Phase.FAILED, reason)
             return
+        replaced = min(missing, self.died)
+        self.record = replace(self.record, reason="", replaced=self.record.replaced + replaced)
+        while missing > 0:
+            count = min(missing, self.seen.most_tasks)
+            self.submit(count)
+            missing -= count
+
+    def submit(self, count: int) -> None:
+        """Put a submission on record, which is what makes it safe to send."""
         number = self.record.submissions + 1
         mark = f"gpc-{self.record.id}-{number}"
-        jobs = [Job(mark, task, submitted=self.now) for task in range(missing)]
-        replaced = min(missing, len(deaths)) if deaths else 0
-        self.record = replace(
-            self.record,
-            submissions=number,
-            reason="",
-            replaced=self.record.replaced + replaced,
-        )
-        self.put(jobs)
-        self.actions.append(Submit(mark, missing))
-        self.note("submit", f"{missing} asked for as {mark}", mark)
+        self.record = replace(self.record, submissions=number)
+        self.put(Job(mark, task, submitted=self.now) for task in range(count))
+        self.actions.append(Submit(mark, count))
+        self.note("submit", f"{count} asked for as {mark}", mark)
 
     def stop(self) -> None:
         alive = [job for job in self.record.jobs if is_alive(job)]
         self.set_phase(Phase.STOPPING)
-        leaving = [job if job.leaving else replace(job, leaving=self.now) for job in alive]
+        leaving = [
+            job if job.leaving is not None else replace(job, leaving=self.now) for job in alive
+        ]
         self.put(leaving)
         self.cancel(leaving)
         # A job whose submission was not answered may exist: wait until it can be named.
@@ -336,11 +295,11 @@ class _Step:
 
     def tell_phase(self) -> None:
         counts = count_workers(self.record, self.seen)
-        if counts.ready >= counts.asked:
+        if counts.ready >= counts.asked or (counts.ready and not counts.lost):
             phase = Phase.RUNNING
-        elif counts.ready and not counts.lost:
-            phase = Phase.RUNNING
-        elif any(job.connected for job in self.record.jobs):
+        elif any(
+            job.connected for job in (*staying(self.record), *recent_deaths(self.record, self.now))
+        ):
             phase = Phase.DEGRADED
         elif counts.pending and not counts.starting:
             phase = Phase.PENDING
@@ -358,93 +317,3 @@ class _Step:
             reason = f": {self.record.reason}" if phase in ENDED and self.record.reason else ""
             self.record = replace(self.record, phase=phase, phase_since=self.now)
             self.note("phase", f"{phase.value}{reason}")
-
-
-def recent_deaths(record: Record, now: float) -> list[Job]:
-    """Return the jobs that ended lately although nobody wanted it."""
-    return [
-        job
-        for job in record.jobs
-        if job.ended is not None
-        and now - job.ended < DEATHS_WINDOW
-        and job.leaving is None
-        and not job.excused
-    ]
-
-
-def count_workers(record: Record, seen: Observation) -> WorkerCounts:
-    """Count workers by how far they are."""
-    stay = staying(record)
-    ready = sum(key_of(job) in seen.workers for job in stay)
-    waiting = sum(
-        job.state in (JobState.PENDING, JobState.HELD, JobState.SUBMITTING) for job in stay
-    )
-    lost = max(0, seen.desired - len(stay)) + sum(
-        job.connected and key_of(job) not in seen.workers for job in stay
-    )
-    starting = sum(
-        job.state not in (JobState.PENDING, JobState.HELD, JobState.SUBMITTING)
-        and not job.connected
-        and key_of(job) not in seen.workers
-        for job in stay
-    )
-    return WorkerCounts(seen.desired, waiting, starting, ready, lost)
-
-
-def clocks(record: Record, seen: Observation) -> list[Clock]:
-    """Return what ends the cluster by itself, and when."""
-    policy = record.spec.policy
-    found = []
-    for name, seconds, since in (
-        ("idle time-out", policy.idle_timeout, seen.idle_since),
-        ("time-out without a client", policy.no_client_timeout, seen.alone_since),
-        ("maximum lifetime", policy.max_lifetime, record.created),
-    ):
-        if seconds is not None:
-            found.append(Clock(name, seconds, None if since is None else since + seconds))
-    return found
-
-
-def describe(record: Record, counts: WorkerCounts, leaving: int) -> str:
-    """Say in a few words how far the cluster is."""
-    unit = "GPUs" if record.spec.job.gpus else "workers"
-    if record.phase is Phase.STOPPING:
-        return f"stopping, waiting for {leaving} of its jobs" if leaving else "stopping"
-    if record.phase in ENDED:
-        return record.phase.value
-    parts = [f"{counts.ready} of {counts.asked} {unit} ready"]
-    if counts.pending:
-        parts.append(f"{counts.pending} waiting")
-    if counts.starting:
-        parts.append(f"{counts.starting} starting")
-    if counts.lost:
-        parts.append(f"{counts.lost} lost, being replaced")
-    if leaving:
-        parts.append(f"{leaving} leaving when their tasks are done")
-    return ", ".join(parts)
-
-
-def summarise(record: Record, seen: Observation, now: float) -> Summary:
-    """Return what ``summary.json`` says."""
-    counts = count_workers(record, seen)
-    leaving = sum(is_alive(job) and job.leaving is not None for job in record.jobs)
-    ended = record.phase in ENDED
-    return Summary(
-        id=record.id,
-        name=record.name,
-        profile=record.spec.profile,
-        phase=record.phase,
-        phase_since=record.phase_since,
-        reason=record.reason,
-        words=describe(record, counts, leaving),
-        revision=record.revision,
-        written=now,
-        workers=WorkerCounts() if ended else counts,
-        target=record.target,
-        clients=seen.clients,
-        threads=seen.threads,
-        memory_used=seen.memory_used,
-        memory_limit=seen.memory_limit,
-        clocks=() if ended else tuple(clocks(record, seen)),
-        stale_since=seen.silent_since,
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from pathlib import Path
 
 from distributed import Scheduler
@@ -12,7 +13,8 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from .scaling import job_of
 
 ERROR_LINE = re.compile(
-    r"(command not found|No such file|Permission denied|No module named|[A-Za-z.]*(Error|Exception)\b)"
+    r"(command not found|No such file|Permission denied|No module named"
+    r"|[A-Za-z.]*(Error|Exception)\b)"
 )
 NOT_A_USER = "fire-and-forget"
 
@@ -46,23 +48,26 @@ class Watch(SchedulerPlugin):
         """Remember whom ``client.restart()`` sends away: their end is not a death."""
         self.restarted.update(self.workers())
 
-    def workers(self) -> dict[str, str]:
-        """Return addresses of connected workers by the job that they belong to."""
-        return {job_of(str(ws.name)): ws.address for ws in self.scheduler.workers.values()}
+    def workers(self) -> Counter[str]:
+        """Count the connected workers of each job."""
+        return Counter(job_of(str(ws.name)) for ws in self.scheduler.workers.values())
 
     def clients(self) -> int:
         """Count the clients that are connected."""
         return sum(key != NOT_A_USER for key in self.scheduler.clients)
 
-    def look(self, now: float) -> None:
-        """Note since when nothing is computed, and since when nobody is connected."""
+    def look(self, now: float, *, waiting: bool) -> None:
+        """Note since when nothing is computed, and since when nobody is connected.
+
+        A cluster whose jobs all wait in a queue holds nothing yet: neither clock ticks.
+        """
         busy = (
             any(ws.processing for ws in self.scheduler.workers.values())
             or bool(self.scheduler.queued)
             or bool(self.scheduler.unrunnable)
         )
-        self.idle_since = None if busy else self.idle_since or now
-        self.alone_since = None if self.clients() else self.alone_since or now
+        self.idle_since = None if busy or waiting else self.idle_since or now
+        self.alone_since = None if self.clients() or waiting else self.alone_since or now
 
     def first_error(self, key: str) -> str:
         """Return the last line of a job's log that names an error, short and printable."""

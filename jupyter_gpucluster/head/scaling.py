@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
 
 from distributed import Scheduler
@@ -11,21 +12,26 @@ from distributed.scheduler import WorkerState
 
 from ..records import Target
 
-def job_of(worker_name: str) -> str:
-    """Return the job that a worker belongs to; dask-cuda appends ``-i`` where a job holds several.
+KEY = re.compile(r"gpc-[a-z0-9]+-\d+_\d+")
+"""A job's key; behind it stand ``-i`` where dask-cuda has several GPUs, ``.ri`` after a requeue."""
 
-    A job's key is ``gpc-<id>-<n>_<task>``: the third hyphen starts dask-cuda's suffix.
-    """
-    return "-".join(str(worker_name).split("-")[:3])
+
+def job_of(worker_name: str) -> str:
+    """Return the job that a worker belongs to, or its own name where it is not one of ours."""
+    match = KEY.match(worker_name)
+    return match.group() if match else worker_name
 
 
 class Adaptation(AdaptiveCore):
     """Dask's own adaptive logic, in jobs; it only says what it wants."""
 
-    def __init__(self, scheduler: Scheduler, target: Target) -> None:
-        super().__init__(minimum=target.minimum, maximum=target.maximum)
+    def __init__(self, scheduler: Scheduler, target: Target, per_job: int = 1) -> None:
+        super().__init__(
+            minimum=-(-target.minimum // per_job), maximum=max(1, target.maximum // per_job)
+        )
         self.scheduler = scheduler
-        self.desired = target.minimum
+        self.per_job = per_job
+        self.desired = self.minimum
         self.volunteers: tuple[str, ...] = ()
         self.alive: frozenset[str] = frozenset()
 
@@ -46,11 +52,11 @@ class Adaptation(AdaptiveCore):
 
     async def target(self) -> int:
         """Ask the scheduler how many workers its work is worth."""
-        return int(self.scheduler.adaptive_target())
+        return -(-int(self.scheduler.adaptive_target()) // self.per_job)
 
     async def workers_to_close(self, target: int) -> list[str]:
         """Name the jobs that hold least."""
-        return leaving_order(self.scheduler, len(self.alive) - target)
+        return leaving_order(self.scheduler, (len(self.alive) - target) * self.per_job)
 
     async def scale_up(self, n: int) -> None:  # type: ignore[override]  # the base class has the two signatures swapped
         """Want ``n`` jobs."""
@@ -69,7 +75,7 @@ class Adaptation(AdaptiveCore):
 
 
 def leaving_order(scheduler: Scheduler, count: int) -> list[str]:
-    """Return up to ``count`` jobs in the order in which they had best leave.
+    """Return jobs in the order in which they had best leave, for ``count`` workers less.
 
     The scheduler's own choice (idle first, least data first) comes before the rest: it gives no
     worker away that is the only one to hold something it cannot move.
@@ -96,12 +102,14 @@ class Retirement:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self.begun: set[str] = set()
         self.retired: set[str] = set()
         self.running: set[asyncio.Task[None]] = set()
 
     def start(self, keys: Iterable[str], done: asyncio.Event) -> None:
-        """Begin to retire jobs; sets the event each time that one is ready to go."""
-        for key in keys:
+        """Begin to retire jobs, each once; sets the event each time that one is ready to go."""
+        for key in sorted(set(keys) - self.begun):
+            self.begun.add(key)
             task = asyncio.create_task(self.retire(key, done))
             self.running.add(task)
             task.add_done_callback(self.running.discard)
@@ -123,7 +131,7 @@ class Retirement:
             if all(ws.address in left and not ws.processing for ws in workers):
                 break
             await asyncio.sleep(1.0)
-            while any(ws.processing for ws in self.workers_of(key)):
+            while any(ws.processing for ws in self.workers_of(key)):  # noqa: ASYNC110  # no event tells
                 await asyncio.sleep(0.2)
         self.retired.add(key)
         done.set()

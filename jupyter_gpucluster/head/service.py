@@ -7,11 +7,10 @@ import contextlib
 import importlib
 import json
 import logging
-import shutil
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -19,14 +18,34 @@ from distributed import Scheduler
 from distributed.security import Security
 
 from ..backends import find_backend
-from ..errors import BackendError, BackendUnavailable, ClusterConflict, GpuClusterError, LimitReached
-from ..records import ENDED, FINAL, Event, Record, Submission, Summary, Target
-from ..submission import Queue, Runner
-from . import control, lifecycle
+from ..errors import (
+    BackendUnavailable,
+    ClusterConflict,
+    GpuClusterError,
+    LimitReached,
+)
 from ..processes import this_process
+from ..records import ENDED, FINAL, Event, JobStatus, Record, Submission, Summary, Target
+from ..store import LEASE_SECONDS, ClusterDirectory, write_private
+from ..submission import COMMAND_SECONDS, Queue, Runner
+from . import control, gpus, lifecycle
 from .observation import Watch
 from .scaling import Adaptation, Retirement, leaving_order
-from ..store import LEASE_SECONDS, ClusterDirectory, write_private
+from .situation import (
+    WAITING,
+    Action,
+    Answer,
+    Cancel,
+    Finish,
+    Note,
+    Observation,
+    Retire,
+    Submit,
+    is_alive,
+    key_of,
+    staying,
+)
+from .summary import summarise
 
 logger = logging.getLogger("gpucluster.head")
 
@@ -38,6 +57,9 @@ ROUTES = [
 ]
 """Dask's pages; left out: its proxy to any host, Prometheus and the API that closes workers."""
 KEPT_SUMMARY_SECONDS = 10.0
+FRESH_SECONDS = 60.0
+"""For so long after a submission its user watches it start, or fail."""
+FRESH_POLL = 0.2
 TERMINATE = "distributed.worker.memory.terminate"
 
 
@@ -51,14 +73,15 @@ class Service:
         self.queue = Queue(find_backend(record.spec.backend), runner)
         self.wake = asyncio.Event()
         self.news = asyncio.Condition()
-        self.answers: list[lifecycle.Answer] = []
+        self.answers: list[Answer] = []
         self.submitting: set[asyncio.Task[None]] = set()
         self.silent_since: float | None = None
-        self.listed = 0.0
+        self.unsaved: GpuClusterError | None = None
         self.written = 0.0
         self.leased = 0.0
         self.finished = False
         self.dashboard: bool | None = None
+        self.gpus = gpus.GpuWatch()
 
     # Start and end.
 
@@ -72,11 +95,18 @@ class Service:
                 "distributed.scheduler.dashboard.bokeh-application.allow_websocket_origin": ["*"],
                 # A worker that comes back under a lost worker's name must not wait for it.
                 "distributed.scheduler.worker-ttl": "5 minutes",
+                # Dask wakes up fifty times a second to see whether its loop is blocked, and looks at
+                # the machine twice; less often an idle head takes a third less of the processor.
+                "distributed.admin.tick.interval": "500ms",
+                "distributed.admin.system-monitor.interval": "2s",
+                # The scheduler makes a directory there, too, and would leave it.
+                "temporary-directory": spec.scratch,
             }
         ):
             options: dict[str, Any] = {"security": self.security()} if spec.encrypted else {}
             self.scheduler = Scheduler(
-                host=spec.host,
+                host=spec.host or None,
+                interface=spec.scheduler_interface or None if not spec.host else None,
                 port=0,
                 protocol="tls" if spec.encrypted else "tcp",
                 dashboard=False,
@@ -87,8 +117,10 @@ class Service:
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)
         self.retirement = Retirement(self.scheduler)
-        self.adaptation = Adaptation(self.scheduler, self.record.target)
+        self.adaptation = self.adapt_to(self.record.target)
         await self.scheduler
+        if self.record.spec.job.gpus:
+            await gpus.install(self.scheduler)
         self.own()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.on_signal, number)
@@ -97,6 +129,10 @@ class Service:
                 await self.turn()
         finally:
             await self.scheduler.close(reason="gpucluster-stop")
+
+    def adapt_to(self, target: Target) -> Adaptation:
+        """Return the adaptive logic for a target."""
+        return Adaptation(self.scheduler, target, self.record.spec.worker.per_job)
 
     def security(self) -> Security:
         """Return what the scheduler shows and demands."""
@@ -113,6 +149,8 @@ class Service:
 
     def own(self) -> None:
         """Put this process and its addresses on record; from here on it is the only writer."""
+        # Clients would show it as a link, which without the token opens nowhere.
+        self.scheduler.services.pop("dashboard", None)
         identity = json.dumps(self.scheduler.identity(), default=str).encode()
         write_private(self.directory.scheduler_file, identity)
         server = self.scheduler.http_server
@@ -120,10 +158,10 @@ class Service:
             self.record,
             head=this_process(),
             scheduler_address=self.scheduler.address,
-            http_address=f"{server.address}:{server.port}",
+            http_address=f"{server.address}:{server.port}",  # type: ignore[attr-defined]  # distributed adds both
         )
         self.directory.append_event(Event(time.time(), "head", "The head runs"))
-        self.summary = lifecycle.summarise(self.record, lifecycle.Observation(), time.time())
+        self.summary = summarise(self.record, Observation(), time.time())
 
     def on_signal(self, number: int) -> None:
         """Stop like asked to: workers, scheduler, files, in this order."""
@@ -152,41 +190,60 @@ class Service:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), self.pause(actions))
 
-    def pause(self, actions: list[lifecycle.Action]) -> float:
+    def pause(self, actions: list[Action]) -> float:
         """Return how long to wait for news before looking again."""
         backend = self.queue.backend
         connected = self.watch.workers()
         unsettled = self.record.stop_requested is not None or any(
-            lifecycle.is_alive(job)
-            and (job.leaving is not None or job.connected != (lifecycle.key_of(job) in connected))
+            is_alive(job)
+            and (job.leaving is not None or job.connected != (key_of(job) in connected))
             for job in self.record.jobs
         )
-        return backend.hurry_seconds if unsettled else backend.poll_seconds
+        if unsettled:
+            return backend.hurry_seconds
+        fresh = any(
+            not job.connected and time.time() - job.submitted < FRESH_SECONDS
+            for job in staying(self.record)
+        )
+        return max(FRESH_POLL, backend.hurry_seconds) if fresh else backend.poll_seconds
 
-    async def observe(self, now: float) -> lifecycle.Observation:
+    async def observe(self, now: float) -> Observation:
         """Gather what is true now; the queueing system is asked as often as it may be."""
-        self.watch.look(now)
+        connected = self.watch.workers()
+        waiting = not connected and any(job.state in WAITING for job in staying(self.record))
+        self.watch.look(now, waiting=waiting)
         ids = [job.id for job in self.record.jobs if job.id and job.state not in FINAL]
         listing = None
-        if ids or any(not job.id for job in self.record.jobs if lifecycle.is_alive(job)):
-            listing = await self.queue.poll(ids)
+        if ids or any(not job.id for job in self.record.jobs if is_alive(job)):
+            lost = any(
+                not job.id and now - job.submitted > COMMAND_SECONDS
+                for job in self.record.jobs
+                if is_alive(job)
+            )
+            # Some systems list only what they are asked for, and a lost job has no id to ask by.
+            listing = await self.queue.poll(() if lost else ids)
             self.silent_since = None if listing is not None else self.silent_since or now
-        alive = [lifecycle.key_of(job) for job in lifecycle.staying(self.record)]
+        alive = [key_of(job) for job in staying(self.record)]
         target = self.record.target
         desired, volunteers = target.maximum, self.adaptation.volunteers
         if target.adaptive:
             await self.adaptation.recommend(alive)
-            desired, volunteers = self.adaptation.desired, self.adaptation.volunteers
-        elif len(alive) > desired:
-            volunteers = tuple(leaving_order(self.scheduler, len(alive) - desired))
+            desired = self.adaptation.desired * self.record.spec.worker.per_job
+            volunteers = self.adaptation.volunteers
+        elif len(alive) * self.record.spec.worker.per_job > desired:
+            surplus = len(alive) * self.record.spec.worker.per_job - desired
+            volunteers = tuple(leaving_order(self.scheduler, surplus))
         answers, self.answers = tuple(self.answers), []
         workers = self.scheduler.workers.values()
-        return lifecycle.Observation(
+        return Observation(
             listing=listing,
             silent_since=self.silent_since,
             answers=answers,
             workers=self.watch.workers(),
+            history=await self.ask_history(listing),
+            exits=await self.read_exits(listing),
             desired=desired,
+            most_tasks=self.queue.backend.most_tasks,
             volunteers=volunteers,
             retired=frozenset(self.retirement.retired),
             restarted=frozenset(self.watch.restarted),
@@ -197,22 +254,42 @@ class Service:
             memory_used=sum(ws.metrics.get("memory", 0) for ws in workers),
             memory_limit=sum(ws.memory_limit or 0 for ws in workers),
             log_hint=self.watch.first_error,
+            explain=self.queue.backend.explain,
         )
 
-    async def write(
-        self, seen: lifecycle.Observation, actions: list[lifecycle.Action], now: float
-    ) -> None:
+    def unlisted(self, listing: Mapping[str, JobStatus] | None) -> list[str]:
+        """Return the ids that we know and the queueing system no longer lists."""
+        if listing is None:
+            return []
+        known = (job.id for job in self.record.jobs if job.id and is_alive(job))
+        return [id for id in known if id not in listing]
+
+    async def ask_history(self, listing: Mapping[str, JobStatus] | None) -> Mapping[str, JobStatus]:
+        """Ask accounting for the end of jobs that are no longer listed."""
+        ids = self.unlisted(listing)
+        return await self.queue.history(ids) if ids else {}
+
+    async def read_exits(self, listing: Mapping[str, JobStatus] | None) -> Mapping[str, int]:
+        """Read the exit codes that scripts left, where some job is no longer listed."""
+        if not self.unlisted(listing):
+            return {}
+        return await asyncio.to_thread(self.directory.exit_codes)
+
+    async def write(self, seen: Observation, actions: list[Action], now: float) -> None:
         """Put on disk what changed, off the loop: a stalled file server must not stop Dask."""
         for action in actions:
-            if isinstance(action, lifecycle.Note):
+            if isinstance(action, Note):
                 await self.save(self.directory.append_event, action.event)
-        summary = lifecycle.summarise(self.record, seen, now)
+        summary = summarise(self.record, seen, now)
+        summary = self.gpus.add_to(summary, self.scheduler, self.record, now)
+        for trouble in self.gpus.news:
+            await self.save(self.directory.append_event, Event(now, "gpu", trouble))
         fresh = self.record != self.saved or not alike(summary, self.summary)
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)
             summary = replace(summary, revision=self.record.revision)
             self.saved = self.record
-            await self.save(self.directory.write_record, self.saved)
+            self.unsaved = await self.save(self.directory.write_record, self.saved)
         self.summary = summary
         if fresh or now - self.written > KEPT_SUMMARY_SECONDS:
             self.written = now
@@ -224,34 +301,41 @@ class Service:
             async with self.news:
                 self.news.notify_all()
 
-    async def save(self, writer: Any, value: object) -> None:
+    async def save(self, writer: Any, value: object) -> GpuClusterError | None:
         """Write off the loop; a full disk is logged, and the cluster goes on with what it knows."""
         try:
             await asyncio.to_thread(writer, value)
         except GpuClusterError as error:
             logger.warning("%s %s", error.message, error.hint)
+            return error
+        return None
 
-    async def act(self, action: lifecycle.Action) -> None:
+    async def act(self, action: Action) -> None:
         """Do what `lifecycle` decided."""
-        if isinstance(action, lifecycle.Submit):
+        if isinstance(action, Submit) and self.unsaved is not None:
+            # Nobody could find a job again whose mark is not on disk.
+            self.refuse(action, f"{self.unsaved.message} {self.unsaved.hint}")
+        elif isinstance(action, Submit):
             task = asyncio.create_task(self.submit(action))
             self.submitting.add(task)
             task.add_done_callback(self.submitting.discard)
-        elif isinstance(action, lifecycle.Retire):
+        elif isinstance(action, Retire):
             self.retirement.start(action.keys, self.wake)
-        elif isinstance(action, lifecycle.Cancel):
+        elif isinstance(action, Cancel):
             await self.queue.cancel(action.ids)
-        elif isinstance(action, lifecycle.Finish):
+        elif isinstance(action, Finish):
             self.finished = True
 
-    async def submit(self, action: lifecycle.Submit) -> None:
+    async def submit(self, action: Submit) -> None:
         """Send a submission whose mark is on record, and keep the answer for the next turn."""
         spec = self.record.spec
         script = self.directory.jobs / f"{action.mark}.sh"
         template = self.directory.jobs / "template.sh"
-        text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
-        await self.save(lambda data: write_private(script, data), text.encode())
         try:
+            text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
+            await asyncio.to_thread(write_private, script, text.encode())
+            # Cobalt and OAR execute the file itself.
+            script.chmod(0o700)
             ids = await self.queue.submit(
                 Submission(
                     mark=action.mark,
@@ -262,12 +346,18 @@ class Service:
                     memory=self.memory_ceiling(spec.worker.memory_limit, spec.worker_argv),
                 )
             )
-            self.answers.append(lifecycle.Answer(action.mark, ids))
+            self.answers.append(Answer(action.mark, ids))
         except BackendUnavailable:
-            self.answers.append(lifecycle.Answer(action.mark))
-        except BackendError as error:
-            words = f"{error.message} {error.detail}".strip()
-            self.answers.append(lifecycle.Answer(action.mark, refusal=words))
+            self.answers.append(Answer(action.mark))
+        except GpuClusterError as error:
+            self.refuse(action, f"{error.message} {error.detail}".strip())
+        except OSError as error:
+            self.refuse(action, f"Cannot make the job's script: {error.strerror}.")
+        self.wake.set()
+
+    def refuse(self, action: Submit, words: str) -> None:
+        """Answer a submission that came to nothing."""
+        self.answers.append(Answer(action.mark, refusal=words))
         self.wake.set()
 
     def worker_argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -296,9 +386,10 @@ class Service:
             if ceiling is not None and target.maximum > ceiling:
                 raise LimitReached(
                     f"{target.maximum} workers asked for; the profile allows {ceiling}.",
+                    hint=f"Ask for {ceiling} or fewer.",
                     detail="target",
                 )
-            self.adaptation = Adaptation(self.scheduler, target)
+            self.adaptation = self.adapt_to(target)
             self.set_record(target=target)
         if name is not None:
             self.set_record(name=name)
@@ -329,14 +420,11 @@ class Service:
 
 def alike(one: Summary, other: Summary) -> bool:
     """Tell whether two summaries say the same, but for what changes with every look."""
-    return replace(one, revision=0, written=0, memory_used=0) == replace(
-        other, revision=0, written=0, memory_used=0
-    )
-
-
-def clean_up(directory: ClusterDirectory, scratch: Path) -> None:
-    """Remove what only a live cluster needs."""
-    directory.remove_private()
-    shutil.rmtree(scratch, ignore_errors=True)
-
-
+    restless: dict[str, Any] = {
+        "revision": 0,
+        "written": 0,
+        "memory_used": 0,
+        "gpus": (),
+        "gpu_hours": 0,
+    }
+    return replace(one, **restless) == replace(other, **restless)

@@ -10,6 +10,7 @@ import yaml
 
 from .tree import Branch, Items, Leaf, Mark, Scalar, Tree, Unreadable
 
+EMPTY = "is empty; a profile is a mapping of keys"
 MAXIMUM_DEPTH = 20
 MAXIMUM_VALUES = 10_000
 """Scalars, lists and mappings of a file, those that aliases repeat counted each time."""
@@ -54,7 +55,7 @@ class Builder:
         for event in self._events(text):
             self._take(event)
         if self.root is None or (isinstance(self.root, Leaf) and self.root.value is None):
-            raise Unreadable(self.top, "is empty; a profile is a mapping of keys")
+            raise Unreadable(self.top, EMPTY)
         if not isinstance(self.root, Branch):
             raise Unreadable(self.root.mark, "must be a mapping of keys, such as `title: My place`")
         return self.root

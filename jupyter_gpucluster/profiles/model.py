@@ -27,6 +27,7 @@ BackendName = Literal[
     "demo",
     "slurm",
     "pbs",
+    "torque",
     "lsf",
     "sge",
     "htcondor",
@@ -100,6 +101,12 @@ class Profile(Section):
     title: Title = Field(title="Title", description="Name of the place for users.")
     summary: Lines = Field("", title="Summary", description="A sentence or two for users.")
     backend: BackendName = Field(title="Backend", description="The queueing system.")
+    dask_config: Text = Field(
+        "",
+        title="Dask configuration",
+        description="Section of `jobqueue` in Dask's own YAML that gives what this file does not,"
+        " such as `mysite`.",
+    )
     hosts: tuple[Text, ...] = Field(
         (),
         title="Hosts",

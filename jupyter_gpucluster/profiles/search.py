@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import ProfileError, ProfileNotFound
+from .dask_config import DaskConfig, read_dask_config
 from .keys import join, suggestion
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
 from .model import Profile
@@ -72,6 +73,11 @@ class LoadedProfile:
             patterns += [first for first in firsts if first.strip("*")]
         return any(fnmatch.fnmatchcase(host, pattern) for pattern in patterns)
 
+    def is_elsewhere(self, hostname: str = "") -> bool:
+        """Tell whether the profile is built in and describes a site that we are not at."""
+        built_in = all(Path(file).parent == BUILT_IN for file in self.files)
+        return built_in and bool(self.profile.hosts) and not self.matches_host(hostname)
+
 
 @dataclass(frozen=True)
 class ProfileSet:
@@ -89,13 +95,23 @@ class Directory:
     rank: tuple[int, int]
 
 
-def load_profiles(hostname: str = "") -> ProfileSet:
-    """Read all profiles of the search path; bad files become problems, never exceptions."""
+def load_profiles(hostname: str = "", *, elsewhere: bool = False) -> ProfileSet:
+    """Read all profiles of the search path; bad files become problems, never exceptions.
+
+    Parameters
+    ----------
+    hostname
+        Where we are; empty: find out.
+    elsewhere
+        Also return the built-in profiles of sites that we are not at.
+    """
     found, problems = _candidates(search_path())
+    dask = read_dask_config()
+    problems += [_problem("", finding, "warning") for finding in dask.problems]
     profiles: list[LoadedProfile] = []
-    for name, paths in found.items():
-        loaded = _load(name, paths, problems)
-        if loaded is not None:
+    for name in {**found, **dask.offered}:
+        loaded = _load(name, found.get(name, []), problems, dask)
+        if loaded is not None and (elsewhere or not loaded.is_elsewhere(hostname)):
             profiles.append(loaded)
     profiles.sort(key=lambda p: (not p.matches_host(hostname), not p.profile.default, p.name))
     return ProfileSet({loaded.name: loaded for loaded in profiles}, problems)
@@ -112,15 +128,15 @@ def find_profile(name: str) -> LoadedProfile:
         Its files cannot be used; the message names file, line and column.
     """
     found, _ = _candidates(search_path())
-    if name not in found:
-        known = sorted(found)
+    dask = read_dask_config()
+    if name not in found and name not in dask.offered:
         raise ProfileNotFound(
-            f"no profile {name[:80]!r}{suggestion(name[:80], known)}",
-            hint=f"Profiles: {', '.join(known)}.",
+            f"no profile {name[:80]!r}{suggestion(name[:80], {**found, **dask.offered})}",
+            hint=f"Profiles: {', '.join(sorted(load_profiles().profiles))}.",
             detail="profile",
         )
     problems: list[ProfileProblem] = []
-    loaded = _load(name, found[name], problems)
+    loaded = _load(name, found.get(name, []), problems, dask)
     if loaded is None:
         raise ProfileError(
             str(problems[0]),
@@ -196,6 +212,7 @@ def _load(
     name: str,
     paths: Sequence[tuple[Path, tuple[int, int]]],
     problems: list[ProfileProblem],
+    dask: DaskConfig,
 ) -> LoadedProfile | None:
     files: list[SourceFile] = []
     for path, rank in paths:
@@ -203,6 +220,10 @@ def _load(
             files.append(SourceFile(str(path), rank, read_file(path)))
         except Unreadable as error:
             problems.append(_problem(name, Finding(error.mark, error.message)))
+    section, warnings = dask.source(name, files)
+    problems += [_problem(name, finding, "warning") for finding in warnings]
+    if section is not None:
+        files.insert(sum(source.rank[0] == 0 for source in files), section)
     while files:
         merged = merge(files)
         profile, findings = validate(merged.tree)

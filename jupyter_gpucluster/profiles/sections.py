@@ -41,6 +41,15 @@ class Job(Section):
         description="GPUs of one job, over all its nodes. `auto`: on backend `local` one for each"
         " job while the machine has GPUs, else none; on other backends none.",
     )
+    gpu_request: Text = Field(
+        "",
+        title="GPU request",
+        description="How the request for GPUs is spelled, such as `gres` or `none`; the page of the"
+        " backend lists the ways. Empty: the system's usual way.",
+    )
+    gpu_type: Text = Field(
+        "", title="GPU type", description="Type of GPU to ask for, as the site calls it."
+    )
     cpus: PositiveOrNone = Field(
         None, title="CPU cores", description="CPU cores of one job; empty: not asked for."
     )

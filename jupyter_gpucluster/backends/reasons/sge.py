@@ -1,0 +1,61 @@
+"""What Grid Engine says of waiting, ended and refused jobs, and what to change."""
+
+from __future__ import annotations
+
+ERROR = "error state"
+"""Reason of a job that Grid Engine could not start and keeps in the queue (Eqw)."""
+HELD = "hold"
+"""Reason of a job that a user, an operator or a dependency holds; the listing does not tell."""
+BY_QUEUE, BY_LOAD, BY_USER = "suspended by queue", "suspended by load", "suspended by user"
+
+WAITING = {
+    ERROR: "Grid Engine could not start it and will not try again: see 'error reason' in "
+    "`qstat -j {number}`, then stop the cluster.",
+    HELD: "Held by you, by an operator or by a dependency: see `qstat -j {number}`; release it "
+    "with `qrls`, or stop the cluster.",
+    BY_QUEUE: "Suspended because its queue gives way to a busier one; it goes on by itself.",
+    BY_LOAD: "Suspended because its node is overloaded; it goes on by itself.",
+    BY_USER: "Suspended by you or by the site; it goes on when it is resumed.",
+}
+
+FAILED = {
+    1: "The node could not start it: another node may work.",
+    7: "The site's prolog failed: ask the site's support.",
+    8: "The site's prolog failed: ask the site's support.",
+    10: "The parallel environment could not be set up: ask the site's support.",
+    11: "The parallel environment could not be set up: ask the site's support.",
+    15: "The site's epilog failed: ask the site's support.",
+    19: "The node lost track of it; the node may have restarted.",
+    21: "The node does not know it: the node may have restarted.",
+    26: "Its log could not be opened: is the cluster's directory seen by the nodes?",
+    27: "The node has no shell of that name: change the directive -S.",
+    28: "Its working directory does not exist on the node: is it seen by the nodes?",
+    29: "The node could not make its temporary directory: ask the site's support.",
+    30: "It ended with exit code 100, which Grid Engine takes for an error of the application.",
+}
+"""Number after `failed` in qacct -> sentence; those above 36 have rules of their own."""
+
+REFUSALS = (
+    ("does not exist", "The site does not have what is named: set job.queue, job.account or the "
+     "directive -pe to one that it has (see: qconf -sql, qconf -sprjl, qconf -spl)."),
+    ("unknown resource", "Change job.gpu_request to what this site calls GPUs, or skip the "
+     "directive with the resource that it does not have (see: qconf -sc)."),
+    ("no suitable queues", "No queue gives what it asks for: lower job.gpus, job.cpus, job.memory "
+     "or job.walltime, or change job.queue (`qsub -w v` tells each queue's reason)."),
+    ("cannot run in queue", "No queue gives what it asks for: lower job.gpus, job.cpus, job.memory "
+     "or job.walltime, or change job.queue."),
+    ("more than", "Ask for fewer workers: the site allows smaller arrays."),
+    ("not a time value", "Correct the time in the directive that is named."),
+    ("can't resolve hostname", "Remove or correct the directive with hostname=."),
+    ("positive submission priority", "Remove the directive -p."),
+    ("object name", "Use a cluster name that begins with a letter."),
+    ("argument to -N", "Use a cluster name without special characters."),
+    ("invalid option argument", "Remove the directive that Grid Engine does not know from "
+     "job.directives; it reads those below the first command too."),
+    ("SGE_ROOT", "Start from a host of the site that has Grid Engine's commands."),
+    ("cell directory", "Start from a host of the site that has Grid Engine's commands."),
+    ("command not found", "Start from a host of the site that has Grid Engine's commands."),
+    ("qsub: No such file or directory", "Start from a host of the site that has Grid Engine's "
+     "commands."),
+)  # fmt: skip
+"""Part of what qsub says -> what to change."""

@@ -1,0 +1,244 @@
+"""Slurm: https://slurm.schedmd.com/sbatch.html, squeue.html and sacct.html."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from ..errors import BackendError, BackendUnavailable, InvalidInput
+from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .quoting import directive_value, hours, resource_name
+from .reasons import slurm as reasons
+
+# Asked for and parsed by one list.  The name comes last, since it may hold the separator.
+LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
+ACCOUNTED = ("JobID", "State", "ExitCode", "NodeList", "Start", "End", "JobName")
+ID = re.compile(r"^(?:Submitted batch job )?(\d+)(?:;[\w.-]+)?$", re.MULTILINE)
+SILENT = re.compile(
+    r"unable to contact|socket timed out|connection refused|communication failure|munged"
+    r"|persistent connection|resource temporarily unavailable|zero bytes",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal: slurmctld stopped or hanging, slurmdbd or munged down."""
+STATES = {
+    "PENDING": JobState.PENDING,
+    "REQUEUED": JobState.PENDING,
+    "REQUEUE_FED": JobState.PENDING,
+    "REQUEUE_HOLD": JobState.HELD,
+    "RESV_DEL_HOLD": JobState.HELD,
+    "SPECIAL_EXIT": JobState.HELD,
+    "CONFIGURING": JobState.PENDING,
+    "RUNNING": JobState.RUNNING,
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "SUSPENDED": JobState.SUSPENDED,
+    "STOPPED": JobState.SUSPENDED,
+    "COMPLETING": JobState.ENDING,
+    "STAGE_OUT": JobState.ENDING,
+    "COMPLETED": JobState.DONE,
+    "FAILED": JobState.FAILED,
+    "BOOT_FAIL": JobState.NODE_FAIL,
+    "NODE_FAIL": JobState.NODE_FAIL,
+    "CANCELLED": JobState.CANCELLED,
+    "REVOKED": JobState.CANCELLED,
+    "TIMEOUT": JobState.TIMEOUT,
+    "DEADLINE": JobState.TIMEOUT,
+    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
+    "PREEMPTED": JobState.PREEMPTED,
+}
+"""https://slurm.schedmd.com/job_state_codes.html."""
+BUSY_STATES = re.compile(r"down|drain|maint|reserved|planned|fail|unknown|power", re.IGNORECASE)
+"""Nodes whose free GPUs nobody can have now; a drained node reports no GPU in use."""
+
+
+class Slurm:
+    """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
+
+    name = "slurm"
+    title = "Slurm"
+    poll_seconds = 10.0
+    hurry_seconds = 2.0
+    most_tasks = 1000
+    task = "${SLURM_ARRAY_TASK_ID:-0}"
+    restarts = "${SLURM_RESTART_COUNT:-0}"
+    gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        lines = [f"-J {directive_value(mark, 'mark')}", f"-o {directive_value(output, 'output')}"]
+        lines += [f"-N {job.nodes}", f"-n {job.nodes}"]
+        if job.queue:
+            lines.append(f"-p {directive_value(job.queue, 'job.queue')}")
+        if job.account:
+            lines.append(f"-A {directive_value(job.account, 'job.account')}")
+        if job.cpus is not None:
+            lines.append(f"--cpus-per-task={-(-job.cpus // job.nodes)}")
+        if job.memory is not None:
+            lines.append(f"--mem={-(-job.memory // job.nodes // 2**20)}M")
+        if job.walltime is not None:
+            lines.append(f"-t {hours(job.walltime)}")
+        if job.gpus:
+            lines += self.gpus(job)
+        return [f"#SBATCH {line}" for line in lines]
+
+    def gpus(self, job: JobShape) -> list[str]:
+        kind = f"{resource_name(job.gpu_type, 'job.gpu_type')}:" if job.gpu_type else ""
+        each = -(-job.gpus // job.nodes)
+        request = job.gpu_request or "gpus-per-node"
+        if request not in self.gpu_requests:
+            raise InvalidInput(
+                f"Slurm knows no GPU request {request!r}.",
+                hint=f"Use one of {', '.join(self.gpu_requests)}.",
+                detail="job.gpu_request",
+            )
+        return {
+            "gres": [f"--gres=gpu:{kind}{each}"],
+            "gpus": [f"--gpus={kind}{job.gpus}"],
+            "gpus-per-node": [f"--gpus-per-node={kind}{each}"],
+            "gpus-per-task": [f"--gpus-per-task={kind}{each}"],
+            "none": [],
+        }[request]
+
+    def submit(self, submission: Submission) -> list[str]:
+        # One task is an array too, so that every task has an id and a log of the same form.
+        array = f"--array=0-{submission.count - 1}"
+        return ["sbatch", "--parsable", array, submission.script]
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = ID.findall(result.stdout)
+        if result.exit_code == 0 and len(found) == 1:
+            return tuple(f"{found[0]}_{task}" for task in range(submission.count))
+        if result.exit_code and not SILENT.search(result.stderr):
+            words = result.stderr.strip() or result.stdout.strip()
+            raise BackendError(
+                f"Slurm refused the job: {words.splitlines()[-1] if words else 'no reason given'}",
+                hint=next((cure for part, cure in reasons.REFUSALS if part in words), ""),
+                detail=f"$ {' '.join(result.argv)}\nexit code {result.exit_code}\n{words}",
+            )
+        raise BackendUnavailable("Slurm did not answer sbatch.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        fields = ",".join(f"{field}:|" for field in LISTED)
+        # -r: pending tasks one by one; -t all: also those that ended within MinJobAge.
+        return ["squeue", "-h", "-r", "-t", "all", "-u", user, "-O", fields]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Slurm did not answer squeue.", detail=result.stderr)
+        found = {}
+        for line in result.stdout.splitlines():
+            row = dict(zip(LISTED, line.split("|", len(LISTED) - 1), strict=False))
+            if len(row) == len(LISTED):
+                status = self.listed(row)
+                found[status.id] = status
+        return found
+
+    def listed(self, row: dict[str, str]) -> JobStatus:
+        state = STATES.get(row["State"], JobState.UNKNOWN)
+        reason = "" if row["Reason"] == "None" else row["Reason"]
+        if state is JobState.PENDING and reason in reasons.HELD:
+            state = JobState.HELD
+        waits = state in (JobState.PENDING, JobState.HELD)
+        wait_status = int(row["exit_code"]) if row["exit_code"].isdigit() else 0
+        over = state not in (JobState.RUNNING, JobState.SUSPENDED) and not waits
+        return JobStatus(
+            id=row["JobArrayID"],
+            state=state,
+            mark=row["Name"].rstrip("|"),
+            task=_task(row["JobArrayID"]),
+            reason=reason,
+            nodes=(row["NodeList"],) if row["NodeList"] else (),
+            exit_code=_exit_code(wait_status) if over else None,
+            started=None if waits else _epoch(row["StartTime"]),
+            ended=_epoch(row["EndTime"]) if over else None,
+            expected_start=_epoch(row["StartTime"]) if waits else None,
+        )
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return ["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", ",".join(ACCOUNTED)]
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Slurm did not answer sacct.", detail=result.stderr)
+        found = {}
+        for line in result.stdout.splitlines():
+            row = dict(zip(ACCOUNTED, line.split("|", len(ACCOUNTED) - 1), strict=False))
+            if len(row) == len(ACCOUNTED):
+                code, _, number = row["ExitCode"].partition(":")
+                found[row["JobID"]] = JobStatus(
+                    id=row["JobID"],
+                    # "CANCELLED by 1001"
+                    state=STATES.get(row["State"].split(" ")[0], JobState.UNKNOWN),
+                    mark=row["JobName"],
+                    nodes=(row["NodeList"],)
+                    if row["NodeList"] not in ("", "None assigned")
+                    else (),
+                    exit_code=-int(number) if number.isdigit() and int(number) else int(code or 0),
+                    started=_epoch(row["Start"]),
+                    ended=_epoch(row["End"]),
+                )
+        return found
+
+    def explain(self, status: JobStatus) -> str:
+        reason = status.reason
+        if status.state in (JobState.PENDING, JobState.HELD):
+            if reason in reasons.WAITING:
+                return reasons.WAITING[reason]
+            for beginning, sentence in reasons.WAITING_PREFIXES:
+                if reason.startswith(beginning):
+                    return sentence.format(reason=reason)
+            return f"Slurm says: {reason}." if reason else "Waits in the queue."
+        return {
+            JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
+            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+            JobState.NODE_FAIL: "Its node failed.",
+            JobState.PREEMPTED: "A job of higher priority took its place.",
+            JobState.CANCELLED: "It was cancelled by somebody.",
+            JobState.FAILED: f"It ended with exit code {status.exit_code}.",
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["scancel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        fields = ("NodeList", "Partition", "StateLong", "Gres", "GresUsed")
+        return ["sinfo", "-h", "-N", "-O", ",".join(f"{field}:|" for field in fields)]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Slurm did not answer sinfo.", detail=result.stderr)
+        free: Counter[str] = Counter()
+        total: Counter[str] = Counter()
+        for line in result.stdout.splitlines():
+            _, partition, state, has, used, *_ = (*line.split("|"), "", "", "", "", "")
+            name = partition.rstrip("*")
+            total[name] += _gpus(has)
+            if not BUSY_STATES.search(state):
+                free[name] += max(0, _gpus(has) - _gpus(used))
+        return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+
+def _task(id: str) -> int:
+    """Return the number of a task in its array."""
+    number = id.partition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _exit_code(wait_status: int) -> int:
+    """Turn a wait status into an exit code, negative for a signal."""
+    return -(wait_status & 0x7F) if wait_status & 0x7F else wait_status >> 8
+
+
+def _epoch(text: str) -> float | None:
+    """Read Slurm's local time; N/A and Unknown are None."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _gpus(gres: str) -> int:
+    """Count GPUs in ``gpu:h100:4(IDX:0-3),gpu:a100:2``."""
+    return sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", gres))

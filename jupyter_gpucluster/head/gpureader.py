@@ -1,0 +1,166 @@
+"""Reads a worker's GPU through NVML; travels by value, since workers lack this package."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from typing import Any
+
+from distributed.diagnostics.plugin import WorkerPlugin
+
+METRIC = "gpucluster_gpu"
+"""Name of the worker metric that holds the last reading."""
+PERIOD = 2.0
+"""Seconds between two readings: a reading takes some milliseconds of a thread of its own."""
+SLOWED = {0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
+"""Reasons for lower clocks that mean trouble; a power cap under full load does not."""
+NVLINK_SENT, NVLINK_RECEIVED = 138, 139
+"""NVML's fields of data bytes over all links, in KiB."""
+
+
+class GpuReader(WorkerPlugin):
+    """Reads while the worker lives; each heartbeat takes the last reading along."""
+
+    name = "gpucluster-gpus"
+
+    def setup(self, worker: Any) -> None:
+        """Begin to read; without NVML the reading says why it is empty."""
+        self.latest: dict[str, Any] = {}
+        self.ended = threading.Event()
+        worker.metrics[METRIC] = lambda _: self.latest
+        self.thread = threading.Thread(target=self.read, name=self.name, daemon=True)
+        self.thread.start()
+
+    def teardown(self, worker: Any) -> None:
+        """End the thread."""
+        self.ended.set()
+
+    def read(self) -> None:
+        """Read again and again."""
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            device = Device(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+        except Exception as error:  # no binding, no driver, no such device: the worker goes on
+            self.latest = {"host": socket.gethostname(), "trouble": explain(error)}
+            return
+        while not self.ended.is_set():
+            try:
+                self.latest = device.reading()
+            except Exception as error:  # a card that fell off the bus is told, not fatal
+                self.latest = {**self.latest, "trouble": explain(error)}
+            self.ended.wait(PERIOD)
+
+
+def explain(error: BaseException) -> str:
+    """Return a failure of NVML in words that say what to do."""
+    text = f"{type(error).__name__}: {error}"
+    for sign, words in (
+        ("LibraryNotFound", "no NVIDIA driver here (libnvidia-ml is missing)"),
+        ("DriverNotLoaded", "the NVIDIA driver is not loaded"),
+        ("LibRmVersionMismatch", "driver and NVML differ: the host was updated, reboot it"),
+        ("No module named", "nvidia-ml-py is not installed in the workers' environment"),
+        ("InvalidArgument", "CUDA_VISIBLE_DEVICES names a GPU that is not on this host"),
+        ("NotFound", "CUDA_VISIBLE_DEVICES names a GPU that is not on this host"),
+        ("GpuIsLost", "the GPU fell off the bus: the host needs a reboot"),
+    ):
+        if sign.lower().replace(" ", "") in text.lower().replace(" ", "").replace("_", ""):
+            return words
+    return text[:200]
+
+
+class Device:
+    """The GPU that this process computes on: the first that CUDA_VISIBLE_DEVICES names."""
+
+    def __init__(self, nvml: Any, visible: str) -> None:
+        first = visible.split(",")[0].strip()
+        self.nvml = nvml
+        self.slice = first if first.startswith("MIG-") else ""
+        if first.startswith(("GPU-", "MIG-")):
+            handle = nvml.nvmlDeviceGetHandleByUUID(first)
+        else:
+            handle = nvml.nvmlDeviceGetHandleByIndex(int(first or 0))
+        self.memory_of = handle
+        # Power, heat and clocks belong to the card, memory and identity to the slice.
+        self.card = (
+            nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if self.slice else handle
+        )
+        self.links: tuple[float, int, int] | None = None
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Call NVML on the card; None where the card or the driver does not answer that."""
+        try:
+            return getattr(self.nvml, name)(self.card, *arguments)
+        except (AttributeError, self.nvml.NVMLError):
+            return None
+
+    def reading(self) -> dict[str, Any]:
+        """Return what the card does now; bytes, percent, watts, degrees Celsius, bytes a second."""
+        memory = self.memory()
+        load = self.ask("nvmlDeviceGetUtilizationRates")
+        reasons = self.ask("nvmlDeviceGetCurrentClocksEventReasons")
+        if reasons is None:  # its name before driver 535
+            reasons = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+        sent, received = self.link_rates()
+        return {
+            "host": socket.gethostname(),
+            "index": self.ask("nvmlDeviceGetIndex"),
+            "uuid": text(self.nvml.nvmlDeviceGetUUID(self.memory_of)),
+            "name": text(self.ask("nvmlDeviceGetName") or ""),
+            "mig": self.slice,
+            "utilization": None if load is None else load.gpu,
+            "memory_used": int(memory.used),
+            "memory_total": int(memory.total),
+            "power": thousandth(self.ask("nvmlDeviceGetPowerUsage")),
+            "power_limit": thousandth(self.ask("nvmlDeviceGetEnforcedPowerLimit")),
+            "temperature": self.ask("nvmlDeviceGetTemperature", 0),
+            "clock": self.ask("nvmlDeviceGetClockInfo", 1),
+            "slowed": sorted({word for bit, word in SLOWED.items() if (reasons or 0) & bit}),
+            "ecc_errors": self.ask("nvmlDeviceGetTotalEccErrors", 1, 0),
+            "pcie_sent": kibibytes(self.ask("nvmlDeviceGetPcieThroughput", 0)),
+            "pcie_received": kibibytes(self.ask("nvmlDeviceGetPcieThroughput", 1)),
+            "nvlink_sent": sent,
+            "nvlink_received": received,
+            "time": time.time(),
+        }
+
+    def memory(self) -> Any:
+        """Return used and total bytes, as nvidia-smi counts them: without the driver's own."""
+        version = getattr(self.nvml, "nvmlMemory_v2", None)
+        if version is not None:
+            try:
+                return self.nvml.nvmlDeviceGetMemoryInfo(self.memory_of, version=version)
+            except self.nvml.NVMLError:  # slices know the old form only
+                pass
+        return self.nvml.nvmlDeviceGetMemoryInfo(self.memory_of)
+
+    def link_rates(self) -> tuple[int | None, int | None]:
+        """Return NVLink's rates since the last reading."""
+        values = self.ask("nvmlDeviceGetFieldValues", [NVLINK_SENT, NVLINK_RECEIVED])
+        if values is None or any(value.nvmlReturn for value in values):
+            return None, None
+        now = time.monotonic()
+        sent, received = (1024 * int(value.value.ullVal) for value in values)
+        before, self.links = self.links, (now, sent, received)
+        if before is None:
+            return None, None
+        seconds = now - before[0]
+        return int((sent - before[1]) / seconds), int((received - before[2]) / seconds)
+
+
+def text(value: Any) -> str:
+    """Return what NVML's binding gives as bytes or text, by its version."""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def thousandth(value: int | None) -> float | None:
+    """Turn milliwatts into watts."""
+    return None if value is None else value / 1000
+
+
+def kibibytes(value: int | None) -> int | None:
+    """Turn KiB into bytes."""
+    return None if value is None else 1024 * value

@@ -1,0 +1,160 @@
+"""What `lifecycle` sees and says: observations in, actions out, and what follows from both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..records import FINAL, Clock, Event, Job, JobState, JobStatus, Record, WorkerCounts
+
+DEATHS_WINDOW = 600.0
+"""Seconds in which the deaths of workers are counted against the policy's replacements."""
+WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
+"""States of a job that holds nothing yet."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a submission: ids, or a refusal, or neither where the answer was lost."""
+
+    mark: str
+    ids: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is true now."""
+
+    listing: Mapping[str, JobStatus] | None = None
+    """All jobs by id; None where the queueing system was not asked or did not answer."""
+    silent_since: float | None = None
+    answers: tuple[Answer, ...] = ()
+    history: Mapping[str, JobStatus] = field(default_factory=dict)
+    """What accounting says of jobs that are no longer listed, by id."""
+    exits: Mapping[str, int] = field(default_factory=dict)
+    """Exit codes that job scripts left behind, by job."""
+    workers: Mapping[str, int] = field(default_factory=dict)
+    """How many workers of each job are connected."""
+    desired: int = 0
+    """The number of workers wanted now: the fixed target, or what adapting recommends."""
+    most_tasks: int = 1000
+    """The most jobs that one submission may hold."""
+    volunteers: tuple[str, ...] = ()
+    """Jobs in the order in which they had best leave."""
+    retired: frozenset[str] = frozenset()
+    """Jobs whose workers have handed their data over."""
+    restarted: frozenset[str] = frozenset()
+    """Jobs whose workers ``client.restart()`` has sent away."""
+    idle_since: float | None = None
+    clients: int = 0
+    alone_since: float | None = None
+    threads: int = 0
+    memory_used: int = 0
+    memory_limit: int = 0
+    log_hint: Callable[[str], str] = field(default=lambda key: "")
+    """Finds the first error line in the log of a job."""
+    explain: Callable[[JobStatus], str] = field(default=lambda status: status.reason)
+    """Says in a sentence why a job waits or ended."""
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Submit ``count`` jobs under a mark that is already on record."""
+
+    mark: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Retire:
+    """Let the workers of these jobs finish, and move their data; said again until they have."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Ask the queueing system to end these jobs."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Every job is confirmed to be gone: close the scheduler and end the head."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Write a line of the timeline."""
+
+    event: Event
+
+
+Action = Submit | Retire | Cancel | Finish | Note
+
+
+def key_of(job: Job) -> str:
+    """Return the name of a job within its cluster, which is also its (first) worker's name."""
+    return f"{job.mark}_{job.task}"
+
+
+def is_alive(job: Job) -> bool:
+    """Tell whether a job holds, or will hold, something."""
+    return job.state not in FINAL and not (job.state is JobState.UNKNOWN and job.ended is not None)
+
+
+def jobs_wanted(record: Record, workers: int) -> int:
+    """Return how many whole jobs hold that many workers."""
+    return -(-workers // record.spec.worker.per_job)
+
+
+def staying(record: Record) -> list[Job]:
+    """Return the jobs that the cluster has and wants to keep."""
+    return [job for job in record.jobs if is_alive(job) and job.leaving is None]
+
+
+def recent_deaths(record: Record, now: float) -> list[Job]:
+    """Return the jobs that ended lately although nobody wanted it."""
+    return [
+        job
+        for job in record.jobs
+        if job.ended is not None
+        and now - job.ended < DEATHS_WINDOW
+        and job.leaving is None
+        and not job.excused
+    ]
+
+
+def count_workers(record: Record, seen: Observation) -> WorkerCounts:
+    """Count workers by how far they are; whole jobs may hold more than were asked for."""
+    each = record.spec.worker.per_job
+    wanted = jobs_wanted(record, seen.desired)
+    stay = staying(record)
+    pending = starting = ready = 0
+    lost = max(0, wanted - len(stay)) * each
+    for job in stay:
+        connected = min(seen.workers.get(key_of(job), 0), each)
+        ready += connected
+        if job.state in WAITING:
+            pending += each - connected
+        elif job.connected and not connected:
+            lost += each
+        else:
+            starting += each - connected
+    return WorkerCounts(wanted * each, pending, starting, ready, lost)
+
+
+def clocks(record: Record, seen: Observation) -> list[Clock]:
+    """Return what ends the cluster by itself, and when."""
+    policy = record.spec.policy
+    found = []
+    for name, seconds, since in (
+        ("idle time-out", policy.idle_timeout, seen.idle_since),
+        ("time-out without a client", policy.no_client_timeout, seen.alone_since),
+        ("maximum lifetime", policy.max_lifetime, record.created),
+    ):
+        if seconds is not None:
+            found.append(Clock(name, seconds, None if since is None else since + seconds))
+    return found

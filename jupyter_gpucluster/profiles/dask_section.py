@@ -1,0 +1,129 @@
+"""A section of Dask's `jobqueue` configuration, and how it writes amounts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .tree import Mark
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+OLD = {
+    "extra": "worker-extra-args",
+    "job-extra": "job-extra-directives",
+    "env-extra": "job-script-prologue",
+    "header-skip": "job-directives-skip",
+}
+ACCOUNT = ("slurm", "pbs", "torque", "moab")
+"""Systems whose option `project` is now `account`."""
+USUAL: dict[str, tuple[object, ...]] = {
+    "name": ("dask-worker",),
+    "death-timeout": (60,),
+    "worker-command": ("distributed.cli.dask_worker",),
+    "shebang": ("#!/usr/bin/env bash", "#!/usr/bin/env condor_submit"),
+    "walltime": ("00:30:00", "00:30"),
+    "use-stdin": (True,),
+}
+"""What dask-jobqueue's own file sets; a section that says no more tells nothing of a site."""
+CLOCKS: Mapping[str, Mapping[int, tuple[int, ...]]] = {
+    "slurm": {1: (60,), 2: (60, 1), 3: (3600, 60, 1)},
+    "lsf": {1: (60,), 2: (3600, 60)},
+    "oar": {1: (3600,), 2: (3600, 60), 3: (3600, 60, 1)},
+}
+"""What the parts of ``1:30`` mean to each system, in seconds; to the others what `CLOCK` says."""
+CLOCK: Mapping[int, tuple[int, ...]] = {1: (1,), 2: (60, 1), 3: (3600, 60, 1)}
+DAYS: Mapping[int, tuple[int, ...]] = {1: (3600,), 2: (3600, 60), 3: (3600, 60, 1)}
+BYTES = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value and the place of its key."""
+
+    value: object
+    mark: Mark
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of `jobqueue`, keys with dashes; ``chosen``: Dask's sidebar starts it."""
+
+    name: str
+    mark: Mark
+    entries: Mapping[str, Entry]
+    chosen: bool = False
+
+    def text(self, key: str) -> str:
+        """Return a value as text, empty where there is none."""
+        value = self.entries[key].value if key in self.entries else None
+        return "" if value is None else str(value)
+
+    def texts(self, key: str) -> list[str]:
+        """Return a list of text; one text counts as a list, a mapping as ``key = value`` lines."""
+        value = self.entries[key].value if key in self.entries else None
+        if isinstance(value, dict):
+            return [f"{name} = {item}" for name, item in value.items()]
+        items = value if isinstance(value, list) else [value]
+        return [str(item) for item in items if item not in (None, "")]
+
+
+def tells_something(section: Section) -> bool:
+    """Tell whether a section sets anything beyond what dask-jobqueue's own file sets."""
+    return section.chosen or any(
+        entry.value not in NOTHING and entry.value not in USUAL.get(key, ())
+        for key, entry in section.entries.items()
+    )
+
+
+def renamed(section: Section, backend: str) -> tuple[Section, list[str]]:
+    """Return the section with today's names of options, and what was renamed."""
+    old = dict(OLD)
+    if backend in ACCOUNT:
+        old["project"] = "account"
+    entries = dict(section.entries)
+    told = []
+    for name, today in old.items():
+        entry = entries.pop(name, None)
+        if entry is None or entry.value in NOTHING:
+            continue
+        told.append(f"`{name}` is now `{today}`")
+        if today not in entries or entries[today].value in NOTHING:
+            entries[today] = entry
+    return Section(section.name, section.mark, entries, section.chosen), told
+
+
+def parse_size(text: str) -> int | None:
+    """Return an amount of memory in bytes as Dask reads it (G is 10**9), None for what is none."""
+    match = BYTES.fullmatch(text.strip())
+    if match is None or len(match[1]) > 20:
+        return None
+    power = " kmgtp".index(match[2].lower() or " ")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+
+
+def parse_walltime(text: str, backend: str) -> int | None:
+    """Return a walltime in seconds as the queueing system reads it, None for what is none."""
+    days, dash, rest = text.rpartition("-")
+    parts = rest.split(":")
+    clock = DAYS if dash else CLOCKS.get(backend, CLOCK)
+    weights = clock.get(len(parts))
+    digits = (days or "0", *parts)
+    if weights is None or not all(d.isascii() and d.isdigit() and len(d) < 10 for d in digits):
+        return None
+    hours = sum(int(part) * weight for part, weight in zip(parts, weights, strict=True))
+    return int(days or 0) * 86400 + hours
+
+
+def usual_processes(cores: int) -> int:
+    """Return how many processes dask-jobqueue starts on so many cores if it is not told."""
+    if cores <= 4:
+        return cores
+    return min(n for n in _factors(cores) if n >= math.sqrt(cores))
+
+
+def _factors(number: int) -> Iterator[int]:
+    for n in range(1, math.isqrt(number) + 1):
+        if number % n == 0:
+            yield from (n, number // n)

@@ -1,0 +1,83 @@
+"""What nobody should send to a dialect, and what each has to do with it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from jupyter_gpucluster.backends.base import Backend
+from jupyter_gpucluster.errors import BackendError, InvalidInput
+from jupyter_gpucluster.records import CommandResult, JobShape, JobStatus, Submission
+
+HOSTILE = st.text(min_size=1, max_size=30) | st.sampled_from(
+    [
+        "x\n#PBS -q root",
+        "x\r#$ -q root",
+        "x -l nodes=99",
+        "-l",
+        "$(id)",
+        "`id`",
+        "a;b",
+        "a'b",
+        'a"b',
+        "x\u2028y",
+        "a\x00b",
+    ]
+)
+OUTPUTS = st.text(max_size=400) | st.sampled_from(
+    [
+        "{}",
+        "[]",
+        "null",
+        '{"Jobs": []}',
+        '{"Jobs": {"1.s": null, "2.s": {"job_state": "F", "Exit_status": "x"}}}',
+        '{"1": {"state": "Error", "events": [1, null, {}]}, "x": {}}',
+        '{"1": {"state": "Terminated", "exit_code": "NaN", "array_index": -4}}',
+        "<a/>",
+        "<job_info><job_list><JB_job_number>x</JB_job_number></job_list></job_info>",
+        "<Data><Job><Job_Id>1.s</Job_Id><job_state>C</job_state></Job></Data>",
+        '<Data><queue><job JobID="1" State="x" StartTime="now"/></queue></Data>',
+        "=" * 62 + "\njobnumber 1\ntaskid 9\nfailed 37 : x\nexit_status x\n",
+        "[" * 100_000,
+        "{" * 100_000,
+    ]
+)
+CODES = st.sampled_from([None, 0, 1, 2, 9, 35, 153, 255])
+
+
+def directives_are_safe(backend: Backend, field: str, text: str) -> None:
+    """A value either stands in one line as it is, or is refused as the user's mistake."""
+    mark = text if field == "mark" else "gpc-7f3a2b-1"
+    output = text if field == "output" else "/logs/x.out"
+    shape = JobShape(gpus=1)
+    if field not in ("mark", "output"):
+        shape = replace(shape, **{field: text})  # type: ignore[arg-type]  # fields that hold text
+    lines, refused = [], None
+    try:
+        lines = backend.directives(shape, mark, output)
+    except InvalidInput as error:
+        refused = error
+    if refused is not None:
+        assert refused.hint
+        return
+    plain = backend.directives(JobShape(gpus=1), "gpc-7f3a2b-1", "/logs/x.out")
+    assert all(line.isprintable() for line in lines)
+    # One value, one more line at most, and one more word in it.
+    assert len(lines) <= len(plain) + 1
+    assert all(len(line.split()) <= 3 for line in lines)
+
+
+def answers_are_survived(backend: Backend, text: str, code: int | None) -> None:
+    """Whatever a command prints, nothing but our own errors comes of it."""
+    result = CommandResult(("command", "argument"), code, text, text)
+    for parse in (backend.parse_status, backend.parse_history, backend.parse_capacity):
+        with contextlib.suppress(BackendError):
+            parsed = parse(result)
+            for status in parsed.values() if isinstance(parsed, dict) else ():
+                assert isinstance(status, JobStatus)
+                assert "\n" not in backend.explain(status) or "\n" in status.reason
+    with contextlib.suppress(BackendError):
+        ids = backend.parse_submit(Submission("gpc-7f3a2b-1", "/jobs/x.sh", 2), result)
+        assert len(set(ids)) == 2

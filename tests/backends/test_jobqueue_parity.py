@@ -1,0 +1,177 @@
+"""For the same section of Dask's configuration we ask for what dask-jobqueue asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.jobscript import make_spec
+from jupyter_gpucluster.machine import Machine
+from jupyter_gpucluster.profiles import apply_options, find_profile
+from jupyter_gpucluster.profiles.dask_section import parse_walltime
+from jupyter_gpucluster.store import ClusterDirectory
+
+SITES: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("jobqueue_sites.yaml").read_text("utf-8")
+)
+FACTS = Path(__file__).parents[3] / "shared" / "sites" / "public-sites.yaml"
+WITHOUT_CLASS = {"alcf-cobalt-jobqueue-fork"}
+"""dask-jobqueue has no class for Cobalt; the fork's directives are in Cobalt's own test."""
+PREFIXES = {
+    "slurm": "#SBATCH ", "pbs": "#PBS ", "moab": "#PBS ", "lsf": "#BSUB ", "sge": "#$ ",
+    "oar": "#OAR ", "htcondor": "#CONDOR ",
+}  # fmt: skip
+OURS_ONLY = {
+    # Names and files of the output are ours, and dask-jobqueue's where it has a log directory.
+    "slurm": [r"-J \S+", r"-o \S+", r"-N 1"],
+    "pbs": [r"-N \S+", r"-j oe", r"-o /c/\S+"],
+    "moab": [r"-N \S+", r"-j oe", r"-o /c/\S+"],
+    "lsf": [r"-J \S+", r"-o \S+"],
+    "sge": [r"-N \S+", r"-o \S+", r"-S /bin/bash"],
+    "oar": [r"-n \S+", r"-O \S+", r"-E \S+"],
+    # Jobs that HTCondor has ended leave its queue.
+    "htcondor": [r"batch_name = .*", r"(output|error|stream_\w+) = .*", r"periodic_remove = .*"],
+}
+THEIRS_ONLY = {
+    "slurm": [r"-J dask-worker"],
+    "pbs": [r"-N dask-worker"],
+    "moab": [r"-N dask-worker"],
+    "lsf": [r"-J dask-worker"],
+    "sge": [r"-N dask-worker"],
+    "oar": [r"-n dask-worker"],
+    # What its own bookkeeping needs, and how it starts the worker.
+    "htcondor": [r"batch_name = .*", r"MY\.(Dask|JobId)\w* = .*", r"(Arguments|Executable) = .*"],
+}
+CHILD = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import dask, dask_jobqueue.core
+from dask_jobqueue import htcondor, lsf, moab, oar, pbs, sge, slurm
+jobs = {"slurm": slurm.SLURMJob, "pbs": pbs.PBSJob, "moab": moab.MoabJob, "lsf": lsf.LSFJob,
+        "sge": sge.SGEJob, "oar": oar.OARJob, "htcondor": htcondor.HTCondorJob}
+told = {}
+for id, site in json.load(sys.stdin).items():
+    name = site["backend"]
+    with dask.config.set({"jobqueue": {name: {**dask.config.get("jobqueue." + name),
+                                               **site["section"]}}}):
+        told[id] = jobs[name](scheduler="tcp://10.0.0.1:8786", name="w").job_script()
+json.dump(told, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Render all sections in a process of its own, which has no configuration but these."""
+    place = tmp_path_factory.mktemp("dask")
+    (place / "lsf.conf").write_text("LSF_UNIT_FOR_LIMITS=MB\n")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(place),
+        "DASK_CONFIG": str(place / "none"),
+        "DASK_ROOT_CONFIG": str(place / "none"),
+        "LSF_ENVDIR": str(place),
+    }
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input=json.dumps(SITES),
+        env=environment,
+        cwd=place,
+        capture_output=True,
+        text=True,
+    )
+    assert child.returncode == 0, child.stderr
+    scripts: dict[str, str] = json.loads(child.stdout)
+    return scripts
+
+
+def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return our directives for a section that lies in Dask's configuration."""
+    backend, section = SITES[id]["backend"], SITES[id]["section"]
+    config = tmp_path / "jobqueue.yaml"
+    config.write_text(yaml.safe_dump({"jobqueue": {backend: section}}))
+    (tmp_path / "lsf.conf").write_text("LSF_UNIT_FOR_LIMITS=MB\n")
+    monkeypatch.setenv("DASK_CONFIG", str(config))
+    monkeypatch.setenv("DASK_ROOT_CONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("LSF_ENVDIR", str(tmp_path))
+    profile = apply_options(find_profile(backend).profile, {})
+    spec = make_spec(
+        profile,
+        name=backend,
+        workers=1,
+        machine=Machine(cpus=8, memory=2**34),
+        python="/opt/dask/bin/python",
+        environment="",
+        directory=ClusterDirectory(Path("/c")),
+        scratch=tmp_path,
+        options={},
+    )
+    lines = find_backend(backend).directives(spec.job, "gpc-7f3a2b-1", "/c/logs/x.out")
+    kept = [x for x in lines if not any(skip in x for skip in spec.job.skip_directives)]
+    bare = [line.removeprefix(PREFIXES[backend]) for line in kept]
+    return [*bare, *spec.job.directives]
+
+
+def asked(backend: str, lines: list[str], left_out: list[str]) -> list[str]:
+    """Return what lines ask for: amounts in one unit, without what is left out by design."""
+    meaning = (same_form(backend, line) for line in lines)
+    return sorted(line for line in meaning if not any(re.fullmatch(p, line) for p in left_out))
+
+
+def same_form(backend: str, line: str) -> str:
+    """Write times in seconds, and Slurm's memory as it rounds it for dask-jobqueue."""
+    times = {"slurm": "-t ", "lsf": "-W ", "oar": "walltime="}
+    before, mark, text = line.partition(
+        times.get(backend, "h_rt=" if backend == "sge" else "walltime=")
+    )
+    if mark and (seconds := parse_walltime(text, backend)) is not None:
+        return f"{before}{mark}{seconds}"
+    if backend == "slurm" and (match := re.fullmatch(r"--mem=(\d+)([MG])", line)):
+        mebibytes = int(match[1]) * (1024 if match[2] == "G" else 1)
+        return f"--mem={-(-mebibytes // 1024) * 1024 if mebibytes >= 1024 else mebibytes}M"
+    return line
+
+
+def attributes(script: str) -> list[str]:
+    """Return the lines of HTCondor's description, with amounts for the attributes they name."""
+    lines = [line for line in script.splitlines() if " = " in line]
+    values = dict(line.split(" = ", 1) for line in lines)
+    cores, memory, disk = (int(values[f"MY.DaskWorker{x}"]) for x in ("Cores", "Memory", "Disk"))
+    amounts = {
+        "RequestCpus": cores,
+        "RequestMemory": memory // 2**20,
+        "RequestDisk": disk // 1024,
+    }
+    return [f"{key} = {amounts.get(key, value)}" for key, value in values.items()]
+
+
+@pytest.mark.parametrize("id", sorted(SITES))
+def test_directives_are_those_of_dask_jobqueue(
+    id: str, theirs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = SITES[id]["backend"]
+    if backend == "htcondor":
+        lines = attributes(theirs[id])
+    else:
+        prefix = PREFIXES[backend]
+        script = theirs[id].splitlines()
+        lines = [line.removeprefix(prefix) for line in script if line.startswith(prefix)]
+    expected = asked(backend, lines, THEIRS_ONLY[backend])
+    assert asked(backend, ours(id, tmp_path, monkeypatch), OURS_ONLY[backend]) == expected
+    assert expected
+
+
+def test_every_public_site_of_this_kind_is_among_them() -> None:
+    if FACTS.exists():
+        entries = yaml.safe_load(FACTS.read_text("utf-8"))["entries"]
+        known = {entry["id"] for entry in entries if entry["pattern"] == "jobqueue"}
+        assert known - WITHOUT_CLASS <= set(SITES)
+    assert len(SITES) >= 25

@@ -1,0 +1,108 @@
+"""Head and workers run in the user's environment, which has Dask but not this package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import textwrap
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.errors import StateError
+from jupyter_gpucluster.records import Phase
+
+from .conftest import Start
+from .driving import client_of, ended, fixed, traces_of, until
+from .tasks import double
+
+MISSING = [
+    "jupyter_gpucluster",
+    "cryptography",
+    "IPython",
+    "jupyter_client",
+    "jupyter_core",
+    "jupyter_server",
+    "jupyter_server_proxy",
+    "pydantic",
+    "pydantic_core",
+    "traitlets",
+]
+"""What this package needs beside the cluster's environment, never in it."""
+BLOCK = """
+    import sys
+
+    class Block:
+        def find_spec(self, name, path=None, target=None):
+            if name in {names!r}:
+                raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+    sys.meta_path.insert(0, Block())
+"""
+
+MakeEnvironment = Callable[[str, list[str]], str]
+
+
+@pytest.fixture
+def make_environment(home: Path) -> MakeEnvironment:
+    """Make an environment with the packages of this one except some; return its Python."""
+
+    def make(name: str, without: list[str]) -> str:
+        place = home / name
+        venv.create(place, symlinks=True)
+        [site] = place.glob("lib/python*/site-packages")
+        (site / "dask.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        (site / "sitecustomize.py").write_text(textwrap.dedent(BLOCK.format(names=without)))
+        return str(place / "bin" / "python")
+
+    return make
+
+
+def test_a_cluster_needs_only_dask_there(
+    start: Start, make_environment: MakeEnvironment, clusters: Clusters
+) -> None:
+    python = make_environment("bare", MISSING)
+    for name in MISSING:
+        missing = subprocess.run(
+            [python, "-P", "-c", f"import {name}"], capture_output=True, check=False
+        )
+        assert b"ModuleNotFoundError" in missing.stderr
+    view = start(workers=2, python=python)
+    assert view.python == python
+    with client_of(view) as client:
+        assert client.submit(double, 21).result() == 42
+        [executable] = set(client.run(lambda: sys.executable).values())
+        assert executable == python
+        [scheduler] = {client.run_on_scheduler(lambda: sys.executable)}
+        assert scheduler == python
+        client.restart(timeout=60)
+        assert client.submit(double, 21).result() == 42
+    clusters.stop(view.id)
+    assert clusters.wait_stopped(view.id, timeout=30).phase is Phase.STOPPED
+
+
+def test_a_dask_that_cannot_be_imported_fails_the_cluster_at_once_in_words(
+    clusters: Clusters, make_environment: MakeEnvironment
+) -> None:
+    python = make_environment("broken", ["distributed.scheduler"])
+    view = clusters.start("local", target=fixed(1), python=python)
+    over = until(lambda: ended(clusters, view), 20)
+    assert over.phase is Phase.FAILED
+    assert "No module named 'distributed.scheduler'" in over.reason
+    assert not traces_of(view.id)
+
+
+def test_a_python_that_cannot_even_begin_is_refused_at_start(
+    clusters: Clusters, make_environment: MakeEnvironment, temporary: Path
+) -> None:
+    python = make_environment("hopeless", ["asyncio"])
+    with pytest.raises(StateError) as caught:
+        clusters.start("local", target=fixed(1), python=python)
+    assert "No module named 'asyncio'" in caught.value.message
+    assert caught.value.hint
+    assert clusters.list(ended=True) == []
+    assert not list(temporary.glob("gpc-*"))

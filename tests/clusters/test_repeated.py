@@ -1,0 +1,53 @@
+"""Many clusters one after the other leave nothing behind but their history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.records import Phase
+
+from .conftest import Start
+from .driving import ports_of, processes_of, traces_of
+
+TIMES = 20
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def listening() -> set[tuple[str, int]]:
+    everybody = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    return set(ports_of(everybody))
+
+
+def test_twenty_starts_and_stops_leave_only_history(
+    clusters: Clusters, start: Start, home: Path, temporary: Path
+) -> None:
+    shared = {path.name for path in Path("/dev/shm").iterdir()}
+    files, ids = 0, []
+    for number in range(TIMES):
+        view = start()
+        ports = ports_of(processes_of(view.id))
+        clusters.stop(view.id)
+        assert clusters.wait_stopped(view.id, timeout=30).phase is Phase.STOPPED
+        assert not processes_of(view.id)
+        assert not traces_of(view.id)
+        assert not {port for _, port in ports} & {port for _, port in listening()}
+        ids.append(view.id)
+        if number == 0:
+            files = open_files()
+    assert open_files() <= files
+    assert {path.name for path in Path("/dev/shm").iterdir()} <= shared
+    assert not list(temporary.iterdir())
+    assert clusters.list() == []
+    history = clusters.list(ended=True)
+    assert [view.id for view in history] == ids
+    assert {path.name for path in clusters.root.iterdir()} == {*ids, ".lock"}
+    for view in history:
+        size = sum(path.stat().st_size for path in Path(view.directory).rglob("*"))
+        assert size < 200_000
+        clusters.forget(view.id)
+    assert clusters.list(ended=True) == []
+    assert {path.name for path in clusters.root.iterdir()} == {".lock"}

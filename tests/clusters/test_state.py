@@ -1,0 +1,206 @@
+"""Unsafe, full or read-only state directories are refused; damaged records hide no others."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.errors import GpuClusterError, RecordError, StateError
+from jupyter_gpucluster.looking import START_SECONDS
+from jupyter_gpucluster.records import Phase
+from jupyter_gpucluster.store import PRIVATE, ClusterDirectory
+
+from .conftest import Start
+from .driving import client_of, fixed, head_of, processes_of, until
+from .tasks import double
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts a file system")
+
+
+@contextlib.contextmanager
+def mounted(place: Path, options: str) -> Iterator[Path]:
+    """Mount a file system in memory."""
+    place.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@pytest.fixture
+def unstarted(home: Path, temporary: Path) -> Clusters:
+    """Return clusters of which none will start."""
+    return Clusters()
+
+
+def refusal(clusters: Clusters) -> StateError:
+    """Return the error of a start that finds the state directory unusable."""
+    with pytest.raises(StateError) as caught:
+        clusters.start("local", target=fixed(1))
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+def test_a_link_is_refused(unstarted: Clusters, home: Path) -> None:
+    (home / "elsewhere").mkdir(mode=0o700)
+    unstarted.root.parent.mkdir(parents=True)
+    unstarted.root.symlink_to(home / "elsewhere")
+    assert "link" in refusal(unstarted).message
+    assert not list((home / "elsewhere").iterdir())
+    with pytest.raises(StateError):
+        unstarted.list()
+
+
+def test_a_directory_that_others_can_write_is_refused(unstarted: Clusters) -> None:
+    unstarted.root.mkdir(parents=True)
+    unstarted.root.chmod(0o770)
+    assert "0770" in refusal(unstarted).message
+    assert not list(unstarted.root.iterdir())
+    with pytest.raises(StateError):
+        unstarted.list()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it gives a directory away")
+def test_somebody_elses_directory_is_refused(unstarted: Clusters) -> None:
+    unstarted.root.mkdir(parents=True, mode=0o755)
+    os.chown(unstarted.root, 65534, 65534)
+    assert "65534" in refusal(unstarted).message
+    with pytest.raises(StateError):
+        unstarted.list()
+
+
+def test_a_file_in_its_place_is_refused(unstarted: Clusters) -> None:
+    unstarted.root.parent.mkdir(parents=True)
+    unstarted.root.write_text("")
+    assert "not a directory" in refusal(unstarted).message
+
+
+@ROOT_ONLY
+def test_a_read_only_disk_is_refused(clusters: Clusters) -> None:
+    for place in (clusters.root, clusters.root.parent):
+        with mounted(place, "ro,mode=0700"):
+            assert "Read-only" in refusal(clusters).message
+            assert clusters.list() == []
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("free", [0, 4, 24])
+def test_a_full_disk_is_told_and_nothing_is_left(
+    clusters: Clusters, temporary: Path, free: int
+) -> None:
+    with mounted(clusters.root, "size=256k,mode=0700") as place:
+        fill(place / "filler", leave=free * 1024)
+        assert "No space left" in refusal(clusters).message
+        assert {path.name for path in place.iterdir()} <= {"filler", ".lock"}
+        assert clusters.list(ended=True) == []
+    assert not list(temporary.glob("gpc-*"))
+
+
+@ROOT_ONLY
+def test_a_cluster_goes_on_while_its_disk_is_full_and_is_told_to_have_failed_afterwards(
+    clusters: Clusters, start: Start
+) -> None:
+    with mounted(clusters.root, "size=4m,mode=0700") as place:
+        view = start()
+        fill(place / "filler")
+        clusters.update(view.id, new_name="renamed")
+        with client_of(view) as client:
+            assert client.submit(double, 21).result() == 42
+        os.kill(head_of(view), 9)
+        until(lambda: not processes_of(view.id))
+        assert clusters.get(view.id).phase is Phase.FAILED
+        (place / "filler").unlink()
+        assert clusters.get(view.id).phase is Phase.FAILED
+        assert clusters.get(view.id).ended
+
+
+def fill(path: Path, leave: int = 0) -> None:
+    with path.open("wb", buffering=0) as stream, contextlib.suppress(OSError):
+        while stream.write(b"x" * 4096):
+            pass
+    with path.open("r+b") as stream:
+        stream.truncate(max(0, path.stat().st_size - leave))
+
+
+def test_damaged_records_are_set_aside_and_hide_no_other(clusters: Clusters) -> None:
+    sound = clusters.start("local", target=fixed(1))
+    for text in (b"", b"{", b"[]", b'{"version": 1}', b'{"version": "x"}', b"\xff"):
+        directory = broken_cluster(clusters, text)
+        assert [view.id for view in clusters.list(ended=True)] == [sound.id]
+        assert [view.id for view in clusters.list()] == [sound.id]
+        [trouble] = clusters.damaged()
+        assert isinstance(trouble, RecordError)
+        [aside] = directory.path.glob("record.json.damaged-*")
+        assert aside.read_bytes() == text
+        assert clusters.get(sound.name).id == sound.id
+        directory.remove()
+
+
+def test_a_record_of_a_newer_version_is_refused_and_kept(clusters: Clusters) -> None:
+    directory = broken_cluster(clusters, json.dumps({"version": 999, "new": True}).encode())
+    assert clusters.list(ended=True) == []
+    with pytest.raises(RecordError) as caught:
+        clusters.get(directory.id)
+    assert "999" in caught.value.message
+    assert "Upgrade" in caught.value.hint
+    assert (directory.path / "record.json").exists()
+
+
+def test_one_unsafe_cluster_directory_hides_no_other(clusters: Clusters) -> None:
+    sound = clusters.start("local", target=fixed(1))
+    directory = broken_cluster(clusters, b"{}")
+    directory.path.chmod(0o777)
+    assert [view.id for view in clusters.list(ended=True)] == [sound.id]
+    [trouble] = clusters.damaged()
+    assert isinstance(trouble, StateError)
+    with pytest.raises(GpuClusterError):
+        clusters.get(directory.id)
+
+
+def test_what_a_starter_left_without_a_record_is_swept_away(
+    clusters: Clusters, temporary: Path
+) -> None:
+    clusters.root.mkdir(parents=True, mode=0o700)
+    directory = ClusterDirectory(clusters.root / "aaaaaa")
+    directory.create()
+    (directory.tls / "client-key.pem").write_text("secret")
+    scratch = temporary / "gpc-aaaaaa-x"
+    scratch.mkdir()
+    assert clusters.list(ended=True) == []
+    assert directory.path.exists()  # its starter may still be at work
+    long_ago = directory.path.stat().st_mtime - START_SECONDS - 1
+    os.utime(directory.path, (long_ago, long_ago))
+    assert clusters.list(ended=True) == []
+    assert not directory.path.exists()
+    assert not scratch.exists()
+
+
+def test_files_of_a_cluster_are_its_owners_alone(clusters: Clusters, start: Start) -> None:
+    view = start()
+    directory = Path(view.directory)
+    for path in [clusters.root, directory, *directory.rglob("*")]:
+        assert path.lstat().st_mode & 0o077 == 0, path
+    clusters.stop(view.id)
+    clusters.wait_stopped(view.id, timeout=30)
+    left = {path.name for path in directory.iterdir()}
+    assert left == {"record.json", "summary.json", "events.jsonl", "logs"}
+    assert not left & set(PRIVATE)
+    clusters.forget(view.id)
+    assert not directory.exists()
+
+
+def broken_cluster(clusters: Clusters, record: bytes) -> ClusterDirectory:
+    clusters.root.mkdir(parents=True, mode=0o700, exist_ok=True)
+    directory = ClusterDirectory(clusters.root / "broken")
+    directory.create()
+    (directory.path / "record.json").write_bytes(record)
+    return directory
