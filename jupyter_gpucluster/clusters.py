@@ -99,14 +99,14 @@ class Clusters:
         ClusterNotFound
             The cluster has no such job.
         """
-        directory = find(self.root, name).directory
-        paths = sorted(
-            directory.logs.glob("*.log"), key=lambda path: (path.name != "head.log", path)
-        )
+        logs = find(self.root, name).directory.logs
+        # Beside a job's log stands what the queueing system and the shell said before it was open.
+        found = (path for path in logs.iterdir() if path.suffix in (".log", ".out"))
+        paths = sorted(found, key=lambda path: (path.name != "head.log", path.name))
         if job:
+            known = ", ".join(path.stem for path in paths)
             paths = [path for path in paths if path.stem == job]
             if not paths:
-                known = ", ".join(path.stem for path in sorted(directory.logs.glob("*.log")))
                 raise ClusterNotFound(
                     f"Cluster {name} has no log of job {job!r}.", hint=f"There are: {known}."
                 )

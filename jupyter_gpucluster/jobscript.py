@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .backends.base import Backend
+from .backends.directives import merge
 from .machine import Machine
 from .profiles import Profile
 from .records import JobShape, Policy, Spec, WorkerShape
@@ -121,6 +122,8 @@ def make_spec(
             walltime=profile.job.walltime,
             queue=profile.job.queue,
             account=profile.job.account,
+            gpu_request=profile.job.gpu_request,
+            gpu_type=profile.job.gpu_type,
             directives=profile.job.directives,
             skip_directives=profile.job.skip_directives,
         ),
@@ -213,7 +216,11 @@ def render(profile: Profile, spec: Spec, backend: Backend, directory: ClusterDir
     output = str(directory.logs / f"{MARK}.out")
     lines = [
         "#!/bin/bash",
-        *backend.directives(spec.job, MARK, output),
+        *merge(
+            backend.directives(spec.job, MARK, output),
+            spec.job.directives,
+            spec.job.skip_directives,
+        ),
         f"export GPUCLUSTER_JOB={MARK}_{backend.task}",
         f"GPUCLUSTER_RESTARTS={backend.restarts}",
         'export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"',

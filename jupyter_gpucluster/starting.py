@@ -129,9 +129,21 @@ def preview(clusters: Clusters, request: Request) -> Script:
     )
     backend = find_backend(profile.backend)
     mark = "gpc-<id>-1"
-    submission = Submission(mark, str(directory.jobs / f"{mark}.sh"), plan.target.maximum)
     text = render(profile, spec, backend, directory).replace(MARK, mark)
-    return Script(text, shlex.join(backend.submit(replace(submission, gpus=spec.job.gpus))))
+    submission = Submission(
+        mark,
+        str(directory.jobs / f"{mark}.sh"),
+        -(-plan.target.maximum // spec.worker.per_job),
+        gpus=spec.job.gpus,
+        text=text,
+    )
+    command = shlex.join(backend.submit(submission))
+    stdin = backend.stdin(submission)
+    if stdin == text:
+        command += f" < {shlex.quote(submission.script)}"
+    elif stdin:
+        command += f" <<'END'\n{stdin}END"
+    return Script(text, command)
 
 
 def settle(request: Request) -> Plan:

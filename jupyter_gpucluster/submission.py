@@ -28,7 +28,7 @@ COMMAND_SECONDS = 60.0
 class Runner(Protocol):
     """The edge to the world: runs one command."""
 
-    async def run(self, argv: Sequence[str]) -> CommandResult:
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Return what the command answered; ``exit_code`` is None where it did not."""
 
 
@@ -38,12 +38,12 @@ class ProcessRunner:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = {**(environment or os.environ), "LC_ALL": "C"}
 
-    async def run(self, argv: Sequence[str]) -> CommandResult:
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command; one that is not there is a refusal, one that hangs is ended."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=self.environment,
@@ -52,7 +52,8 @@ class ProcessRunner:
         except OSError as error:
             return CommandResult(tuple(argv), 127, "", f"{argv[0]}: {error.strerror}")
         try:
-            out, err = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
+            given = stdin.encode() if stdin else None
+            out, err = await asyncio.wait_for(process.communicate(given), COMMAND_SECONDS)
         except TimeoutError:
             signal_group(process.pid, signal.SIGKILL)
             await process.wait()
@@ -107,7 +108,7 @@ class JobServerRunner:
                 start_new_session=True,
             )
 
-    async def run(self, argv: Sequence[str]) -> CommandResult:
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Ask the job server; where it has died, ask another one.
 
         A job server's jobs end with it, so asking the next one submits nothing twice.
@@ -188,7 +189,8 @@ class Queue:
         BackendUnavailable
             It did not answer: look for the mark before trying again.
         """
-        result = await self.runner.run(self.backend.submit(submission))
+        argv, stdin = self.backend.submit(submission), self.backend.stdin(submission)
+        result = await self.runner.run(argv, stdin)
         return self.backend.parse_submit(submission, result)
 
     async def poll(self, ids: Sequence[str]) -> dict[str, JobStatus] | None:

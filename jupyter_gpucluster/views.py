@@ -76,7 +76,7 @@ def view_of(look: Look) -> ClusterView:
     words = record.phase.value
     workers = WorkerCounts(asked=0 if phase in ENDED else record.target.minimum)
     if summary is not None and phase not in ENDED:
-        words, workers = summary.words, summary.workers
+        words, workers, reason = summary.words, summary.workers, summary.reason
     if phase not in ENDED and look.head_alive is None:
         phase = Phase.UNREACHABLE
         host = record.head.host if record.head else "another host"

@@ -45,6 +45,9 @@ class Backend(Protocol):
     def submit(self, submission: Submission) -> list[str]:
         """Return the command that submits ``submission.count`` like jobs under one mark."""
 
+    def stdin(self, submission: Submission) -> str:
+        """Return what the submit command reads on its standard input; empty where it reads none."""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         """Return the ids of the jobs, one for each task in order.
 

@@ -45,6 +45,9 @@ class Local:
             argv += ["--", *submission.worker_argv]
         return argv
 
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         return tuple(str(id) for id in _answer(result))
 

@@ -56,6 +56,9 @@ class Moab(Torque):
     def submit(self, submission: Submission) -> list[str]:
         return ["msub", submission.script]
 
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = set(ID.findall(result.stdout))
         if result.exit_code == 0 and len(found) == 1:

@@ -81,6 +81,9 @@ class Oar:
         array = ["--array", str(submission.count)] if submission.count > 1 else []
         return ["oarsub", "-d", str(PurePosixPath(script).parent), *array, "-S", script]
 
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = tuple(ID.findall(result.stdout))
         if result.exit_code == 0 and len(found) == submission.count:

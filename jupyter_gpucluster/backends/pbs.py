@@ -87,6 +87,9 @@ class Pbs:
         array = ["-J", f"0-{submission.count - 1}"] if submission.count > 1 else []
         return ["qsub", *array, submission.script]
 
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = set(ID.findall(result.stdout))
         if result.exit_code == 0 and len(found) == 1:

@@ -81,6 +81,9 @@ class Sge:
         array = ["-t", f"1-{submission.count}"] if submission.count > 1 else []
         return ["qsub", "-terse", *array, submission.script]
 
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = set(ID.findall(result.stdout))
         if result.exit_code == 0 and len(found) == 1:

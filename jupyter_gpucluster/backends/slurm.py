@@ -105,6 +105,9 @@ class Slurm:
         array = f"--array=0-{submission.count - 1}"
         return ["sbatch", "--parsable", array, submission.script]
 
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = ID.findall(result.stdout)
         if result.exit_code == 0 and len(found) == 1:

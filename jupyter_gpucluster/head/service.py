@@ -340,6 +340,7 @@ class Service:
                 Submission(
                     mark=action.mark,
                     script=str(script),
+                    text=text,
                     count=action.count,
                     worker_argv=self.worker_argv(spec.worker_argv),
                     gpus=spec.job.gpus,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
-import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Literal
 
 from ..errors import ProfileError, ProfileNotFound
 from .dask_config import DaskConfig, read_dask_config
+from .hosts import is_elsewhere, matches
 from .keys import join, suggestion
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
 from .model import Profile
@@ -65,18 +64,7 @@ class LoadedProfile:
 
         A short host name is compared with the first part of each pattern.
         """
-        host = (hostname or socket.gethostname()).lower()
-        patterns = [pattern.lower() for pattern in self.profile.hosts]
-        if "." not in host:
-            firsts = [pattern.split(".")[0] for pattern in patterns]
-            # The "*" of "*.example.org" would match every short name.
-            patterns += [first for first in firsts if first.strip("*")]
-        return any(fnmatch.fnmatchcase(host, pattern) for pattern in patterns)
-
-    def is_elsewhere(self, hostname: str = "") -> bool:
-        """Tell whether the profile is built in and describes a site that we are not at."""
-        built_in = all(Path(file).parent == BUILT_IN for file in self.files)
-        return built_in and bool(self.profile.hosts) and not self.matches_host(hostname)
+        return matches(self.profile.hosts, hostname)
 
 
 @dataclass(frozen=True)
@@ -110,8 +98,12 @@ def load_profiles(hostname: str = "", *, elsewhere: bool = False) -> ProfileSet:
     problems += [_problem("", finding, "warning") for finding in dask.problems]
     profiles: list[LoadedProfile] = []
     for name in {**found, **dask.offered}:
-        loaded = _load(name, found.get(name, []), problems, dask)
-        if loaded is not None and (elsewhere or not loaded.is_elsewhere(hostname)):
+        paths = found.get(name, [])
+        shipped = len(paths) == 1 and paths[0][0].parent == BUILT_IN
+        if shipped and not elsewhere and is_elsewhere(paths[0][0], hostname):
+            continue
+        loaded = _load(name, paths, problems, dask)
+        if loaded is not None:
             profiles.append(loaded)
     profiles.sort(key=lambda p: (not p.matches_host(hostname), not p.profile.default, p.name))
     return ProfileSet({loaded.name: loaded for loaded in profiles}, problems)

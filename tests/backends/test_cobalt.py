@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from jupyter_gpucluster.backends.cobalt import Cobalt
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.records import CommandResult, JobShape, JobState, Submission
+from tests.backends.golden import example_of, golden, script_of
 
 COBALT = Cobalt()
 ONE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh")
@@ -202,3 +205,9 @@ def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | Non
                 parse(answer(text, code, stderr))
             except BackendError:
                 pass
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("cobalt"), tmp_path)
+    assert text == golden("cobalt_example.sh", text)

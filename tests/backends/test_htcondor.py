@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from jupyter_gpucluster.records import (
     JobStatus,
     Submission,
 )
+from tests.backends.golden import example_of, golden, script_of
 
 CONDOR = HTCondor()
 THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3)
@@ -333,3 +335,9 @@ def test_ads_of_any_shape_are_read_or_left_out(records: list[object]) -> None:
             assert status.id == id
             assert CONDOR.explain(status) is not None
     CONDOR.parse_capacity(result)
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("htcondor"), tmp_path)
+    assert text == golden("htcondor_example.sh", text)

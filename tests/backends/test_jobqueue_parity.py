@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from jupyter_gpucluster.backends import find_backend
-from jupyter_gpucluster.jobscript import make_spec
+from jupyter_gpucluster.jobscript import MARK, make_spec, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import apply_options, find_profile
 from jupyter_gpucluster.profiles.dask_section import parse_walltime
@@ -103,6 +103,7 @@ def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("DASK_ROOT_CONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("LSF_ENVDIR", str(tmp_path))
     profile = apply_options(find_profile(backend).profile, {})
+    directory = ClusterDirectory(Path("/c"))
     spec = make_spec(
         profile,
         name=backend,
@@ -110,14 +111,14 @@ def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         machine=Machine(cpus=8, memory=2**34),
         python="/opt/dask/bin/python",
         environment="",
-        directory=ClusterDirectory(Path("/c")),
+        directory=directory,
         scratch=tmp_path,
         options={},
     )
-    lines = find_backend(backend).directives(spec.job, "gpc-7f3a2b-1", "/c/logs/x.out")
-    kept = [x for x in lines if not any(skip in x for skip in spec.job.skip_directives)]
-    bare = [line.removeprefix(PREFIXES[backend]) for line in kept]
-    return [*bare, *spec.job.directives]
+    text = render(profile, spec, find_backend(backend), directory)
+    lines = text.replace(MARK, "gpc-7f3a2b-1").splitlines()
+    prefix = PREFIXES[backend]
+    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
 
 
 def asked(backend: str, lines: list[str], left_out: list[str]) -> list[str]:

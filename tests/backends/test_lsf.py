@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from jupyter_gpucluster.records import (
     JobStatus,
     Submission,
 )
+from tests.backends.golden import example_of, golden, script_of
 
 LSF = Lsf()
 THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3, text="#!/bin/bash\nhi\n")
@@ -361,3 +363,36 @@ def test_records_of_any_shape_are_read_or_left_out(records: list[object]) -> Non
     for id, status in LSF.parse_status(answer(text)).items():
         assert status.id == id
         assert LSF.explain(status) is not None
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("lsf"), tmp_path)
+    assert text == golden("lsf_example.sh", text)
+
+
+@pytest.mark.parametrize(
+    "variables,number,restarts",
+    [
+        ({"LSB_JOBINDEX": "1"}, "0", "0"),
+        ({"LSB_JOBINDEX": "8", "LSB_RESTART": "N"}, "7", "0"),
+        ({"LSB_JOBINDEX": "0"}, "0", "0"),
+        ({}, "0", "0"),
+    ],
+)
+def test_the_job_reads_its_number(variables: dict[str, str], number: str, restarts: str) -> None:
+    script = f'task={LSF.task}\nrestarts={LSF.restarts}\necho "$task $restarts"\n'
+    told = subprocess.run(
+        ["bash", "-c", script], env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True
+    )
+    assert told.stdout.decode() == f"{number} {restarts}\n"
+
+
+def test_a_job_that_runs_again_has_another_name() -> None:
+    script = f"restarts={LSF.restarts}\necho $restarts\n"
+    told = subprocess.run(
+        ["bash", "-c", script],
+        env={"PATH": "/usr/bin:/bin", "LSB_RESTART": "Y"},
+        capture_output=True,
+    )
+    assert int(told.stdout) > 10**9

@@ -1,0 +1,127 @@
+"""Clusters on a real Slurm: start, wait, scale, die, be refused, stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.connection import connect
+from jupyter_gpucluster.records import ENDED, JobState, Phase, Target
+from jupyter_gpucluster.views import ClusterView
+
+from .conftest import WriteProfile
+from .slurm_site import SlurmSite
+
+SMALL = """
+job: {cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}
+"""
+SECONDS = 90.0
+
+
+def fixed(workers: int) -> Target:
+    return Target(workers, workers)
+
+
+def wait_until(
+    clusters: Clusters, name: str, reached: Callable[[ClusterView], bool], seconds: float = SECONDS
+) -> ClusterView:
+    deadline = time.monotonic() + seconds
+    while not reached(view := clusters.get(name)):
+        assert time.monotonic() < deadline, f"{view.phase.value}: {view.words}; {view.reason}"
+        time.sleep(0.1)
+    return view
+
+
+def test_a_cluster_is_one_array_that_computes_scales_and_stops(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(3))
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert len({id.split("_")[0] for id in site.queue()}) == 1
+    with connect(view.name) as client:
+        kept = client.scatter(list(range(30)))
+        assert sum(client.gather(client.map(lambda x: x + 1, range(10)))) == 55
+        clusters.update(view.id, target=fixed(1))
+        wait_until(clusters, view.id, lambda _: len(site.queue()) == 1)
+        assert client.gather(kept) == list(range(30))
+        clusters.update(view.id, target=fixed(2))
+        clusters.wait_ready(view.id, timeout=SECONDS)
+        assert client.submit(lambda: 42).result() == 42
+    clusters.stop(view.id)
+    ended = clusters.wait_stopped(view.id, timeout=SECONDS)
+    assert ended.phase is Phase.STOPPED
+    assert site.queue() == []
+
+
+def test_a_job_that_waits_says_why_and_can_be_cancelled(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    profile = write_profile("greedy", SMALL.replace("cpus: 1", "cpus: 8"))
+    view = clusters.start(profile, target=fixed(4))  # two nodes of 8 cores
+    half = wait_until(clusters, view.id, lambda v: v.workers.ready == 2 and v.workers.pending == 2)
+    assert half.phase is Phase.RUNNING
+    assert "2 waiting" in half.words
+    words = ("Next in line", "Other jobs are before it")
+    wait_until(clusters, view.id, lambda v: v.reason.startswith(words))
+    assert clusters.stop(view.id).phase in ENDED | {Phase.STOPPING}
+    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
+
+
+def test_a_held_job_waits_until_it_is_released(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    held = SMALL.replace("queue: cpu", "queue: cpu, directives: ['--hold']")
+    profile = write_profile("held", held)
+    view = clusters.start(profile, target=fixed(1))
+    view = wait_until(clusters, view.id, lambda v: "Held by you" in v.reason)
+    assert view.phase is Phase.PENDING
+    site.run("scontrol", "release", site.queue()[0])
+    assert clusters.wait_ready(view.id, timeout=SECONDS).phase is Phase.RUNNING
+
+
+def test_a_refused_job_tells_the_command_the_words_and_the_cure(
+    clusters: Clusters, write_profile: WriteProfile
+) -> None:
+    profile = write_profile("nowhere", SMALL.replace("queue: cpu", "queue: nosuch"))
+    view = clusters.start(profile, target=fixed(1))
+    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
+    assert view.phase is Phase.FAILED
+    for part in ("invalid partition", "sbatch", "exit code 1"):
+        assert part in view.reason
+
+
+def test_a_killed_job_is_replaced(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(2))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    site.run("scancel", site.queue()[0])
+    wait_until(clusters, view.id, lambda _: len(clusters.jobs(view.id)) == 3)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert view.workers.ready == 2
+    assert [job.state for job in clusters.jobs(view.id)].count(JobState.CANCELLED) == 1
+
+
+def test_a_requeued_job_comes_back_under_a_name_that_is_not_taken(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(1))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    site.run("scontrol", "requeue", site.queue()[0])
+    wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert len(clusters.jobs(view.id)) == 1
+    assert ".r1 on " in clusters.logs(view.id)
+
+
+def test_gpu_jobs_are_asked_for_as_gpus(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    profile = write_profile(
+        "gpus", 'job: {gpus: 2, cpus: 2, memory: 500 MiB, walltime: "00:05:00", queue: gpu}'
+    )
+    script = clusters.script(profile, target=fixed(2))
+    assert "#SBATCH --gpus-per-node=2" in script.text
+    assert "dask_cuda.cli" in script.text
+    assert "--array=0-0" in script.command
