@@ -98,14 +98,10 @@ class AsyncClusters:
         self, name: str, *, timeout: float | None = None, progress: Progress | None = None
     ) -> ClusterView:
         """See `Clusters.wait_ready`."""
-        return await self._call(
-            self.sync.wait_ready, name, timeout=timeout, progress=progress
-        )
+        return await self._call(self.sync.wait_ready, name, timeout=timeout, progress=progress)
 
     async def wait_stopped(
         self, name: str, *, timeout: float | None = None, progress: Progress | None = None
     ) -> ClusterView:
         """See `Clusters.wait_stopped`."""
-        return await self._call(
-            self.sync.wait_stopped, name, timeout=timeout, progress=progress
-        )
+        return await self._call(self.sync.wait_stopped, name, timeout=timeout, progress=progress)

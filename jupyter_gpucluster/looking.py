@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -194,6 +193,8 @@ def sweep(directory: ClusterDirectory) -> bool:
         return False
     if begun or fresh:
         return False
+    import tempfile  # takes 4 ms, and is hardly ever needed
+
     for scratch in Path(tempfile.gettempdir()).glob(f"gpc-{directory.id}-*"):
         shutil.rmtree(scratch, ignore_errors=True)
     directory.remove()

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,12 +39,12 @@ def start_time(pid: int) -> int | None:
 def this_process() -> Process:
     """Return the identity of the calling process."""
     pid = os.getpid()
-    return Process(socket.gethostname(), boot_id(), pid, start_time(pid) or 0)
+    return Process(os.uname().nodename, boot_id(), pid, start_time(pid) or 0)
 
 
 def is_alive(process: Process) -> bool | None:
     """Tell whether a process lives; None where nobody here knows: it ran on another host."""
-    if process.host != socket.gethostname():
+    if process.host != os.uname().nodename:
         return None
     return process.boot_id == boot_id() and start_time(process.pid) == process.start_time
 

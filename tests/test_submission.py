@@ -237,7 +237,7 @@ class Says:
     def __init__(self, exit_code: int | None) -> None:
         self.exit_code = exit_code
 
-    async def run(self, argv: Sequence[str]) -> CommandResult:
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         return CommandResult(tuple(argv), self.exit_code, "", "words")
 
 

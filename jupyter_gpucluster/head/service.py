@@ -95,8 +95,8 @@ class Service:
                 "distributed.scheduler.dashboard.bokeh-application.allow_websocket_origin": ["*"],
                 # A worker that comes back under a lost worker's name must not wait for it.
                 "distributed.scheduler.worker-ttl": "5 minutes",
-                # Dask wakes up fifty times a second to see whether its loop is blocked, and looks at
-                # the machine twice; less often an idle head takes a third less of the processor.
+                # Dask wakes up fifty times a second to see whether its loop is blocked, and looks
+                # at the machine twice; less often an idle head takes a third less of the processor.
                 "distributed.admin.tick.interval": "500ms",
                 "distributed.admin.system-monitor.interval": "2s",
                 # The scheduler makes a directory there, too, and would leave it.

@@ -105,7 +105,7 @@ def test_workers_that_die_at_once_end_the_cluster_with_their_log_s_error(
 def test_a_python_that_breaks_in_the_workers_environment_ends_the_cluster_in_words(
     clusters: Clusters, write_profile: WriteProfile
 ) -> None:
-    broken = "environment:\n  variables: {PYTHONHOME: /nonexistent}\n"
+    broken = "environment:\n  variables: {PYTHONHOME: /no/such/place}\n"
     view = clusters.start(write_profile("broken", broken), target=fixed(1))
     over = until(lambda: ended(clusters, view), 60)
     assert over.phase is Phase.FAILED

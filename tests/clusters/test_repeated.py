@@ -17,6 +17,16 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def shared_memory_of(pids: list[int]) -> set[str]:
+    """Return the named shared memory that processes have mapped."""
+    return {
+        line.split(maxsplit=5)[5].removesuffix(" (deleted)")
+        for pid in pids
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+        if "/dev/shm/" in line
+    }
+
+
 def listening() -> set[tuple[str, int]]:
     everybody = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
     return set(ports_of(everybody))
@@ -25,21 +35,21 @@ def listening() -> set[tuple[str, int]]:
 def test_twenty_starts_and_stops_leave_only_history(
     clusters: Clusters, start: Start, home: Path, temporary: Path
 ) -> None:
-    shared = {path.name for path in Path("/dev/shm").iterdir()}
     files, ids = 0, []
     for number in range(TIMES):
         view = start()
-        ports = ports_of(processes_of(view.id))
+        pids = processes_of(view.id)
+        ports, shared = ports_of(pids), shared_memory_of(pids)
         clusters.stop(view.id)
         assert clusters.wait_stopped(view.id, timeout=30).phase is Phase.STOPPED
         assert not processes_of(view.id)
         assert not traces_of(view.id)
         assert not {port for _, port in ports} & {port for _, port in listening()}
+        assert not [path for path in shared if Path(path).exists()]
         ids.append(view.id)
         if number == 0:
             files = open_files()
     assert open_files() <= files
-    assert {path.name for path in Path("/dev/shm").iterdir()} <= shared
     assert not list(temporary.iterdir())
     assert clusters.list() == []
     history = clusters.list(ended=True)

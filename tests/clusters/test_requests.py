@@ -101,7 +101,7 @@ def test_a_bad_option(clusters: Clusters, options: dict[str, Any]) -> None:
     assert isinstance(refusal(clusters, target=fixed(1), options=options), InvalidInput)
 
 
-@pytest.mark.parametrize("python", ["/bin/true", "/nonexistent/python", "/etc/passwd", "/tmp"])
+@pytest.mark.parametrize("python", ["/bin/true", "/no/such/python", "/etc/passwd", "/tmp"])
 def test_a_python_that_is_none(clusters: Clusters, python: str) -> None:
     error = refusal(clusters, target=fixed(1), python=python)
     assert isinstance(error, UnsuitableEnvironment)
@@ -187,8 +187,10 @@ def test_starts_at_once_get_different_names(clusters: Clusters) -> None:
     assert sorted(view.name for view in clusters.list()) == ["local-1", "local-2", "local-3"]
 
 
-def test_no_space_for_temporary_files(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+def test_no_space_for_temporary_files(
+    clusters: Clusters, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "missing"))
     error = refusal(clusters, target=fixed(1))
     assert isinstance(error, StateError)
     assert "TMPDIR" in error.hint

@@ -11,7 +11,7 @@ WAITING = {
     "Resources": "Next in line: waits until enough nodes or GPUs are free.",
     "Priority": "Other jobs are before it in the queue; a smaller or shorter job may start sooner.",
     "Dependency": "Waits for another job that it depends on.",
-    "DependencyNeverSatisfied": "The job that it depends on failed, so it will never start: stop it.",
+    "DependencyNeverSatisfied": "What it depends on failed, so it will never start: stop it.",
     "BeginTime": "Its earliest start time is still to come (as after a requeue).",
     "JobHeldUser": "Held by you: release it with `scontrol release`, or stop the cluster.",
     "JobHeldAdmin": "Held by an administrator: ask the site's support.",
@@ -60,13 +60,13 @@ WAITING_PREFIXES = (
 
 REFUSALS = (
     ("invalid partition", "Set job.queue to a partition of this site (see: sinfo -s)."),
-    ("Invalid account", "Set job.account to one of your accounts (see: sacctmgr show associations)."),
+    ("Invalid account", "Set job.account to an account of yours (see: sacctmgr show assoc)."),
     ("Invalid qos", "Remove or change the --qos directive (see: sacctmgr show qos)."),
-    ("Invalid feature", "Change the constraint (-C) to a feature of this site (see: sinfo -o '%P %f')."),
+    ("Invalid feature", "Change the constraint (-C) to a feature of the site (sinfo -o '%P %f')."),
     ("generic resource", "Change how GPUs are asked for: job.gpu_request and job.gpu_type."),
     ("Requested node configuration is not available", "No node of this partition has that many "
-     "GPUs, cores or that GPU type: lower job.gpus or job.cpus, or change job.queue or job.gpu_type."),
-    ("Memory specification", "Lower job.memory, or skip the directive: skip_directives: ['--mem']."),
+     "GPUs, cores or that GPU type: lower job.gpus or job.cpus, or change job.queue or gpu_type."),
+    ("Memory specification", "Lower job.memory, or leave it out: skip_directives: ['--mem']."),
     ("time limit is invalid", "Lower job.walltime below the partition's limit."),
     ("Node count specification", "Lower job.nodes below the partition's limit."),
     ("More processors requested", "Lower job.cpus."),
