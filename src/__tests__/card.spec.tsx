@@ -1,0 +1,278 @@
+import {
+  cleanup,
+  fireEvent,
+  render,
+  screen,
+  waitFor
+} from '@testing-library/react';
+import * as React from 'react';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { ApiError } from '../api';
+import type { ICluster, Phase } from '../tokens';
+import type { ICardActions } from '../views/card';
+import { ClusterCard } from '../views/card';
+import { aCluster, trans } from './fakes';
+
+const NOW = 1_700_000_200;
+
+function actions() {
+  return {
+    openDashboard: vi.fn<ICardActions['openDashboard']>(),
+    connect: vi.fn<ICardActions['connect']>(),
+    scale: vi.fn<ICardActions['scale']>(() => Promise.resolve()),
+    stop: vi.fn<ICardActions['stop']>(),
+    forget: vi.fn<ICardActions['forget']>(),
+    showLog: vi.fn<ICardActions['showLog']>(),
+    showMore: vi.fn<ICardActions['showMore']>()
+  };
+}
+
+let done: ReturnType<typeof actions>;
+
+beforeEach(() => {
+  done = actions();
+});
+
+afterEach(cleanup);
+
+function card(cluster: ICluster, reveal = false): JSX.Element {
+  return (
+    <ClusterCard
+      cluster={cluster}
+      actions={done}
+      now={NOW}
+      reveal={reveal}
+      onRevealed={() => undefined}
+      trans={trans}
+    />
+  );
+}
+
+function button(name: RegExp): HTMLElement {
+  return screen.getByRole('button', { name });
+}
+
+function isDisabled(name: RegExp): boolean {
+  return button(name).getAttribute('aria-disabled') === 'true';
+}
+
+describe('a card', () => {
+  it('tells name, phase, since when, workers and memory', () => {
+    render(card(aCluster()));
+    const text = screen.getByRole('article', { name: 'quiet-fox' }).textContent;
+    expect(text).toContain('Running');
+    expect(text).toContain('for 3 min');
+    expect(text).toContain('2 of 2 workers ready');
+    expect(text).toContain('Memory: 3.0 GiB of 8.0 GiB');
+  });
+
+  it('gives the numbers while not all workers are ready', () => {
+    const workers = { asked: 5, pending: 1, starting: 1, ready: 2, lost: 1 };
+    render(card(aCluster({ phase: 'degraded', workers })));
+    const list = screen.getByRole('list', { name: 'Workers' });
+    expect(list.textContent).toBe(
+      '2 ready1 starting1 waiting1 lost5 asked for'
+    );
+  });
+
+  it('warns of what a user would not expect', () => {
+    render(
+      card(aCluster({ encrypted: false, simulated: true, survives: false }))
+    );
+    expect(screen.getByRole('list', { name: 'Remarks' }).textContent).toBe(
+      'simulationnot encryptedends with Jupyter'
+    );
+  });
+
+  it('says that the queueing system is silent', () => {
+    render(card(aCluster({ stale_since: NOW - 60 })));
+    screen.getByText(/has not answered since/);
+  });
+
+  it('takes the focus when it is revealed', () => {
+    render(card(aCluster(), true));
+    expect(document.activeElement).toBe(screen.getByRole('article'));
+  });
+
+  it('passes its cluster to what a button does', () => {
+    const cluster = aCluster();
+    render(card(cluster));
+    fireEvent.click(button(/^Dashboard/));
+    fireEvent.click(button(/^Connect/));
+    fireEvent.click(button(/^Stop/));
+    expect(done.openDashboard).toHaveBeenCalledWith(cluster);
+    expect(done.connect).toHaveBeenCalledWith(cluster);
+    expect(done.stop).toHaveBeenCalledWith(cluster);
+  });
+
+  it('offers nothing that its cluster cannot do, and keeps the focus', () => {
+    const view = render(card(aCluster()));
+    button(/^Stop/).focus();
+    view.rerender(card(aCluster({ phase: 'stopping', dashboard: null })));
+    for (const name of [/^Dashboard/, /^Connect/, /^Scale/, /^Stop/]) {
+      expect(isDisabled(name)).toBe(true);
+    }
+    fireEvent.click(button(/^Stop/));
+    expect(done.stop).not.toHaveBeenCalled();
+    expect(document.activeElement).toBe(button(/^Stop/));
+  });
+
+  it('of an ended cluster gives the reason, the log and a way to forget it', () => {
+    const cluster = aCluster({
+      phase: 'failed',
+      ended: NOW,
+      reason: 'The head was killed.'
+    });
+    render(card(cluster));
+    screen.getByText('The head was killed.');
+    expect(screen.queryByRole('button', { name: /^Stop/ })).toBeNull();
+    fireEvent.click(button(/^Show log/));
+    fireEvent.click(button(/^Forget/));
+    expect(done.showLog).toHaveBeenCalledWith(cluster);
+    expect(done.forget).toHaveBeenCalledWith(cluster);
+  });
+});
+
+describe('scaling', () => {
+  function workersField(): HTMLInputElement {
+    return screen.getByRole('spinbutton', { name: 'Workers' });
+  }
+
+  function open(cluster = aCluster()): void {
+    render(card(cluster));
+    fireEvent.click(button(/^Scale/));
+  }
+
+  it('shows what would change, then asks for it and closes', async () => {
+    open();
+    fireEvent.change(workersField(), { target: { value: '1' } });
+    screen.getByText(
+      'From 2 to 1: 1 worker fewer. Results move to those that stay.'
+    );
+    fireEvent.click(button(/^Apply/));
+    await waitFor(() => expect(screen.queryByRole('spinbutton')).toBeNull());
+    expect(done.scale).toHaveBeenCalledWith(aCluster(), { workers: 1 });
+    expect(document.activeElement).toBe(button(/^Scale/));
+  });
+
+  it('between two bounds asks for a range', async () => {
+    open();
+    fireEvent.click(screen.getByRole('checkbox'));
+    const field = screen.getByRole('spinbutton', { name: 'Minimum' });
+    fireEvent.change(field, { target: { value: '1' } });
+    screen.getByText('Grows and shrinks with the load: 1 to 2 workers.');
+    fireEvent.click(button(/^Apply/));
+    await waitFor(() =>
+      expect(done.scale).toHaveBeenCalledWith(aCluster(), {
+        minimum: 1,
+        maximum: 2
+      })
+    );
+  });
+
+  it('beyond the limit is told and cannot be asked for', () => {
+    open();
+    fireEvent.change(workersField(), { target: { value: '5' } });
+    expect(screen.getByRole('alert').textContent).toBe(
+      'This profile allows at most 4.'
+    );
+    fireEvent.click(button(/^Apply/));
+    fireEvent.submit(screen.getByRole('form'));
+    expect(done.scale).not.toHaveBeenCalled();
+  });
+
+  it('shows a refusal beside the number and stays open', async () => {
+    done.scale.mockRejectedValue(
+      new ApiError('No room.', { detail: 'target', status: 409 })
+    );
+    open();
+    fireEvent.change(workersField(), { target: { value: '3' } });
+    fireEvent.click(button(/^Apply/));
+    expect((await screen.findByRole('alert')).textContent).toBe('No room.');
+    expect(workersField().getAttribute('aria-invalid')).toBe('true');
+  });
+
+  it('ends with Escape, which gives the focus back', () => {
+    open();
+    fireEvent.keyDown(workersField(), { key: 'Escape' });
+    expect(screen.queryByRole('spinbutton')).toBeNull();
+    expect(document.activeElement).toBe(button(/^Scale/));
+  });
+});
+
+describe('any sequence of states', () => {
+  const phases: Phase[] = [
+    'pending',
+    'starting',
+    'running',
+    'degraded',
+    'stopping',
+    'stopped',
+    'failed',
+    'unreachable'
+  ];
+
+  /** A generator that gives the same numbers each time (Park and Miller). */
+  function numbers(seed: number): (below: number) => number {
+    let state = seed;
+    return below => {
+      state = (state * 48271) % 2147483647;
+      return state % below;
+    };
+  }
+
+  function anyCluster(draw: (below: number) => number): ICluster {
+    const phase = phases[draw(phases.length)];
+    const ended = phase === 'stopped' || phase === 'failed';
+    const [pending, starting, ready, lost] = [0, 0, 0, 0].map(() => draw(4));
+    const reachable = !ended && draw(2) === 1;
+    return aCluster({
+      phase,
+      ended: ended ? NOW : null,
+      reason: draw(2) === 1 ? 'A reason.' : '',
+      workers: { asked: draw(5), pending, starting, ready, lost },
+      memory_limit: draw(2) * 1e9,
+      memory_used: draw(3) * 1e9,
+      scheduler_address: reachable ? 'tls://127.0.0.1:1' : '',
+      dashboard: reachable ? '/dashboard/' : null,
+      stale_since: draw(2) === 1 ? NOW : null
+    });
+  }
+
+  it.each([1, 2, 3, 4])('(%i) leads to no impossible card', seed => {
+    const draw = numbers(seed * 7919);
+    const view = render(card(anyCluster(draw)));
+    for (let step = 0; step < 100; step++) {
+      const cluster = anyCluster(draw);
+      view.rerender(card(cluster));
+      const scale = document.querySelector('[aria-label^="Scale"]');
+      if (scale !== null && draw(2) === 1) {
+        fireEvent.click(scale);
+      }
+      expectPossible(cluster);
+    }
+  });
+
+  // By selectors: four hundred looks by role would take half a minute.
+  function expectPossible(cluster: ICluster): void {
+    const labels = [...document.querySelectorAll('button')].map(
+      item => item.textContent
+    );
+    const ended = cluster.phase === 'stopped' || cluster.phase === 'failed';
+    expect(labels.includes('Forget')).toBe(ended);
+    expect(labels.includes('Stop')).toBe(!ended);
+    expect(document.querySelectorAll('strong')).toHaveLength(1);
+    if (ended || cluster.phase === 'stopping') {
+      expect(document.querySelector('form')).toBeNull();
+    }
+    const dashboard = document.querySelector('[aria-label^="Dashboard"]');
+    expect(dashboard?.getAttribute('aria-disabled')).toBe(
+      ended ? undefined : String(cluster.dashboard === null)
+    );
+    const widths = [
+      ...document.querySelectorAll<HTMLElement>('.jp-gpucluster-Bar > span')
+    ].reduce((sum, part) => sum + parseFloat(part.style.width), 0);
+    expect(widths).toBeLessThanOrEqual(100.001);
+  }
+});

@@ -1,0 +1,106 @@
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import { CommandRegistry } from '@lumino/commands';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { insertClientCode, kernelFor } from '../clientCode';
+import { aCluster, anEnvironment } from './fakes';
+
+interface ICell {
+  cell_type: string;
+  source: string;
+  setSource?: (text: string) => void;
+}
+
+/** As much of a notebook's panel as inserting a cell touches. */
+function aPanel(sources: string[], language = 'python') {
+  const cells: ICell[] = sources.map(source => {
+    const cell: ICell = {
+      cell_type: 'code',
+      source,
+      setSource: text => {
+        cell.source = text;
+      }
+    };
+    return cell;
+  });
+  return {
+    cells,
+    isVisible: true,
+    context: { ready: Promise.resolve() },
+    content: {
+      activeCellIndex: 0,
+      deselectAll: vi.fn(),
+      activate: vi.fn(),
+      model: {
+        defaultKernelLanguage: language,
+        sharedModel: {
+          cells,
+          insertCell: (index: number, cell: ICell) =>
+            cells.splice(index, 0, cell)
+        }
+      }
+    }
+  };
+}
+
+let commands: CommandRegistry;
+const created = vi.fn();
+
+beforeEach(() => {
+  commands = new CommandRegistry();
+  commands.addCommand('notebook:create-new', { execute: created });
+  created.mockReset();
+});
+
+async function insert(current: ReturnType<typeof aPanel> | null) {
+  await insertClientCode({
+    commands,
+    notebooks: { currentWidget: current } as unknown as INotebookTracker,
+    code: 'connect()',
+    kernel: () => Promise.resolve('python3'),
+    directory: 'work'
+  });
+}
+
+describe('client code', () => {
+  it('goes into a cell of its own below the active one', async () => {
+    const panel = aPanel(['a', 'b']);
+    await insert(panel);
+    expect(panel.cells.map(cell => cell.source)).toEqual([
+      'a',
+      'connect()',
+      'b'
+    ]);
+    expect(panel.content.activeCellIndex).toBe(1);
+    expect(panel.content.activate).toHaveBeenCalled();
+    expect(created).not.toHaveBeenCalled();
+  });
+
+  it('fills the one empty cell of a notebook that was just made', async () => {
+    const panel = aPanel(['']);
+    created.mockResolvedValue(panel);
+    await insert(null);
+    expect(created).toHaveBeenCalledWith({
+      cwd: 'work',
+      kernelName: 'python3'
+    });
+    expect(panel.cells.map(cell => cell.source)).toEqual(['connect()']);
+  });
+
+  it('never goes into a notebook of another language', async () => {
+    const other = aPanel(['x <- 1'], 'R');
+    created.mockResolvedValue(aPanel(['']));
+    await insert(other);
+    expect(other.cells).toHaveLength(1);
+    expect(created).toHaveBeenCalled();
+  });
+});
+
+describe('the kernel for a new notebook', () => {
+  it('is the one that runs in the cluster’s environment', () => {
+    const own = anEnvironment({ name: 'own', python: '/opt/own/python' });
+    const cluster = aCluster({ python: '/opt/own/python' });
+    expect(kernelFor(cluster, [anEnvironment(), own], 'python3')).toBe('own');
+    expect(kernelFor(cluster, [anEnvironment()], 'python3')).toBe('python3');
+  });
+});

@@ -1,0 +1,99 @@
+import { screen, waitFor } from '@testing-library/dom';
+import { Widget } from '@lumino/widgets';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { dashboardUrl, DashboardTab, plotsOf } from '../dashboard';
+import { ClustersModel } from '../model';
+import { aCluster, FakeServer, trans } from './fakes';
+
+let server: FakeServer;
+let model: ClustersModel;
+let tab: DashboardTab;
+
+beforeEach(() => {
+  server = new FakeServer();
+  model = new ClustersModel({ api: server.api });
+});
+
+afterEach(() => {
+  tab.dispose();
+  model.dispose();
+});
+
+function open(): void {
+  tab = new DashboardTab({
+    model,
+    cluster: 'c1',
+    plot: 'status',
+    baseUrl: 'http://localhost/user/ada/',
+    onShowCluster: vi.fn(),
+    trans
+  });
+  Widget.attach(tab, document.body);
+}
+
+function frame(): string {
+  return tab.node.querySelector('iframe')?.getAttribute('src') ?? '';
+}
+
+describe('a dashboard’s tab', () => {
+  it('asks the server before it shows a frame', async () => {
+    server.clusters = [aCluster()];
+    open();
+    expect(frame()).toBe('');
+    await waitFor(() =>
+      expect(frame()).toBe(
+        'http://localhost/user/ada/gpucluster/dashboard/c1/status'
+      )
+    );
+  });
+
+  it('says that its cluster is gone', async () => {
+    open();
+    await screen.findByText('This cluster is gone.');
+    expect(frame()).toBe('');
+  });
+
+  it('says why its cluster ended, and lets the frame go', async () => {
+    server.clusters = [aCluster()];
+    await model.refresh();
+    open();
+    expect(frame()).not.toBe('');
+    server.clusters = [
+      aCluster({ phase: 'failed', reason: 'Killed.', dashboard: null })
+    ];
+    await model.refresh();
+    await screen.findByText('quiet-fox has ended.');
+    screen.getByText('Killed.');
+    expect(frame()).toBe('about:blank');
+  });
+
+  it('keeps its frame while the cluster changes otherwise', async () => {
+    server.clusters = [aCluster()];
+    await model.refresh();
+    open();
+    const before = tab.node.querySelector('iframe');
+    const set = vi.spyOn(before as HTMLIFrameElement, 'setAttribute');
+    server.clusters = [aCluster({ memory_used: 1 })];
+    await model.refresh();
+    expect(tab.node.querySelector('iframe')).toBe(before);
+    expect(set).not.toHaveBeenCalledWith('src', expect.anything());
+  });
+});
+
+describe('dashboard pages', () => {
+  it('begin with the GPU ones where workers have GPUs', () => {
+    open();
+    const paths = (unit: string): string[] =>
+      plotsOf(unit, trans).map(plot => plot.path);
+    expect(paths('GPUs')[0]).toBe('individual-gpu-memory');
+    expect(paths('workers').join()).not.toContain('gpu');
+  });
+
+  it('have addresses that an id cannot leave', () => {
+    open();
+    expect(dashboardUrl('/', '../x', 'status')).toBe(
+      '/gpucluster/dashboard/..%2Fx/status'
+    );
+  });
+});

@@ -1,0 +1,140 @@
+/** A server at the edge of the front end, and the things that it tells about. */
+
+import { ServerConnection } from '@jupyterlab/services';
+import { nullTranslator } from '@jupyterlab/translation';
+
+import { ClusterApi } from '../api';
+import type { ICluster, IEnvironment, IOption, IProfile } from '../tokens';
+
+export const trans = nullTranslator.load('jupyter_gpucluster');
+
+interface IAnswer {
+  status?: number;
+  body?: unknown;
+}
+
+type Route = (body: unknown) => IAnswer | Promise<IAnswer>;
+
+/** Answers "METHOD path" below the API's address; a route that is missing answers 404. */
+export class FakeServer {
+  readonly asked: { route: string; body: unknown }[] = [];
+  /** Whether the network lets requests through. */
+  reachable = true;
+  clusters: ICluster[] = [];
+  profiles: IProfile[] = [aProfile()];
+  environments: IEnvironment[] = [anEnvironment()];
+  readonly routes: Record<string, Route> = {
+    'GET clusters?ended=1': () => ({ body: { clusters: this.clusters } }),
+    'GET profiles': () => ({ body: { profiles: this.profiles, problems: [] } }),
+    'GET environments': () => ({ body: { environments: this.environments } })
+  };
+
+  readonly api = new ClusterApi(
+    ServerConnection.makeSettings({
+      baseUrl: 'http://localhost:8888/user/a%40b/',
+      fetch: request => this._answer(request as Request)
+    })
+  );
+
+  countOf(route: string): number {
+    return this.asked.filter(item => item.route === route).length;
+  }
+
+  private async _answer(request: Request): Promise<Response> {
+    if (!this.reachable) {
+      throw new TypeError('Failed to fetch');
+    }
+    const path = request.url.split('/user/a%40b/gpucluster/api/')[1];
+    // Lab adds the time, so that nothing on the way answers from memory.
+    const route = `${request.method} ${path.replace(/[?&]\d+$/, '')}`;
+    const text = await request.text();
+    const body: unknown = text === '' ? null : JSON.parse(text);
+    this.asked.push({ route, body });
+    const answer = (await this.routes[route]?.(body)) ?? { status: 404 };
+    return new Response(
+      answer.body === undefined ? null : JSON.stringify(answer.body),
+      { status: answer.status ?? 200 }
+    );
+  }
+}
+
+export function aCluster(changes: Partial<ICluster> = {}): ICluster {
+  return {
+    id: 'c1',
+    name: 'quiet-fox',
+    profile: 'local',
+    title: 'This machine',
+    backend: 'local',
+    phase: 'running',
+    words: '2 of 2 workers ready',
+    reason: '',
+    phase_since: 1_700_000_000,
+    created: 1_700_000_000,
+    ended: null,
+    revision: 3,
+    unit: 'workers',
+    target: { minimum: 2, maximum: 2 },
+    workers: { asked: 2, pending: 0, starting: 0, ready: 2, lost: 0 },
+    maximum_workers: 4,
+    threads: 2,
+    memory_used: 3 * 1024 ** 3,
+    memory_limit: 8 * 1024 ** 3,
+    clients: 0,
+    encrypted: true,
+    simulated: false,
+    scheduler_address: 'tls://127.0.0.1:40000',
+    python: '/usr/bin/python3',
+    environment: 'Python 3',
+    survives: true,
+    survival: 'It goes on when Jupyter ends.',
+    clocks: [],
+    stale_since: null,
+    directory: '/home/ada/clusters/c1',
+    dashboard: '/user/a%40b/gpucluster/dashboard/c1/',
+    ...changes
+  };
+}
+
+export function aProfile(changes: Partial<IProfile> = {}): IProfile {
+  return {
+    name: 'local',
+    title: 'This machine',
+    backend: 'local',
+    summary: 'Workers on this machine',
+    gpus_per_job: 0,
+    unit: 'workers',
+    default: false,
+    matches_host: false,
+    source: 'built in',
+    options: {},
+    limits: { workers: 4, clusters: null },
+    default_workers: 2,
+    words: 'CPU workers on this machine: there is no GPU.',
+    ...changes
+  };
+}
+
+export function anEnvironment(
+  changes: Partial<IEnvironment> = {}
+): IEnvironment {
+  return {
+    name: 'python3',
+    title: 'Python 3',
+    python: '/usr/bin/python3',
+    suitable: true,
+    problems: [],
+    gpu_problems: [],
+    ...changes
+  };
+}
+
+export function anOption(changes: Partial<IOption> = {}): IOption {
+  return {
+    kind: 'string',
+    title: 'Account',
+    description: '',
+    required: false,
+    allowed: 'text on one line',
+    ...changes
+  };
+}

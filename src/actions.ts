@@ -1,0 +1,77 @@
+/** What the buttons in the panel do: each runs a command. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import { Menu } from '@lumino/widgets';
+
+import { CommandIDs } from './commands/ids';
+import { plotsOf } from './dashboard';
+import type { ICluster, IClustersModel } from './tokens';
+import type { IListActions } from './views/clusters';
+
+interface IActionOptions {
+  commands: CommandRegistry;
+  model: IClustersModel;
+  trans: TranslationBundle;
+}
+
+export function createCardActions(options: IActionOptions): IListActions {
+  const { commands, model } = options;
+  const run = (command: string) => (cluster: ICluster) => {
+    void commands.execute(command, { cluster: cluster.id });
+  };
+  return {
+    newCluster: profile => {
+      void commands.execute(
+        CommandIDs.create,
+        profile === undefined ? {} : { profile }
+      );
+    },
+    openNotebook: () => {
+      void commands.execute(CommandIDs.openNotebook);
+    },
+    openDashboard: run(CommandIDs.openDashboard),
+    connect: run(CommandIDs.connect),
+    stop: run(CommandIDs.stop),
+    forget: run(CommandIDs.forget),
+    showLog: run(CommandIDs.showLog),
+    // Not by the command: the card shows a refusal beside its own field.
+    scale: (cluster, target) => model.scale(cluster.id, target),
+    showMore: (cluster, anchor) => {
+      const menu = createCardMenu(options, cluster);
+      const { left, bottom } = anchor.getBoundingClientRect();
+      menu.aboutToClose.connect(() => {
+        // The chosen item still runs after the menu has closed, and may move the focus itself.
+        requestAnimationFrame(() => {
+          menu.dispose();
+          if (document.activeElement === document.body) {
+            anchor.focus();
+          }
+        });
+      });
+      menu.open(left, bottom);
+    }
+  };
+}
+
+function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
+  const { commands, trans } = options;
+  const menu = new Menu({ commands });
+  const args = { cluster: cluster.id };
+  for (const form of ['magic', 'dask']) {
+    menu.addItem({ command: CommandIDs.connect, args: { ...args, form } });
+  }
+  const plots = new Menu({ commands });
+  plots.title.label = trans.__('Dashboard plots');
+  for (const plot of plotsOf(cluster.unit, trans)) {
+    plots.addItem({
+      command: CommandIDs.openDashboard,
+      args: { ...args, plot: plot.path }
+    });
+  }
+  menu.addItem({ type: 'submenu', submenu: plots });
+  menu.addItem({ type: 'separator' });
+  menu.addItem({ command: CommandIDs.rename, args });
+  menu.addItem({ command: CommandIDs.showLog, args });
+  return menu;
+}

@@ -1,0 +1,20 @@
+/** Everything that can be done, as commands; palette, launcher, menus and cards only name them. */
+
+import { CommandIDs } from './ids';
+import { addLifeCommands } from './life';
+import { addPanelCommands } from './panel';
+import type { ICommandOptions } from './register';
+import { addUseCommands } from './use';
+
+/** Add the commands, and tell the registry whenever what they may do has changed. */
+export function addCommands(options: ICommandOptions): void {
+  const { app, model } = options;
+  addPanelCommands(options);
+  addUseCommands(options);
+  addLifeCommands(options);
+  model.changed.connect(() => {
+    for (const id of Object.values(CommandIDs)) {
+      app.commands.notifyCommandChanged(id);
+    }
+  });
+}

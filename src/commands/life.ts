@@ -1,0 +1,117 @@
+/** Commands that change a cluster: scale, rename, stop and forget it. */
+
+import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { ICluster } from '../tokens';
+import { amount, bytes, isEnded, isSteerable } from '../words';
+import { CommandIDs } from './ids';
+import type { ICommandOptions } from './register';
+import { addClusterCommand, stringOf, text } from './register';
+
+export function addLifeCommands(options: ICommandOptions): void {
+  const { model, trans } = options;
+  addClusterCommand(options, CommandIDs.scale, {
+    label: trans.__('Scale cluster…'),
+    caption: trans.__('Change how many workers a cluster has'),
+    args: {
+      workers: {
+        type: 'integer',
+        minimum: 1,
+        description: trans.__('How many workers; asked for where missing.')
+      }
+    },
+    applies: cluster => isSteerable(cluster.phase),
+    execute: async (cluster, args) => {
+      const workers =
+        typeof args.workers === 'number'
+          ? args.workers
+          : await askNumber(cluster, trans);
+      if (workers !== null) {
+        await model.scale(cluster.id, { workers });
+      }
+    }
+  });
+  addClusterCommand(options, CommandIDs.rename, {
+    label: trans.__('Rename cluster…'),
+    caption: trans.__('Give a cluster another name'),
+    args: { name: text(trans.__('The new name; asked for where missing.')) },
+    applies: cluster => isSteerable(cluster.phase),
+    execute: async (cluster, args) => {
+      const name =
+        stringOf(args, 'name') ??
+        (
+          await InputDialog.getText({
+            title: trans.__('Rename %1', cluster.name),
+            label: trans.__('New name'),
+            text: cluster.name,
+            okLabel: trans.__('Rename')
+          })
+        ).value;
+      if (name !== null && name !== '' && name !== cluster.name) {
+        await model.rename(cluster.id, name);
+      }
+    }
+  });
+  addClusterCommand(options, CommandIDs.stop, {
+    label: trans.__('Stop cluster…'),
+    caption: trans.__('End a cluster and all its workers'),
+    applies: cluster => isSteerable(cluster.phase),
+    execute: async cluster => {
+      const answer = await showDialog({
+        title: trans.__('Stop %1?', cluster.name),
+        body: consequences(cluster, trans),
+        buttons: [
+          Dialog.cancelButton({ label: trans.__('Keep it') }),
+          Dialog.warnButton({ label: trans.__('Stop cluster') })
+        ],
+        defaultButton: 0
+      });
+      if (answer.button.accept) {
+        await model.stop(cluster.id);
+      }
+    }
+  });
+  addClusterCommand(options, CommandIDs.forget, {
+    label: trans.__('Forget cluster'),
+    caption: trans.__('Delete the record and the logs of an ended cluster'),
+    applies: cluster => isEnded(cluster.phase),
+    execute: cluster => model.forget(cluster.id)
+  });
+}
+
+async function askNumber(
+  cluster: ICluster,
+  trans: TranslationBundle
+): Promise<number | null> {
+  const answer = await InputDialog.getNumber({
+    title: trans.__('Scale %1', cluster.name),
+    label: trans.__('How many %1?', cluster.unit),
+    value: cluster.workers.asked,
+    okLabel: trans.__('Scale')
+  });
+  return answer.value;
+}
+
+/** What stopping a cluster ends and loses. */
+function consequences(cluster: ICluster, trans: TranslationBundle): string {
+  const words = [
+    trans.__(
+      'Its scheduler and %1 end; running tasks are cancelled and results in memory are lost.',
+      amount(cluster.workers.ready, cluster.unit, trans)
+    )
+  ];
+  if (cluster.memory_used > 0) {
+    words.push(trans.__('Now in use: %1.', bytes(cluster.memory_used)));
+  }
+  if (cluster.clients > 0) {
+    words.push(
+      trans._n(
+        '%1 client is connected.',
+        '%1 clients are connected.',
+        cluster.clients
+      )
+    );
+  }
+  return words.join(' ');
+}

@@ -1,0 +1,95 @@
+/** Commands that use a cluster as it is: see its dashboard, connect to it, read its log. */
+
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import * as React from 'react';
+
+import { insertClientCode, kernelFor } from '../clientCode';
+import { plotsOf, WHOLE_DASHBOARD } from '../dashboard';
+import { dashboardIcon } from '../icons';
+import type { IClientCode } from '../tokens';
+import { LogView } from '../views/log';
+import { isConnectable } from '../words';
+import { CommandIDs } from './ids';
+import type { ICommandOptions } from './register';
+import { addClusterCommand, stringOf, text } from './register';
+
+export function addUseCommands(options: ICommandOptions): void {
+  const { app, model, notebooks, trans } = options;
+  addClusterCommand(options, CommandIDs.openDashboard, {
+    label: args =>
+      plotsOf('GPUs', trans).find(plot => plot.path === args.plot)?.title ??
+      trans.__('Open dashboard'),
+    caption: trans.__('Open the Dask dashboard of a cluster'),
+    icon: dashboardIcon,
+    args: { plot: text(trans.__('Page of the dashboard, such as "status".')) },
+    applies: cluster => cluster.dashboard !== null,
+    execute: (cluster, args) => {
+      options.openDashboard(cluster.id, plotOf(args));
+    },
+    // A restored tab says itself that its cluster is gone.
+    otherwise: (id, args) => {
+      options.openDashboard(id, plotOf(args));
+    }
+  });
+  addClusterCommand(options, CommandIDs.connect, {
+    label: args =>
+      args.form === 'dask'
+        ? trans.__('Insert plain Dask code')
+        : args.form === 'magic'
+          ? trans.__('Insert %gpucluster code')
+          : trans.__('Connect notebook'),
+    caption: trans.__('Insert the code that connects a notebook to a cluster'),
+    args: {
+      form: {
+        type: 'string',
+        enum: ['connect', 'magic', 'dask'],
+        description: trans.__('Form of the code.')
+      }
+    },
+    applies: cluster => notebooks !== null && isConnectable(cluster),
+    execute: async (cluster, args) => {
+      if (notebooks === null) {
+        return;
+      }
+      const code = await model.clientCode(cluster.id);
+      const form = (stringOf(args, 'form') ?? 'connect') as keyof IClientCode;
+      await insertClientCode({
+        commands: app.commands,
+        notebooks,
+        code: code[form],
+        kernel: async () => {
+          if (model.environments === null) {
+            await model.loadEnvironments();
+          }
+          return kernelFor(
+            cluster,
+            model.environments ?? [],
+            app.serviceManager.kernelspecs.specs?.default ?? ''
+          );
+        },
+        directory: stringOf(args, 'cwd') ?? options.directory()
+      });
+    }
+  });
+  addClusterCommand(options, CommandIDs.showLog, {
+    label: trans.__('Show log'),
+    caption: trans.__('Show the newest lines of a cluster’s logs'),
+    applies: () => true,
+    execute: async cluster => {
+      const content = await model.logs(cluster.id);
+      await showDialog({
+        title: trans.__('Log of %1', cluster.name),
+        body: ReactWidget.create(
+          React.createElement(LogView, { text: content, trans })
+        ),
+        buttons: [Dialog.okButton({ label: trans.__('Close') })]
+      });
+    }
+  });
+}
+
+function plotOf(args: ReadonlyPartialJSONObject): string {
+  return stringOf(args, 'plot') ?? WHOLE_DASHBOARD;
+}

@@ -1,0 +1,229 @@
+/** What the New GPU cluster dialog holds, checks and sends. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { ApiError } from './api';
+import type {
+  IEnvironment,
+  IOption,
+  IProfile,
+  IStartRequest,
+  OptionValue,
+  TargetRequest
+} from './tokens';
+
+/** Amounts as typed, so that unfinished input stays as it is. */
+export interface IAmounts {
+  adaptive: boolean;
+  workers: string;
+  minimum: string;
+  maximum: string;
+}
+
+/** The dialog's fields as typed. */
+export interface IDraft {
+  profile: string;
+  environment: string;
+  name: string;
+  amounts: IAmounts;
+  options: Record<string, string | boolean>;
+}
+
+/** Message per field, by the path under which the server knows it; '' stands for the whole form. */
+export type FieldErrors = Readonly<Record<string, string>>;
+
+/** The profile to offer first: the one asked for, the site's default, one for this host, any. */
+export function preferredProfile(
+  profiles: ReadonlyArray<IProfile>,
+  wanted?: string
+): IProfile | undefined {
+  return (
+    profiles.find(profile => profile.name === wanted) ??
+    profiles.find(profile => profile.default) ??
+    profiles.find(profile => profile.matches_host) ??
+    profiles[0]
+  );
+}
+
+/** What keeps an environment from running a profile's workers; empty where nothing does. */
+export function obstacles(
+  environment: IEnvironment,
+  profile: IProfile
+): string[] {
+  return [
+    ...(environment.suitable ? [] : environment.problems),
+    ...(profile.unit === 'GPUs' ? environment.gpu_problems : [])
+  ];
+}
+
+/** The first wanted environment that can run a profile's workers, else any that can. */
+export function preferredEnvironment(
+  environments: ReadonlyArray<IEnvironment>,
+  profile: IProfile,
+  wanted: ReadonlyArray<string>
+): string {
+  const suitable = environments
+    .filter(environment => obstacles(environment, profile).length === 0)
+    .map(environment => environment.name);
+  return wanted.find(name => suitable.includes(name)) ?? suitable[0] ?? '';
+}
+
+/** A draft with the profile's own defaults; name and environment are kept. */
+export function draftFor(profile: IProfile, kept?: IDraft): IDraft {
+  const workers = String(profile.default_workers);
+  return {
+    profile: profile.name,
+    environment: kept?.environment ?? '',
+    name: kept?.name ?? '',
+    amounts: { adaptive: false, workers, minimum: '0', maximum: workers },
+    options: Object.fromEntries(
+      Object.entries(profile.options).map(([name, option]) => [
+        name,
+        firstValue(option)
+      ])
+    )
+  };
+}
+
+/** What can be told wrong without asking the server. */
+export function check(
+  draft: IDraft,
+  profile: IProfile,
+  trans: TranslationBundle
+): FieldErrors {
+  const errors: Record<string, string> = checkAmounts(
+    draft.amounts,
+    profile.limits.workers,
+    trans
+  );
+  for (const [name, option] of Object.entries(profile.options)) {
+    const text = draft.options[name];
+    const path = `options.${name}`;
+    if (option.required && text === '') {
+      errors[path] = trans.__('Needed by this profile.');
+    } else if (
+      option.kind === 'integer' &&
+      text !== '' &&
+      wholeNumber(text) === null
+    ) {
+      errors[path] = trans.__('Give a whole number.');
+    }
+  }
+  return errors;
+}
+
+/** What is wrong with amounts; keys are paths in a request. */
+export function checkAmounts(
+  amounts: IAmounts,
+  limit: number | null,
+  trans: TranslationBundle
+): Record<string, string> {
+  const errors: Record<string, string> = {};
+  const problem = (text: string, least: number): string | null => {
+    const n = wholeNumber(text);
+    if (n === null || n < least) {
+      return trans.__('Give a whole number of at least %1.', least);
+    }
+    return limit !== null && n > limit
+      ? trans.__('This profile allows at most %1.', limit)
+      : null;
+  };
+  const note = (path: string, text: string | null) => {
+    if (text !== null) {
+      errors[path] = text;
+    }
+  };
+  if (!amounts.adaptive) {
+    note('target.workers', problem(amounts.workers, 1));
+    return errors;
+  }
+  note('target.minimum', problem(amounts.minimum, 0));
+  note('target.maximum', problem(amounts.maximum, 1));
+  if (
+    Object.keys(errors).length === 0 &&
+    Number(amounts.minimum) > Number(amounts.maximum)
+  ) {
+    errors['target.maximum'] = trans.__('At least as many as the minimum.');
+  }
+  return errors;
+}
+
+/** The request that checked amounts stand for. */
+export function targetOf(amounts: IAmounts): TargetRequest {
+  return amounts.adaptive
+    ? { minimum: Number(amounts.minimum), maximum: Number(amounts.maximum) }
+    : { workers: Number(amounts.workers) };
+}
+
+/** The request that a checked draft stands for; fields left empty are left out. */
+export function requestOf(
+  draft: IDraft,
+  profile: IProfile,
+  requestId: string
+): IStartRequest {
+  const options: Record<string, OptionValue> = {};
+  for (const [name, value] of Object.entries(draft.options)) {
+    if (value !== '') {
+      options[name] =
+        profile.options[name].kind === 'integer' ? Number(value) : value;
+    }
+  }
+  return {
+    profile: draft.profile,
+    target: targetOf(draft.amounts),
+    options,
+    request_id: requestId,
+    ...(draft.name.trim() === '' ? {} : { name: draft.name.trim() }),
+    ...(draft.environment === '' ? {} : { kernel: draft.environment })
+  };
+}
+
+/** Where the dialog shows a request that failed: beside the field it names, else on top. */
+export function errorsOf(
+  error: unknown,
+  fields: ReadonlyArray<string>
+): FieldErrors {
+  const text =
+    error instanceof ApiError && error.hint !== ''
+      ? `${error.message} ${error.hint}`
+      : error instanceof Error
+        ? error.message
+        : String(error);
+  if (error instanceof ApiError && error.status < 500) {
+    const path = error.detail === 'target' ? 'target.workers' : error.detail;
+    const field =
+      fields.find(name => name === path) ??
+      fields.find(name => name === `options.${path}`);
+    if (field !== undefined) {
+      return { [field]: text };
+    }
+  }
+  return { '': text };
+}
+
+/** The fields that a draft shows, by their paths in a request. */
+export function fieldsOf(draft: IDraft): string[] {
+  const amounts = draft.amounts.adaptive
+    ? ['target.minimum', 'target.maximum']
+    : ['target.workers'];
+  return [
+    'profile',
+    'kernel',
+    ...amounts,
+    'name',
+    ...Object.keys(draft.options).map(name => `options.${name}`)
+  ];
+}
+
+function firstValue(option: IOption): string | boolean {
+  if (option.kind === 'boolean') {
+    return option.default === true;
+  }
+  return String(option.default ?? '');
+}
+
+function wholeNumber(text: string | boolean): number | null {
+  return typeof text === 'string' && /^-?\d{1,9}$/.test(text.trim())
+    ? Number(text)
+    : null;
+}

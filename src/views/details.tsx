@@ -1,0 +1,66 @@
+/** The facts about a cluster that are shown on demand. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { IClock, ICluster } from '../tokens';
+import { duration, moment, targetWords } from '../words';
+
+interface IClusterDetailsProps {
+  cluster: ICluster;
+  now: number;
+  trans: TranslationBundle;
+}
+
+export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
+  const { cluster, trans } = props;
+  const facts: [string, string][] = [
+    [
+      trans.__('Profile'),
+      trans.__('%1 (%2)', cluster.profile, cluster.backend)
+    ],
+    [trans.__('Asked for'), targetWords(cluster.target, cluster.unit, trans)],
+    [trans.__('Started'), moment(cluster.created)],
+    [trans.__('Scheduler'), cluster.scheduler_address],
+    [trans.__('Threads'), cluster.threads > 0 ? String(cluster.threads) : ''],
+    [trans.__('Clients'), cluster.clients > 0 ? String(cluster.clients) : ''],
+    [trans.__('Environment'), cluster.environment || cluster.python],
+    [trans.__('Survival'), cluster.survival],
+    ...cluster.clocks.map((clock): [string, string] => [
+      clock.name,
+      clockWords(clock, props.now, trans)
+    ]),
+    [trans.__('Directory'), cluster.directory]
+  ];
+  return (
+    <details className="jp-gpucluster-Details">
+      <summary aria-label={trans.__('Details of %1', cluster.name)}>
+        {trans.__('Details')}
+      </summary>
+      <dl>
+        {facts
+          .filter(([, value]) => value !== '')
+          .map(([name, value]) => (
+            <React.Fragment key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </React.Fragment>
+          ))}
+      </dl>
+    </details>
+  );
+}
+
+function clockWords(
+  clock: IClock,
+  now: number,
+  trans: TranslationBundle
+): string {
+  return clock.ends === null
+    ? trans.__('%1, not running', duration(clock.seconds, trans))
+    : trans.__(
+        '%1 left, until %2',
+        duration(clock.ends - now, trans),
+        moment(clock.ends)
+      );
+}

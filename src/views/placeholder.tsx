@@ -1,0 +1,72 @@
+/** What a dashboard's tab shows while there is no dashboard. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import type { IClustersModel } from '../tokens';
+import { isEnded, phaseWord } from '../words';
+
+interface IDashboardPlaceholderProps {
+  model: IClustersModel;
+  /** The cluster's id. */
+  cluster: string;
+  onShowCluster: () => void;
+  trans: TranslationBundle;
+}
+
+export function DashboardPlaceholder(
+  props: IDashboardPlaceholderProps
+): JSX.Element {
+  const { model, trans } = props;
+  return (
+    <UseSignal signal={model.changed}>
+      {() => {
+        const known = model.cluster(props.cluster) !== undefined;
+        const [title, text] = wordsFor(props);
+        return (
+          <div className="jp-gpucluster-Placeholder" role="status">
+            <h2>{title}</h2>
+            <p>{text}</p>
+            {known && (
+              <button
+                type="button"
+                className="jp-gpucluster-Button"
+                onClick={props.onShowCluster}
+              >
+                {trans.__('Show the cluster')}
+              </button>
+            )}
+          </div>
+        );
+      }}
+    </UseSignal>
+  );
+}
+
+function wordsFor(props: IDashboardPlaceholderProps): [string, string] {
+  const { model, trans } = props;
+  const cluster = model.cluster(props.cluster);
+  if (cluster === undefined) {
+    if (model.connection === 'loading') {
+      return [trans.__('Looking for the cluster…'), ''];
+    }
+    if (model.failure !== null) {
+      return [
+        trans.__('The dashboard cannot be shown.'),
+        model.failure.message
+      ];
+    }
+    return [
+      trans.__('This cluster is gone.'),
+      trans.__('Close this tab, or start a new cluster in the sidebar.')
+    ];
+  }
+  const phase = phaseWord(cluster.phase, trans);
+  return isEnded(cluster.phase)
+    ? [trans.__('%1 has ended.', cluster.name), cluster.reason || phase]
+    : [
+        trans.__('%1 has no dashboard now.', cluster.name),
+        trans.__('%1. It opens here once there is one.', phase)
+      ];
+}

@@ -1,0 +1,135 @@
+/** Phases, amounts, sizes and times in the words that a user sees. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { ICluster, ITarget, Phase, TargetRequest } from './tokens';
+
+const ENDED: ReadonlySet<Phase> = new Set(['stopped', 'failed']);
+const CHANGING: ReadonlySet<Phase> = new Set([
+  'pending',
+  'starting',
+  'stopping'
+]);
+
+/** Whether nothing leaves this phase any more. */
+export function isEnded(phase: Phase): boolean {
+  return ENDED.has(phase);
+}
+
+/** Whether the next phase is expected soon. */
+export function isChanging(phase: Phase): boolean {
+  return CHANGING.has(phase);
+}
+
+/** Whether a cluster can still be asked to change. */
+export function isSteerable(phase: Phase): boolean {
+  return !isEnded(phase) && phase !== 'stopping';
+}
+
+/** Whether clients can reach the cluster's scheduler. */
+export function isConnectable(cluster: ICluster): boolean {
+  return isSteerable(cluster.phase) && cluster.scheduler_address !== '';
+}
+
+export function phaseWord(phase: Phase, trans: TranslationBundle): string {
+  switch (phase) {
+    case 'pending':
+      return trans.__('Waiting');
+    case 'starting':
+      return trans.__('Starting');
+    case 'running':
+      return trans.__('Running');
+    case 'degraded':
+      return trans.__('Degraded');
+    case 'stopping':
+      return trans.__('Stopping');
+    case 'stopped':
+      return trans.__('Stopped');
+    case 'failed':
+      return trans.__('Failed');
+    case 'unreachable':
+      return trans.__('Unreachable');
+  }
+}
+
+/** "1 worker", "4 GPUs": an amount in a cluster's or profile's unit. */
+export function amount(
+  n: number,
+  unit: string,
+  trans: TranslationBundle
+): string {
+  return unit === 'GPUs'
+    ? trans._n('%1 GPU', '%1 GPUs', n)
+    : trans._n('%1 worker', '%1 workers', n);
+}
+
+/** The unit as a field's label. */
+export function unitLabel(unit: string, trans: TranslationBundle): string {
+  return unit === 'GPUs' ? trans.__('GPUs') : trans.__('Workers');
+}
+
+/** "4 workers" or "1 to 4 workers". */
+export function targetWords(
+  target: ITarget,
+  unit: string,
+  trans: TranslationBundle
+): string {
+  if (target.minimum === target.maximum) {
+    return amount(target.maximum, unit, trans);
+  }
+  return trans.__(
+    '%1 to %2',
+    target.minimum,
+    amount(target.maximum, unit, trans)
+  );
+}
+
+/** The range that a request for a fixed or adaptive amount stands for. */
+export function rangeOf(request: TargetRequest): ITarget {
+  return 'workers' in request
+    ? { minimum: request.workers, maximum: request.workers }
+    : request;
+}
+
+const SIZES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** Bytes with a binary unit and at most one decimal. */
+export function bytes(n: number): string {
+  let size = 0;
+  let value = n;
+  while (value >= 1024 && size < SIZES.length - 1) {
+    value /= 1024;
+    size += 1;
+  }
+  const digits = value < 10 && size > 0 ? 1 : 0;
+  return `${value.toFixed(digits)} ${SIZES[size]}`;
+}
+
+/** A span of time in its two largest units. */
+export function duration(seconds: number, trans: TranslationBundle): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) {
+    return trans.__('%1 s', whole);
+  }
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) {
+    return trans.__('%1 min', minutes);
+  }
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) {
+    return trans.__('%1 h %2 min', hours, minutes % 60);
+  }
+  return trans.__('%1 d %2 h', Math.floor(hours / 24), hours % 24);
+}
+
+/** An epoch time as a clock time, with the date where it is not today's. */
+export function moment(seconds: number, now = new Date()): string {
+  const date = new Date(seconds * 1000);
+  const time = date.toLocaleTimeString([], {
+    hour: '2-digit',
+    minute: '2-digit'
+  });
+  return date.toDateString() === now.toDateString()
+    ? time
+    : `${date.toLocaleDateString()} ${time}`;
+}

@@ -1,0 +1,48 @@
+/** Starts a JupyterLab of its own, with all that it writes in a folder that goes away afterwards. */
+
+import { defineConfig } from '@playwright/test';
+
+import { makeSite } from './site';
+
+const site = await makeSite();
+
+export default defineConfig({
+  testDir: 'tests',
+  workers: 1,
+  retries: 0,
+  forbidOnly: process.env.CI !== undefined,
+  timeout: 120_000,
+  expect: { timeout: 20_000 },
+  reporter: [['list']],
+  globalTeardown: './teardown.ts',
+  use: {
+    baseURL: site.baseUrl,
+    browserName: 'chromium',
+    viewport: { width: 1280, height: 800 },
+    trace: 'retain-on-failure',
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync'
+      ]
+    }
+  },
+  webServer: {
+    command:
+      'exec jupyter lab --no-browser --allow-root --ServerApp.port_retries=0 ' +
+      `--ServerApp.ip=127.0.0.1 --ServerApp.port=${site.port} ` +
+      `--ServerApp.base_url=${site.basePath}`,
+    cwd: site.work,
+    env: site.env,
+    url: `${site.baseUrl}api`,
+    timeout: 120_000,
+    reuseExistingServer: false,
+    gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
+  }
+});

@@ -1,0 +1,142 @@
+/** Answers put in the server's place, so that every state can be seen at will. */
+
+import type { Page, Route } from '@playwright/test';
+
+const NOW = Date.now() / 1000;
+
+export function cluster(changes: Record<string, unknown> = {}): object {
+  return {
+    id: 'abc123',
+    name: 'quiet-fox',
+    profile: 'local',
+    title: 'This machine',
+    backend: 'local',
+    phase: 'running',
+    words: '2 of 2 workers ready',
+    reason: '',
+    phase_since: NOW - 200,
+    created: NOW - 260,
+    ended: null,
+    revision: 1,
+    unit: 'workers',
+    target: { minimum: 2, maximum: 2 },
+    workers: { asked: 2, pending: 0, starting: 0, ready: 2, lost: 0 },
+    maximum_workers: 4,
+    threads: 2,
+    memory_used: 300e6,
+    memory_limit: 8e9,
+    clients: 1,
+    encrypted: true,
+    simulated: false,
+    scheduler_address: 'tls://127.0.0.1:40123',
+    python: '/usr/bin/python3',
+    environment: 'Python 3 (ipykernel)',
+    survives: true,
+    survival: 'It goes on when Jupyter ends.',
+    clocks: [],
+    stale_since: null,
+    directory: '/home/ada/.local/share/jupyter/gpucluster/clusters/abc123',
+    dashboard: '/gpucluster/dashboard/abc123/',
+    ...changes
+  };
+}
+
+export const everyPhase = [
+  cluster({
+    id: 'p',
+    name: 'patient-owl',
+    title: 'Example GPU partition',
+    backend: 'slurm',
+    phase: 'pending',
+    words: '0 of 8 GPUs ready, 8 waiting',
+    reason: 'The partition is full: jobs with a higher priority go first.',
+    unit: 'GPUs',
+    workers: { asked: 8, pending: 8, starting: 0, ready: 0, lost: 0 },
+    memory_limit: 0,
+    memory_used: 0,
+    scheduler_address: '',
+    dashboard: null
+  }),
+  cluster({
+    id: 's',
+    name: 'early-lark',
+    phase: 'starting',
+    words: '1 of 4 workers ready',
+    workers: { asked: 4, pending: 1, starting: 2, ready: 1, lost: 0 }
+  }),
+  cluster({ id: 'r' }),
+  cluster({
+    id: 'd',
+    name: 'limping-heron',
+    phase: 'degraded',
+    words: '3 of 4 workers ready',
+    reason: 'One worker was killed and cannot be replaced any more.',
+    workers: { asked: 4, pending: 0, starting: 0, ready: 3, lost: 1 },
+    encrypted: false,
+    simulated: true,
+    survives: false,
+    stale_since: NOW - 90
+  }),
+  cluster({ id: 'x', name: 'leaving-swift', phase: 'stopping', words: '' }),
+  cluster({
+    id: 'u',
+    name: 'silent-wren',
+    phase: 'unreachable',
+    words: '',
+    reason: 'The head does not answer.',
+    dashboard: null
+  }),
+  cluster({
+    id: 'f',
+    name: 'broken-jay',
+    phase: 'failed',
+    ended: NOW - 30,
+    reason: 'The head ended unexpectedly (killed by signal 9).',
+    dashboard: null
+  }),
+  cluster({
+    id: 'e',
+    name: 'done-tern',
+    phase: 'stopped',
+    ended: NOW - 600,
+    reason: 'Stopped by you.',
+    dashboard: null
+  })
+];
+
+/** Answers by "METHOD path"; what is not among them goes to the real server. */
+export class Answers {
+  private readonly _answers = new Map<
+    string,
+    (route: Route) => Promise<void>
+  >();
+
+  async install(page: Page): Promise<void> {
+    await page.route('**/gpucluster/api/**', async route => {
+      const request = route.request();
+      const path = new URL(request.url()).pathname.split('/api/')[1];
+      const answer = this._answers.get(`${request.method()} ${path}`);
+      await (answer === undefined ? route.continue() : answer(route));
+    });
+  }
+
+  clusters(...clusters: object[]): void {
+    this.set('GET clusters', { clusters });
+  }
+
+  set(route: string, body: object, status = 200): void {
+    this._answers.set(route, answered =>
+      answered.fulfill({ status, contentType: 'application/json', json: body })
+    );
+  }
+
+  /** Let the network fail. */
+  cut(route: string): void {
+    this._answers.set(route, answered => answered.abort());
+  }
+
+  /** Never answer. */
+  hold(route: string): void {
+    this._answers.set(route, () => Promise.resolve());
+  }
+}

@@ -1,0 +1,71 @@
+import { expect, test } from '@playwright/test';
+
+import { Lab } from './lab';
+
+test.describe.configure({ timeout: 240_000 });
+
+test('a cluster is started, watched, used from a notebook, scaled and stopped', async ({
+  page
+}) => {
+  const lab = new Lab(page);
+  await lab.open();
+  await expect(lab.panel).toContainText('No cluster yet.');
+
+  await lab.openDialog();
+  await expect(lab.dialog).toContainText('This machine');
+  await lab.workers.fill('2');
+  await lab.dialog.getByText('More options').click();
+  await lab.dialog.getByLabel('Name').fill('first-light');
+  await lab.screenshot('1-dialog');
+  await lab.dialog.getByRole('button', { name: 'Start' }).click();
+  await expect(lab.dialog).toBeHidden();
+  const card = lab.card('first-light');
+  await expect(card).toBeFocused();
+  await lab.screenshot('2-starting');
+  await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
+  await expect(card).toContainText('Running');
+  await lab.screenshot('3-running');
+
+  await card.getByRole('button', { name: 'Dashboard' }).click();
+  await expect(lab.dashboard().locator('canvas').first()).toBeVisible({
+    timeout: 60_000
+  });
+  await lab.screenshot('4-dashboard');
+
+  await card.getByRole('button', { name: 'Connect' }).click();
+  const cells = page.locator('.jp-Notebook .jp-CodeCell');
+  await expect(cells.first()).toContainText('first-light');
+  await lab.screenshot('5-connect');
+  await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible({
+    timeout: 60_000
+  });
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('client.submit(lambda: 41 + 1).result()');
+  await page.keyboard.press('Shift+Enter');
+  await expect(
+    cells.nth(1).locator('.jp-OutputArea-output').last()
+  ).toContainText('42', { timeout: 90_000 });
+  await lab.screenshot('6-result');
+
+  await card.getByRole('button', { name: 'Scale' }).click();
+  await card.getByRole('spinbutton', { name: 'Workers' }).fill('1');
+  await expect(card).toContainText('From 2 to 1: 1 worker fewer');
+  await lab.screenshot('7-scale');
+  await card.getByRole('button', { name: 'Apply' }).click();
+  await expect(card).toContainText('1 of 1 workers ready', { timeout: 60_000 });
+
+  await card.getByRole('button', { name: 'Stop' }).click();
+  await expect(lab.dialog).toContainText('running tasks are cancelled');
+  await lab.screenshot('8-stop');
+  await lab.dialog.getByRole('button', { name: 'Stop cluster' }).click();
+  await expect(card).toContainText('Stopped', { timeout: 60_000 });
+  await lab.screenshot('9-stopped');
+
+  await card.getByRole('button', { name: 'Show log' }).click();
+  await expect(lab.dialog.locator('pre')).not.toBeEmpty();
+  await lab.screenshot('10-log');
+  await lab.dialog.getByRole('button', { name: 'Close' }).click();
+  await card.getByRole('button', { name: 'Forget' }).click();
+  await expect(card).toHaveCount(0);
+});
