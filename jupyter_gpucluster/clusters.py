@@ -254,7 +254,9 @@ class Clusters:
         """
         look = find(self.root, name)
         if look.record.phase not in ENDED:
-            self._ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": ""})
+            self._ask_started(
+                look.directory, "POST", "/gpucluster/stop", {"reason": "Stopped by you."}
+            )
         return self.get(look.record.id)
 
     def forget(self, name: str) -> None:
@@ -266,6 +268,10 @@ class Clusters:
             It has not ended.
         """
         look = find(self.root, name)
+        deadline = time.monotonic() + LOOK_SECONDS
+        # A head that has told its last word is still closing for a moment.
+        while look.record.phase in ENDED and lives(look.record) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
         if look.record.phase not in ENDED or lives(look.record):
             raise ClusterConflict(
                 f"Cluster {look.record.name} has not ended.", hint="Stop it first."

@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from .backends import find_backend
 from .environments import check_python, find_kernel
-from .errors import GpuClusterError, InvalidInput, LimitReached, StateError
+from .errors import (
+    GpuClusterError,
+    InvalidInput,
+    LimitReached,
+    StateError,
+    UnsuitableEnvironment,
+)
 from .jobscript import MARK, default_workers, make_spec, maximum_workers, render, uses_gpus
 from .machine import Machine, look_around
 from .processes import is_alive, signal_group
@@ -175,11 +181,15 @@ def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
         raise InvalidInput(
             "Both a kernel and a Python were chosen.", hint="Choose one of them.", detail="python"
         )
-    if request.kernel:
-        found = find_kernel(request.kernel, strict=True)
-        return found.python, found.name
-    python = request.python or (sys.executable if from_profile == "kernel" else from_profile)
-    return check_python(python, strict=True).python, ""
+    try:
+        if request.kernel:
+            found = find_kernel(request.kernel, strict=True)
+            return found.python, found.name
+        python = request.python or (sys.executable if from_profile == "kernel" else from_profile)
+        return check_python(python, strict=True).python, ""
+    except UnsuitableEnvironment as error:
+        error.detail = "kernel" if request.kernel else "python"
+        raise
 
 
 def choose_name(clusters: Clusters, request: Request) -> str:
