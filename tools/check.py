@@ -1,0 +1,52 @@
+"""The quick checks for daily work: lint, types, import directions and unit tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.setup import MAIN, set_up
+from tools.shell import Stop, main, run, say, step
+
+LINT: dict[str, tuple[str, ...]] = {
+    "ruff": ("ruff", "check", "."),
+    "ruff format": ("ruff", "format", "--check", "."),
+    "mypy": ("mypy",),
+    "import directions": ("lint-imports", "--no-logo"),
+    "documents": ("mkdocs", "build", "--quiet", "--site-dir", "build/docs"),
+    "TypeScript lint and types": ("jlpm", "lint:check"),
+}
+
+
+def lint(env: dict[str, str]) -> None:
+    """Run all linters, so that one run shows everything they find."""
+    failed = []
+    for title, command in LINT.items():
+        try:
+            step(title, lambda command=command: run(*command, env=env))  # type: ignore[misc]
+        except Stop:
+            failed.append(title)
+    if failed:
+        raise Stop("these found something: " + ", ".join(failed))
+
+
+def typescript_tests(env: dict[str, str]) -> None:
+    """Run the unit tests of the Lab extension."""
+    step("TypeScript tests", lambda: run("jlpm", "test", env=env))
+
+
+def python_tests(venv: Path, env: dict[str, str], *arguments: str) -> None:
+    """Run pytest in one of the environments; its own closing line says how long it took."""
+    say(f"== Python tests in {venv.name}")
+    run(venv / "bin" / "python", "-m", "pytest", *arguments, env=env)
+
+
+def check() -> None:
+    """Run them all."""
+    env = set_up()
+    lint(env)
+    typescript_tests(env)
+    python_tests(MAIN, env, "-m", "not slow and not browser")
+
+
+if __name__ == "__main__":
+    main(check)

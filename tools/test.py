@@ -1,0 +1,25 @@
+"""Everything: lint, browser, Python on both Dask stacks, the wheel; pytest comes last."""
+
+from __future__ import annotations
+
+from tools.check import lint, python_tests, typescript_tests
+from tools.setup import GPU, MAIN, set_up, set_up_browser, set_up_gpu_stack, set_up_slurm
+from tools.shell import CHECKOUT, main, run, step
+
+
+def test() -> None:
+    """Run everything, the cheap and telling parts first."""
+    env = set_up()
+    lint(env)
+    typescript_tests(env)
+    set_up_browser(env)
+    browser = CHECKOUT / "ui-tests"
+    step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
+    set_up_slurm()
+    # The packaging tests do not depend on the Dask in use.
+    python_tests(GPU, set_up_gpu_stack(), "--ignore=tests/packaging")
+    python_tests(MAIN, env)
+
+
+if __name__ == "__main__":
+    main(test)
