@@ -16,8 +16,9 @@ def test() -> None:
     browser = CHECKOUT / "ui-tests"
     step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
     set_up_slurm()
-    # The packaging tests do not depend on the Dask in use.
-    python_tests(GPU, set_up_gpu_stack(), "--ignore=tests/packaging")
+    # Neither packaging nor queueing systems depend on the Dask in use.
+    ignored = ("--ignore=tests/packaging", "--ignore=tests/schedulers")
+    python_tests(GPU, set_up_gpu_stack(), *ignored)
     python_tests(MAIN, env)
 
 
