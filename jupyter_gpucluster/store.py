@@ -107,14 +107,40 @@ class ClusterDirectory:
     ``exit/``, ``logs/``.
     """
 
+    # Properties: listing hundreds of clusters needs none of these paths for most of them.
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.logs = path / "logs"
-        self.jobs = path / "jobs"
-        self.tls = path / "tls"
-        self.scheduler_file = path / "scheduler.json"
-        self.lease = path / "lease"
-        self.process_file = path / "process.json"
+
+    @property
+    def logs(self) -> Path:
+        """Logs of head and jobs."""
+        return self.path / "logs"
+
+    @property
+    def jobs(self) -> Path:
+        """Job scripts."""
+        return self.path / "jobs"
+
+    @property
+    def tls(self) -> Path:
+        """Certificates and keys."""
+        return self.path / "tls"
+
+    @property
+    def scheduler_file(self) -> Path:
+        """Dask's scheduler file."""
+        return self.path / "scheduler.json"
+
+    @property
+    def lease(self) -> Path:
+        """Its time tells when the head was last alive."""
+        return self.path / "lease"
+
+    @property
+    def process_file(self) -> Path:
+        """The head before it is on record."""
+        return self.path / "process.json"
 
     @property
     def id(self) -> str:
