@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+from .arguments import add_arguments, options_from
+from .baselines import find_baseline, save_baseline
 from .compare import Comparison, compare
+from .family import WORKLOADS, FamilyOptions
 from .measure import Progress, run_benchmark
-from .options import PRESETS, SumOptions, add_arguments, options_from
-from .plots import plot_devices, plot_scaling
+from .options import PRESETS, Options, SumOptions
+from .plots import plot_check_up, plot_devices, plot_scaling, plot_workers, write_plots
 from .progress import ProgressBar
-from .report import Report, document_lines, read_report, table, write_report
+from .report import Report, document_lines, read_report, table, write_report, write_reports
+from .series import check_up_table, run_check_up, run_scaling, scaling_table
+from .verdict import verdict
 from .workloads import BenchmarkFailed
 
 __all__ = [
     "PRESETS",
+    "WORKLOADS",
     "BenchmarkFailed",
     "Comparison",
+    "FamilyOptions",
+    "Options",
     "Progress",
     "ProgressBar",
     "Report",
     "SumOptions",
     "add_arguments",
+    "check_up_table",
     "compare",
     "document_lines",
+    "find_baseline",
     "options_from",
+    "plot_check_up",
     "plot_devices",
     "plot_scaling",
+    "plot_workers",
     "read_report",
     "run_benchmark",
+    "run_check_up",
+    "run_scaling",
+    "save_baseline",
+    "scaling_table",
     "table",
+    "verdict",
+    "write_plots",
     "write_report",
+    "write_reports",
 ]

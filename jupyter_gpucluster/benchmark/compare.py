@@ -84,7 +84,7 @@ def _pairs(earlier: Report, later: Report) -> list[tuple[DeviceResult, DeviceRes
 
 
 def _row(before: DeviceResult, after: DeviceResult, more_workers: float) -> Row:
-    speed_up = after.gigabytes_per_second / before.gigabytes_per_second
+    speed_up = _rate(after) / _rate(before)
     return Row(
         before.device,
         after.device,
@@ -95,11 +95,15 @@ def _row(before: DeviceResult, after: DeviceResult, more_workers: float) -> Row:
     )
 
 
+def _rate(result: DeviceResult) -> float:
+    return result.rate or result.gigabytes_per_second  # older reports have the latter only
+
+
 def _remarks(earlier: Report, later: Report) -> Iterator[str]:
     if earlier.mode != later.mode:
         yield f"different ways of computing: {earlier.mode}, {later.mode}"
     if earlier.parameters != later.parameters:
-        yield "different sizes: the speed-up is that of GB/s, not of seconds"
+        yield "different sizes: the speed-up is that of rates, not of seconds"
     names = [
         {name for result in report.results for name in result.names} for report in (earlier, later)
     ]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,8 +12,17 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidInput
 from .options import Options
 from .report import DeviceResult, Report, Run, device_result
-from .workers import WorkerFacts, ask_workers, choose_devices, crew, names, remarks
-from .workloads import BenchmarkFailed, Device, Workload
+from .sending import FromClient, Sent, failure, quiet, send
+from .workers import (
+    WorkerFacts,
+    ask_workers,
+    choose_devices,
+    crew,
+    names,
+    remarks,
+    worker_shares,
+)
+from .workloads import Device, Workload
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -97,12 +104,12 @@ def run_benchmark(
             warn(warning)
     # Without a restriction the graph is the documents': Dask queues its tasks differently with one.
     addresses = [worker.address for worker in workers] if len(workers) < len(connected) else None
-    runner = _Runner(client, workload, addresses, progress)
+    runner = _Runner(client, workload, workers, addresses, progress)
     results = tuple(
         device_result(
             device,
             names(workers, device),
-            workload.nbytes,
+            workload,
             [runner.run(device, number, options.repeats) for number in range(options.repeats)],
         )
         for device in devices
@@ -132,14 +139,14 @@ def run_benchmark(
 class _Runner:
     client: Client
     workload: Workload
+    workers: Sequence[WorkerFacts]
     addresses: Sequence[str] | None
     progress: Callable[[Progress], None] | None
 
     def run(self, device: Device, number: int, runs: int) -> Run:
+        from asyncio import CancelledError
+
         began = time.perf_counter()
-        lazy = self.workload.build(device)
-        created = time.perf_counter()
-        future = self.client.compute(lazy, workers=self.addresses)
 
         def show(done: int) -> None:
             if self.progress:
@@ -147,102 +154,46 @@ class _Runner:
                 total = self.workload.pieces
                 self.progress(Progress(device, number + 1, runs, done, total, seconds))
 
+        built = self.workload.build(device)
+        created = time.perf_counter()
+        futures: list[Future[Any]] = []
         try:
-            value = _result(self.client, future, show)
+            # Dask's own wait asks the current client, which need not be this one.
+            with self.client.as_current(), quiet("distributed.protocol.pickle"):
+                if isinstance(built, FromClient):
+                    addresses = [worker.address for worker in self.workers]
+                    outcome = built.talk(self.client, addresses, show)
+                else:
+                    work = send(self.client, built, device, self.workers, self.addresses)
+                    futures = work.futures
+                    _wait(work, show, self.workload.pieces)
+                    outcome = work.outcome()
             ended = time.perf_counter()
+        except (CancelledError, Exception) as error:  # whatever a task raised arrives here
+            raise failure(self.client, futures, error) from None
         finally:
             # Whatever ended the wait, nothing of ours may go on computing.
-            if not future.done():
-                self.client.cancel([future], force=True)
-            future.release()
-        self.workload.check(value)
+            if not all(future.done() for future in futures):
+                self.client.cancel(futures, force=True)
+            for future in futures:
+                future.release()
+        self.workload.check(outcome.value)
         show(self.workload.pieces)
-        return Run(created - began, ended - created, value)
+        seconds = ended - created if outcome.seconds is None else outcome.seconds
+        shares = worker_shares(self.workers, outcome.tasks, self.workload.amount)
+        return Run(created - began, seconds, outcome.value, shares, outcome.figures)
 
 
-def _result(client: Client, future: Future[Any], show: Callable[[int], None]) -> float:
-    from asyncio import CancelledError
-
+def _wait(work: Sent, show: Callable[[int], None], total: int) -> None:
     from distributed import wait
 
-    try:
-        with _quiet("distributed.protocol.pickle"):
-            while not future.done():
-                try:
-                    wait(future, timeout=PROGRESS_SECONDS)
-                except TimeoutError:
-                    show(_count_done(client, future))
-            return float(future.result())
-    except (CancelledError, Exception) as error:  # whatever a task raised arrives here
-        if future.status != "error":
-            raise BenchmarkFailed(
-                "The cluster went away during the run.",
-                hint="Look at its log, then start it again.",
-                detail=f"{type(error).__name__}: {error}",
-            ) from None
-        raise _task_failure(error, _told(client, future, error)) from None
-
-
-def _told(client: Client, future: Future[Any], error: BaseException) -> str:
-    """Say what a task raised, also where the client lacks the library that defines the error."""
-    # A library that the scheduler lacks is the cause of Dask's "Error during deserialization".
-    root = error.__cause__ or error
-    if not (root.args and isinstance(root.args[0], bytes)):
-        return f"{type(root).__name__}: {root}"
-
-    # distributed hands on the pickled error where it cannot load it; the scheduler has its text.
-    # Seen with CuPy's OutOfMemoryError and a client without CuPy (distributed 2026.8.0).
-    def text(key: Any, dask_scheduler: Any = None) -> str:
-        task = dask_scheduler.tasks.get(key)
-        return str(task.exception_blame.exception_text) if task else "unknown error"
-
-    return str(client.run_on_scheduler(text, key=future.key))
-
-
-def _task_failure(error: BaseException, told: str) -> BenchmarkFailed:
-    if type(error).__name__ == "KilledWorker":
-        return BenchmarkFailed(
-            "Workers died during the run.",
-            hint="They may have run out of memory: take smaller --chunks; else look at their log.",
-            detail=told,
-        )
-    if isinstance(error, MemoryError) or told.startswith(
-        "OutOfMemoryError"
-    ):  # the latter is CuPy's
-        return BenchmarkFailed(
-            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=told
-        )
-    return BenchmarkFailed(f"A task failed: {told}", hint="Look at the workers' log.")
-
-
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Keep a logger from printing tracebacks of what is reported in a line of our own."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def _count_done(client: Client, future: Future[Any]) -> int:
-    # Travels by value, see workers.py.
-    def count(key: Any, dask_scheduler: Any = None) -> int:
-        ahead = {"waiting", "no-worker", "queued", "processing"}
-        seen = set()
-        stack = [dask_scheduler.tasks[key]] if key in dask_scheduler.tasks else []
-        done = 0
-        while stack:
-            task = stack.pop()
-            if task.key not in seen:
-                seen.add(task.key)
-                stack.extend(task.dependencies)
-                done += not task.dependencies and task.state not in ahead
-        return done
-
-    return int(client.run_on_scheduler(count, key=future.key))
+    while not all(future.done() for future in work.futures):
+        if any(future.status == "error" for future in work.futures):
+            return  # the others' work is of no use any more
+        try:
+            wait(work.futures, timeout=PROGRESS_SECONDS)
+        except TimeoutError:
+            show(min(total, work.done()))
 
 
 def _ratio(results: Sequence[DeviceResult]) -> float | None:

@@ -1,17 +1,15 @@
-"""What a user may choose, where sizes left open come from, and how both read on a command line."""
+"""What a user may choose for the sum, published sizes, and where sizes left open come from."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
 from ..errors import InvalidInput
+from .peak import peak_sum
 from .workloads import COPIES, ITEM_BYTES, Crew, Device, Size, Sum, Workload
 
 MAXIMUM_CHUNKS = 100_000
@@ -41,6 +39,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "thetagpu": Preset((100_000, 100_000), (5_000, 5_000)),
     }
 )
+
+
+MODES = ("documents", "peak")
+
+PEAK_GPU_BYTES = 400e9
+"""Of the default in peak mode for each GPU: a third of a second on an H100."""
 
 
 class Options(Protocol):
@@ -79,6 +83,9 @@ class SumOptions:
         Runs on each device.
     workers
         How many workers to wait for and to run on; None = all there are.
+    mode
+        ``documents``: their generator and graph; ``peak``: as fast as the devices can.  None =
+        peak on GPUs alone, documents otherwise, and wherever chunks were given.
     """
 
     shape: Size | None = None
@@ -87,6 +94,7 @@ class SumOptions:
     device: str | None = None
     repeats: int = 1
     workers: int | None = None
+    mode: str | None = None
 
     def __post_init__(self) -> None:
         if self.preset is not None and self.preset not in PRESETS:
@@ -95,18 +103,25 @@ class SumOptions:
                 hint=f"Presets are {', '.join(PRESETS)}; without one the size fits the workers.",
                 detail="preset",
             )
-        if self.device not in (None, "gpu", "cpu", "both"):
+        if self.mode not in (None, *MODES):
             raise InvalidInput(
-                f"Unknown device: {self.device}.",
-                hint="Devices are gpu, cpu, both; without one GPUs are used where there are any.",
-                detail="device",
+                f"Unknown mode: {self.mode}.",
+                hint=f"Modes are {', '.join(MODES)}; without one GPUs run in peak mode.",
+                detail="mode",
             )
+        if self.mode == "peak" and self.chunks is not None:
+            raise InvalidInput(
+                "Peak mode chooses its own chunks.",
+                hint="Leave --chunks out, or take --mode documents.",
+                detail="chunks",
+            )
+        require_device(self.device)
         for name, size in (("shape", self.shape), ("chunks", self.chunks)):
             if size is not None:
                 _require_size(name, size)
-        _require_count("repeats", self.repeats)
+        require_count("repeats", self.repeats)
         if self.workers is not None:
-            _require_count("workers", self.workers)
+            require_count("workers", self.workers)
         if self.shape:
             self._require_fit(self.shape)
 
@@ -117,6 +132,9 @@ class SumOptions:
         chunks follow the workers' memory, and its shape the number of their threads.
         """
         preset = PRESETS[self.preset] if self.preset else None
+        if (self.mode or self._usual_mode(crew)) == "peak":
+            shape = self.shape or (preset.shape if preset else _peak_shape(crew))
+            return peak_sum(shape, crew, crew.devices)
         chunks = self.chunks or (preset.chunks if preset else _small_chunks(crew))
         shape = self.shape or (preset.shape if preset else _small_shape(crew, chunks))
         self._require_fit(shape)
@@ -128,6 +146,9 @@ class SumOptions:
                 detail="chunks",
             )
         return chosen
+
+    def _usual_mode(self, crew: Crew) -> str:
+        return "peak" if crew.devices == ("gpu",) and self.chunks is None else "documents"
 
     def _require_fit(self, shape: Size) -> None:
         if self.chunks and (self.chunks[0] > shape[0] or self.chunks[1] > shape[1]):
@@ -143,108 +164,6 @@ def size_words(size: Sequence[int]) -> str:
     return "x".join(map(str, size))
 
 
-def read_size(option: str) -> Callable[[str], Size]:
-    """Return an argparse type: ``N`` (square) or ``NxM``; blanks and ``_`` may group digits."""
-
-    def read(text: str) -> Size:
-        match = re.fullmatch(r"([0-9]{1,12})(?:x([0-9]{1,12}))?", re.sub(r"[ _]", "", text.lower()))
-        if not match or "0" in {part.lstrip("0") or "0" for part in match.groups() if part}:
-            raise InvalidInput(
-                f"{option} takes N or NxM, 1 or more, not {text!r}.",
-                hint=f"For example {option} 20000 (square) or {option} 20000x10000.",
-            )
-        rows, columns = match.groups()
-        return int(rows), int(columns or rows)
-
-    return read
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what ``bench sum`` takes beside the choice of a cluster."""
-    size = parser.add_argument_group("size")
-    size.add_argument(
-        "--shape",
-        metavar="N[xM]",
-        type=read_size("--shape"),
-        help="rows and columns of the array (default: some seconds of work for the workers)",
-    )
-    size.add_argument(
-        "--chunks",
-        metavar="N[xM]",
-        type=read_size("--chunks"),
-        help="rows and columns of a chunk (default: what fits into the workers' memory)",
-    )
-    size.add_argument(
-        "--preset",
-        metavar="NAME",
-        help="a published size: "
-        + ", ".join(
-            f"{name} ({preset.shape[0]}x{preset.shape[1]})" for name, preset in PRESETS.items()
-        ),
-    )
-    run = parser.add_argument_group("run")
-    run.add_argument(
-        "--device",
-        metavar="gpu|cpu|both",
-        help="what computes; both gives their ratio on the same workers "
-        "(default: gpu where the workers have GPUs, else cpu)",
-    )
-    run.add_argument(
-        "--repeats",
-        metavar="N",
-        type=_read_count("--repeats"),
-        default=1,
-        help="runs on each device; the fastest counts (default: 1)",
-    )
-    result = parser.add_argument_group("result")
-    result.add_argument("--json", metavar="FILE", type=Path, help="write the report to FILE")
-    result.add_argument(
-        "--compare",
-        metavar=("FILE", "FILE"),
-        nargs="+",
-        type=Path,
-        help="compare this run with the report in FILE; two files are compared without a run",
-    )
-
-
-def options_from(args: argparse.Namespace) -> SumOptions:
-    """Turn what `add_arguments` read into options; ``args.workers`` is used where there is one.
-
-    Raises
-    ------
-    InvalidInput
-        A bad value, or a report that could not be written or read after the run.
-    """
-    if args.json is not None and (args.json.is_dir() or not args.json.parent.is_dir()):
-        raise InvalidInput(
-            f"--json: cannot write {args.json}.", hint="Give a file in a folder that exists."
-        )
-    if len(args.compare or ()) > 2:
-        raise InvalidInput(
-            "--compare takes one or two files.", hint="Give the earlier report first."
-        )
-    for path in args.compare or ():
-        if not path.is_file():
-            raise InvalidInput(f"--compare: no such file: {path}.", hint="Give a report of --json.")
-    return SumOptions(
-        shape=args.shape,
-        chunks=args.chunks,
-        preset=args.preset,
-        device=args.device,
-        repeats=args.repeats,
-        workers=getattr(args, "workers", None),
-    )
-
-
-def _read_count(option: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) < 1:
-            raise InvalidInput(f"{option} takes a whole number, 1 or more, not {text!r}.")
-        return int(text)
-
-    return read
-
-
 def _small_chunks(crew: Crew) -> Size:
     largest, _ = SMALL[crew.devices]
     edges = [edge for edge in EDGES if edge <= largest]
@@ -255,10 +174,27 @@ def _small_chunks(crew: Crew) -> Size:
     return edge, edge
 
 
+def _peak_shape(crew: Crew) -> Size:
+    if "gpu" not in crew.devices:
+        return _small_shape(crew, _small_chunks(crew))
+    edge = round(math.sqrt(PEAK_GPU_BYTES * crew.workers / ITEM_BYTES), -3)
+    return int(edge), int(edge)
+
+
 def _small_shape(crew: Crew, chunks: Size) -> Size:
     _, per_thread = SMALL[crew.devices]
     count = math.ceil(math.sqrt(per_thread * crew.threads))
     return count * chunks[0], count * chunks[1]
+
+
+def require_device(device: str | None) -> None:
+    """Refuse a device that there is not."""
+    if device not in (None, "gpu", "cpu", "both"):
+        raise InvalidInput(
+            f"Unknown device: {device}.",
+            hint="Devices are gpu, cpu, both; without one GPUs are used where there are any.",
+            detail="device",
+        )
 
 
 def _require_size(name: str, size: Sequence[int]) -> None:
@@ -270,6 +206,7 @@ def _require_size(name: str, size: Sequence[int]) -> None:
         )
 
 
-def _require_count(name: str, count: int) -> None:
+def require_count(name: str, count: int) -> None:
+    """Refuse what is no whole number of 1 or more."""
     if type(count) is not int or count < 1:
         raise InvalidInput(f"{name} takes a whole number, 1 or more, not {count}.", detail=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput, UnsuitableEnvironment
@@ -16,18 +17,21 @@ COLORS = {"gpu": "#76b900", "cpu": "#4c72b0"}
 
 
 def plot_devices(report: Report) -> Figure:
-    """Draw a bar of GB/s for each device of one report, with the runs as dots."""
+    """Draw a bar for each device of one report, with the runs as dots and the ceiling as a line."""
     figure, axes = _figure()
     for place, result in enumerate(report.results):
-        rates = [report.nbytes / 1e9 / run.wall_seconds for run in result.runs]
-        bar = axes.bar(place, result.gigabytes_per_second, 0.6, color=COLORS[result.device])
+        amount = result.rate * result.wall_seconds
+        rates = [amount / run.wall_seconds for run in result.runs]
+        bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
+        if result.ceiling:
+            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
         axes.bar_label(bar, fmt="%.3g")
         axes.plot([place] * len(rates), rates, "k.", alpha=0.5)
     axes.set_xticks(
         range(len(report.results)), [result.device.upper() for result in report.results]
     )
     axes.set_xlim(-0.6, len(report.results) - 0.4)
-    axes.set_ylabel("GB/s")
+    axes.set_ylabel(report.results[0].unit)
     axes.set_title(f"{report.workload} on {report.workers} workers")
     return figure
 
@@ -45,7 +49,7 @@ def plot_scaling(reports: Sequence[Report]) -> Figure:
     axes.plot(counts, counts, "k--", alpha=0.5, label="ideal")
     for device, color in COLORS.items():
         rates = {
-            report.workers: result.gigabytes_per_second
+            report.workers: result.rate
             for report in reports
             for result in report.results
             if result.device == device
@@ -61,6 +65,61 @@ def plot_scaling(reports: Sequence[Report]) -> Figure:
     axes.legend()
     axes.set_title(f"{reports[0].workload}: scaling")
     return figure
+
+
+def plot_workers(report: Report) -> Figure:
+    """Draw a bar for each worker of the fastest run on the first device."""
+    result = report.results[0]
+    figure, axes = _figure()
+    for place, share in enumerate(result.shares):
+        color = COLORS[result.device] if not share.slowed else "#c44e52"
+        axes.bar(place, share.rate, 0.6, color=color)
+    axes.set_xticks(range(len(result.shares)), [share.worker for share in result.shares])
+    axes.tick_params("x", rotation=90 if len(result.shares) > 4 else 0)
+    axes.set_ylabel(result.unit)
+    axes.set_title(f"{report.workload}: each worker alone")
+    return figure
+
+
+def plot_check_up(reports: Sequence[Report]) -> Figure:
+    """Draw the rates of GB/s side by side, with their ceilings as lines."""
+    figure, axes = _figure()
+    shown = [
+        (report.workload, result)
+        for report in reports
+        for result in report.results
+        if result.unit == "GB/s"
+    ]
+    for place, (_, result) in enumerate(shown):
+        bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
+        axes.bar_label(bar, fmt="%.3g")
+        if result.ceiling:
+            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-")
+    axes.set_xticks(range(len(shown)), [name for name, _ in shown])
+    axes.set_ylabel("GB/s")
+    axes.set_title("check-up")
+    return figure
+
+
+def write_plots(kind: str, reports: Sequence[Report], directory: Path) -> list[Path]:
+    """Draw what suits the reports (``scaling``, ``check-up``, or one report) as PNG and SVG."""
+    figures = {}
+    if kind == "scaling":
+        figures[f"{reports[0].workload}-scaling"] = plot_scaling(reports)
+    elif kind == "check-up":
+        figures["check-up"] = plot_check_up(reports)
+    else:
+        figures[reports[0].workload] = plot_devices(reports[0])
+    for report in reports:
+        if len(report.results[0].shares) > 1 and (kind != "scaling" or report is reports[-1]):
+            figures[f"{report.workload}-workers"] = plot_workers(report)
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, figure in figures.items():
+        for kind_of_file in ("png", "svg"):
+            written.append(directory / f"{name}.{kind_of_file}")
+            figure.savefig(written[-1], dpi=120)
+    return written
 
 
 def _figure() -> tuple[Figure, Axes]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import InvalidInput
 from ..records import from_json, to_json
@@ -17,12 +17,27 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
+class WorkerShare:
+    """What one worker did of a run: seconds, rate in the report's unit, what slowed its GPU."""
+
+    worker: str
+    host: str
+    device: str
+    seconds: float
+    rate: float
+    gpu_id: str = ""
+    slowed: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     """One run in seconds: making the graph, computing it; and the value."""
 
     create_seconds: float
     compute_seconds: float
     value: float
+    shares: tuple[WorkerShare, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def wall_seconds(self) -> float:
@@ -41,6 +56,15 @@ class DeviceResult:
     compute_seconds: float
     wall_seconds: float
     gigabytes_per_second: float
+    rate: float = 0.0
+    """Amount over wall time, in ``unit``."""
+    unit: str = "GB/s"
+    shares: tuple[WorkerShare, ...] = ()
+    """What each worker did of the fastest run, where it is known."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What else the fastest run told, such as ``round_trip_ms``."""
+    ceiling: float | None = None
+    """The most that the same devices can reach, as measured beside it, in ``unit``."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +88,24 @@ class Report:
     cpu_to_gpu: float | None
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+    verdict: tuple[str, ...] = ()
+    """What is slower than it should be, and where."""
     schema: int = field(default=SCHEMA)
 
 
+class Sized(Protocol):
+    """What a rate is reckoned with."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def amount(self) -> float: ...
+    @property
+    def unit(self) -> str: ...
+
+
 def device_result(
-    device: str, names: Mapping[str, int], nbytes: int, runs: Sequence[Run]
+    device: str, names: Mapping[str, int], work: Sized, runs: Sequence[Run]
 ) -> DeviceResult:
     """Sum up the runs on one device."""
     fastest = min(runs, key=lambda run: run.wall_seconds)
@@ -79,7 +116,11 @@ def device_result(
         create_seconds=fastest.create_seconds,
         compute_seconds=fastest.compute_seconds,
         wall_seconds=fastest.wall_seconds,
-        gigabytes_per_second=nbytes / 1e9 / fastest.wall_seconds,
+        gigabytes_per_second=work.nbytes / 1e9 / fastest.wall_seconds,
+        rate=work.amount / fastest.wall_seconds,
+        unit=work.unit,
+        shares=fastest.shares,
+        figures=fastest.figures,
     )
 
 
@@ -106,9 +147,9 @@ def document_lines(report: Report) -> list[str]:
 
 def table(report: Report) -> list[str]:
     """Return the figures as aligned columns, under a heading and with the warnings below."""
-    shape, chunks = (size_words(report.parameters[name]) for name in ("shape", "chunks"))
     start = "" if report.start_seconds is None else f"; cluster start {report.start_seconds:.2f} s"
-    rows = [["device", "create s", "compute s", "wall s", "GB/s", "runs", "computed by"]]
+    unit = report.results[0].unit
+    rows = [["device", "create s", "compute s", "wall s", unit, "runs", "computed by"]]
     for result in report.results:
         rows.append(
             [
@@ -116,18 +157,18 @@ def table(report: Report) -> list[str]:
                 f"{result.create_seconds:.3f}",
                 f"{result.compute_seconds:.3f}",
                 f"{result.wall_seconds:.3f}",
-                f"{result.gigabytes_per_second:.2f}",
+                _rate(result),
                 str(len(result.runs)),
                 ", ".join(f"{count} x {name}" for name, count in result.names.items()),
             ]
         )
     lines = [
-        f"{report.workload} ({report.mode}): {shape} in {report.pieces} chunks of {chunks}, "
-        f"{_bytes(report.nbytes)}",
+        f"{report.workload} ({report.mode}): {_size(report)}",
         f"{counted(report.workers, 'worker')}, {counted(report.threads, 'thread')}, "
         f"{counted(len(report.hosts), 'host')}{start}",
         *columns(rows, text={0, 6}),
     ]
+    lines += _extras(report)
     if report.cpu_to_gpu is not None:
         lines.append(f"GPUs are {report.cpu_to_gpu:.1f} times as fast as the same workers' CPUs")
     lines.append(
@@ -140,7 +181,35 @@ def table(report: Report) -> list[str]:
     )
     lines.append(", ".join(f"{name} {version}" for name, version in report.versions.items()))
     lines += [f"warning: {warning}" for warning in report.warnings]
+    lines += [f"verdict: {finding}" for finding in report.verdict]
     return lines
+
+
+def _size(report: Report) -> str:
+    known = report.parameters
+    if "chunks" not in known:
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
+    shape, chunks = size_words(known["shape"]), size_words(known["chunks"])
+    return f"{shape} in {report.pieces} chunks of {chunks}, {_bytes(report.nbytes)}"
+
+
+def _rate(result: DeviceResult) -> str:
+    return f"{result.rate:.2f}" if result.rate < 1000 else f"{result.rate:.0f}"
+
+
+def _extras(report: Report) -> Iterator[str]:
+    for result in report.results:
+        if result.ceiling:
+            share = 100 * result.rate / result.ceiling
+            yield f"{share:.0f} % of what the devices' memory allows ({result.ceiling:.0f} here)"
+        for name, value in result.figures.items():
+            yield f"{name.replace('_', ' ')}: {value:.3g}"
+        if len(result.shares) > 1:
+            slow, *_, fast = sorted(result.shares, key=lambda share: share.rate)
+            yield (
+                f"each worker alone: {slow.rate:.4g} ({slow.worker}) to "
+                f"{fast.rate:.4g} {result.unit} ({fast.worker})"
+            )
 
 
 def columns(rows: Sequence[Sequence[str]], *, text: set[int]) -> list[str]:
@@ -162,8 +231,17 @@ def counted(count: int, noun: str) -> str:
 
 def write_report(report: Report, path: Path) -> None:
     """Write the JSON form; `read_report` reads it."""
+    _write(to_json(report), path)
+
+
+def write_reports(kind: str, reports: Sequence[Report], path: Path) -> None:
+    """Write several reports as one document: ``schema``, ``kind``, ``reports``."""
+    _write({"schema": SCHEMA, "kind": kind, "reports": to_json(list(reports))}, path)
+
+
+def _write(document: Any, path: Path) -> None:
     try:
-        path.write_text(json.dumps(to_json(report), indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InvalidInput(
             f"Cannot write {path}: {error.strerror}.", hint="Give another file with --json."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
 from ..records import from_json
+from .report import WorkerShare
 from .workloads import BenchmarkFailed, Crew, Device
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class WorkerFacts:
     dask: str
     distributed: str
     numpy: str
+    name: str = ""
     cupy: str = ""
     gpu: str = ""
     """Name of the GPU that CuPy would use; empty without one."""
@@ -35,6 +37,8 @@ class WorkerFacts:
     gpu_memory: int = 0
     gpu_trouble: str = ""
     """Why a GPU that the machine has cannot be used."""
+    gpus_of_host: int = 0
+    """How many GPUs the driver shows on the worker's machine."""
 
 
 def ask_workers(
@@ -128,12 +132,47 @@ def remarks(
         shared = len(chosen) - len({worker.gpu_id for worker in chosen})
         if shared:
             found.append(f"{shared} of {len(chosen)} workers share a GPU with another worker")
+        found += hidden_gpus(chosen)
     else:
         trouble = next((worker.gpu_trouble for worker in chosen if worker.gpu_trouble), "")
         if trouble:
             found.append(f"CPUs were used, since the workers cannot use their GPUs: {trouble}")
     if len({worker.numpy for worker in chosen}) > 1:
         found.append("the workers do not all have the same NumPy version")
+    return found
+
+
+def worker_shares(
+    workers: Sequence[WorkerFacts], tasks: Sequence[Mapping[str, Any]], amount: float
+) -> tuple[WorkerShare, ...]:
+    """Sum up the long tasks of each worker; ``amount`` is that of the whole run."""
+    found = []
+    for worker in workers:
+        own = [task for task in tasks if task["address"] == worker.address]
+        if own:
+            found.append(
+                WorkerShare(
+                    worker=worker.name or worker.address,
+                    host=worker.host,
+                    device=worker.gpu or worker.processor,
+                    gpu_id=worker.gpu_id,
+                    seconds=max(task["seconds"] for task in own),
+                    rate=sum(amount * task["part"] / task["seconds"] for task in own),
+                    slowed=", ".join(sorted({task["slowed"] for task in own} - {""})),
+                )
+            )
+    return tuple(found)
+
+
+def hidden_gpus(workers: Sequence[WorkerFacts]) -> list[str]:
+    """Say which hosts have GPUs that no worker uses."""
+    found = []
+    for host in sorted({worker.host for worker in workers}):
+        here = [worker for worker in workers if worker.host == host]
+        used = len({worker.gpu_id for worker in here})
+        there = max(worker.gpus_of_host for worker in here)
+        if used < there:
+            found.append(f"{host} has {there} GPUs, and its workers use {used} of them")
     return found
 
 
@@ -163,11 +202,14 @@ def _probe() -> Callable[..., dict[str, Any]]:
                         return line.partition(":")[2].strip()
             return platform.machine()
 
-        def machine_has_gpu() -> bool:
+        def gpus_of_host() -> int:
             from distributed.diagnostics import nvml
 
+            return int(nvml.device_get_count())
+
+        def machine_has_gpu() -> bool:
             hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1", "NoDevFiles")
-            return not hidden and int(nvml.device_get_count()) > 0
+            return not hidden and gpus_of_host() > 0
 
         def gpu() -> dict[str, Any]:
             try:
@@ -182,6 +224,7 @@ def _probe() -> Callable[..., dict[str, Any]]:
                 return {**found, "gpu_trouble": trouble}
             return {
                 **found,
+                "gpus_of_host": gpus_of_host(),
                 "gpu": bytes(device["name"]).decode(errors="replace"),
                 "gpu_id": bytes(device["uuid"]).hex(),
                 "gpu_memory": int(device["totalGlobalMem"]),
@@ -189,6 +232,7 @@ def _probe() -> Callable[..., dict[str, Any]]:
 
         return {
             "host": socket.gethostname(),
+            "name": str(dask_worker.name),
             "threads": dask_worker.state.nthreads,
             "memory_limit": dask_worker.memory_manager.memory_limit or 0,
             "processor": processor(),

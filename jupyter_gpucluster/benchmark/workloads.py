@@ -53,6 +53,14 @@ class Workload(Protocol):
     @property
     def nbytes(self) -> int: ...
     @property
+    def amount(self) -> float:
+        """What a run does, in the unit of its rate times a second."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the rate: ``GB/s``, ``TFLOP/s``, ``tasks/s``."""
+
+    @property
     def pieces(self) -> int: ...
     @property
     def expected(self) -> float: ...
@@ -63,7 +71,7 @@ class Workload(Protocol):
         """What makes two runs the same work; JSON-ready."""
 
     def build(self, device: Device) -> Any:
-        """Return a lazy Dask collection whose value is a float."""
+        """Return a lazy Dask collection whose value is a float, or what `sending` takes instead."""
 
     def check(self, value: float) -> None:
         """Raise `BenchmarkFailed` where the value cannot be right."""
@@ -81,11 +89,17 @@ class Sum:
 
     name: ClassVar[str] = "sum"
     mode: ClassVar[str] = "documents"
+    unit: ClassVar[str] = "GB/s"
 
     @property
     def nbytes(self) -> int:
         """Size of the whole array, which is made, added to and thrown away."""
         return self.shape[0] * self.shape[1] * ITEM_BYTES
+
+    @property
+    def amount(self) -> float:
+        """The same in GB."""
+        return self.nbytes / 1e9
 
     @property
     def pieces(self) -> int:
@@ -121,26 +135,15 @@ class Sum:
 
     def build(self, device: Device) -> Any:
         """Return the lazy sum; computed, it is a Python float wherever the chunks were."""
-        import dask.array as da
         import numpy as np
 
-        # Dask's own default generator depends on the user's `array.backend` setting.
-        generator: Any = np.random.RandomState if device == "cpu" else _CupyRandomState()
-        x = da.random.RandomState(RandomState=generator).normal(
-            10, 1, size=self.shape, chunks=self.chunks
-        )
+        x = random_state(device).normal(10, 1, size=self.shape, chunks=self.chunks)
         total = (x + 1)[::2, ::2].sum()
         return total.map_blocks(float, dtype=np.float64, meta=np.zeros(()))
 
     def check(self, value: float) -> None:
         """Raise `BenchmarkFailed` unless the value lies within 5 standard deviations."""
-        if not abs(value - self.expected) <= 5 * self.sigma:  # refuses NaN too
-            raise BenchmarkFailed(
-                f"Wrong result: {value:.9g} instead of {self.expected:.9g} "
-                f"give or take {5 * self.sigma:.2g}.",
-                hint="Run again; if it stays wrong, suspect the device or its libraries.",
-                detail=f"{(value - self.expected) / self.sigma:+.1f} standard deviations",
-            )
+        require_near(value, self.expected, self.sigma)
 
     def warnings(self, crew: Crew) -> list[str]:
         """Say what in the size spoils the figures or may end the run."""
@@ -160,6 +163,26 @@ class Sum:
                 "memory; take smaller --chunks"
             )
         return found
+
+
+def require_near(value: float, expected: float, sigma: float) -> None:
+    """Raise `BenchmarkFailed` unless a value lies within 5 standard deviations."""
+    if not abs(value - expected) <= 5 * sigma:  # refuses NaN too
+        raise BenchmarkFailed(
+            f"Wrong result: {value:.9g} instead of {expected:.9g} give or take {5 * sigma:.2g}.",
+            hint="Run again; if it stays wrong, suspect the device or its libraries.",
+            detail=f"{(value - expected) / sigma:+.1f} standard deviations",
+        )
+
+
+def random_state(device: Device) -> Any:
+    """Return Dask's random state, whose chunks are arrays of the device."""
+    import dask.array as da
+    import numpy as np
+
+    # Dask's own default generator depends on the user's `array.backend` setting.
+    generator: Any = np.random.RandomState if device == "cpu" else _CupyRandomState()
+    return da.random.RandomState(RandomState=generator)
 
 
 class _Module:

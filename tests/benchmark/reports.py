@@ -22,7 +22,7 @@ def a_report(
         device_result(
             device,
             {"Tesla P4" if device == "gpu" else "Xeon": workers},
-            work.nbytes,
+            work,
             [Run(0.5, wall - 0.5, work.expected + work.sigma)],
         )
         for device, wall in seconds.items()

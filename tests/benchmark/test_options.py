@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.benchmark import PRESETS, SumOptions, add_arguments, options_from
-from jupyter_gpucluster.benchmark.options import read_size
+from jupyter_gpucluster.benchmark import PRESETS, Options, SumOptions, add_arguments, options_from
+from jupyter_gpucluster.benchmark.arguments import read_size
 from jupyter_gpucluster.benchmark.workloads import CHUNKS_PER_THREAD, COPIES, Crew, Device, Sum
 from jupyter_gpucluster.errors import InvalidInput
 
@@ -18,7 +18,7 @@ GB = 10**9
 LAPTOP = Crew(devices=("cpu",), workers=2, threads=2, memory_per_thread=8 * GB)
 
 
-def parse(*words: str) -> SumOptions:
+def parse(*words: str) -> Options:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return options_from(parser.parse_args(words))
@@ -49,7 +49,7 @@ def test_the_small_default_fits_memory_and_feeds_every_thread(
     devices: tuple[Device, ...], threads: int, memory: int
 ) -> None:
     crew = Crew(devices, workers=threads, threads=threads, memory_per_thread=memory)
-    work = SumOptions().workload(crew)
+    work = SumOptions(mode="documents").workload(crew)
     if memory:
         assert COPIES * work.chunk_bytes <= memory / 4
     assert work.pieces >= threads * max(CHUNKS_PER_THREAD[device] for device in devices)
@@ -61,7 +61,7 @@ def test_the_small_default_takes_the_largest_chunks_that_fit() -> None:
     tight = Crew(("cpu",), workers=2, threads=2, memory_per_thread=GB // 10)
     assert SumOptions().workload(tight).chunks == (1_000, 1_000)
     card = Crew(("gpu",), workers=1, threads=1, memory_per_thread=80 * GB)
-    assert SumOptions().workload(card) == Sum((80_000, 80_000), (10_000, 10_000))
+    assert SumOptions(mode="documents").workload(card) == Sum((80_000, 80_000), (10_000, 10_000))
 
 
 def test_the_small_default_follows_given_chunks_and_a_given_shape() -> None:

@@ -48,7 +48,7 @@ def test_the_rate_is_that_of_the_published_run() -> None:
 
 def test_the_fastest_run_counts_and_all_are_kept() -> None:
     runs = [Run(0.1, 3.0, 1.0), Run(0.2, 1.8, 1.0), Run(0.1, 2.5, 1.0)]
-    result = device_result("cpu", {"Xeon": 1}, 10**9, runs)
+    result = device_result("cpu", {"Xeon": 1}, Sum((125_000, 1_000), (1_000, 1_000)), runs)
     assert (result.create_seconds, result.compute_seconds, result.wall_seconds) == (0.2, 1.8, 2.0)
     assert result.gigabytes_per_second == 0.5
     assert result.runs == tuple(runs)
@@ -82,13 +82,15 @@ def test_the_keys_of_the_json_form_stay(tmp_path: Path) -> None:
     assert set(data) == {
         *("schema", "workload", "mode", "date", "host", "parameters", "nbytes", "pieces"),
         *("expected", "sigma", "workers", "threads", "hosts", "start_seconds", "results"),
-        *("cpu_to_gpu", "versions", "warnings"),
+        *("cpu_to_gpu", "versions", "warnings", "verdict"),
     }
     assert set(data["results"][0]) == {
         *("device", "names", "runs", "create_seconds", "compute_seconds", "wall_seconds"),
-        "gigabytes_per_second",
+        *("gigabytes_per_second", "rate", "unit", "shares", "figures", "ceiling"),
     }
-    assert set(data["results"][0]["runs"][0]) == {"create_seconds", "compute_seconds", "value"}
+    assert set(data["results"][0]["runs"][0]) == {
+        *("create_seconds", "compute_seconds", "value", "shares", "figures"),
+    }
 
 
 def test_keys_of_later_versions_of_the_same_schema_are_passed_over(tmp_path: Path) -> None:

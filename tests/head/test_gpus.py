@@ -13,7 +13,17 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.head import gpureader, gpus
-from jupyter_gpucluster.records import GpuReading, Job, JobShape, JobState, Record, Spec, Target
+from jupyter_gpucluster.records import (
+    GpuReading,
+    Job,
+    JobShape,
+    JobState,
+    Phase,
+    Record,
+    Spec,
+    Summary,
+    Target,
+)
 
 UUID = "GPU-fb052405-1d36-3dfa-e528-292494ea2a35"
 
@@ -154,6 +164,16 @@ def test_gpu_hours_are_those_of_all_jobs_up_to_now() -> None:
     record = a_record(ended, running, waiting)
     assert gpus.gpu_hours(record, 7_200.0) == pytest.approx(4 * 1.5)
     assert gpus.gpu_hours(a_record(running, nodes=2), 7_200.0) == pytest.approx(8.0)
+
+
+def test_readings_that_move_make_no_news_but_a_throttled_card_does() -> None:
+    from jupyter_gpucluster.head.service import alike
+
+    summary = Summary("i", "n", "p", Phase.RUNNING, 0.0, "", "", 1, 0.0)
+    cool = replace(summary, gpus=(a_reading("w", utilization=5),))
+    assert alike(cool, replace(summary, gpus=(a_reading("w", utilization=99),)))
+    assert not alike(summary, cool)
+    assert not alike(cool, replace(summary, gpus=(a_reading("w", slowed=("heat",)),)))
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
@@ -19,17 +21,19 @@ from ..session import Session
 from ..waiting import stop_quietly
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from ... import benchmark
     from ...views import ClusterView
-
-WORKLOADS = ("sum",)
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the arguments of the verb."""
     from ... import benchmark
 
-    parser.add_argument("workload", metavar="WORKLOAD", help=f"one of {', '.join(WORKLOADS)}")
+    parser.add_argument(
+        "workload", metavar="WORKLOAD", help=f"one of {', '.join(benchmark.WORKLOADS)}"
+    )
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--profile", help="start a cluster of this profile, and stop it afterwards")
     place.add_argument("--cluster", metavar="NAME", help="use this cluster, and leave it running")
@@ -53,27 +57,79 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Run it, report it, compare it."""
     from ... import benchmark
 
-    if arguments.workload not in WORKLOADS:
+    if arguments.workload not in benchmark.WORKLOADS:
         raise InvalidInput(
             f"There is no workload {arguments.workload!r}.",
-            hint=suggestion(arguments.workload, WORKLOADS)
-            or f"The workloads are: {', '.join(WORKLOADS)}.",
+            hint=suggestion(arguments.workload, benchmark.WORKLOADS)
+            or f"The workloads are: {', '.join(benchmark.WORKLOADS)}.",
         )
     asked_gpus = arguments.gpus
     arguments.workers = arguments.workers if asked_gpus is None else asked_gpus
     options = benchmark.options_from(arguments)
-    reports = [benchmark.read_report(path) for path in arguments.compare or ()]
-    if len(reports) == 2:
-        text = "\n".join(benchmark.compare(*reports).table())
+    earlier = [benchmark.read_report(path) for path in arguments.compare or ()]
+    if len(earlier) == 2:
+        text = "\n".join(benchmark.compare(*earlier).table())
         return Outcome(blocks=(Text(text, code=True),))
-    with _cluster(arguments, session) as (view, start_seconds):
-        report = _measure(view, options, start_seconds)
-    if arguments.json is not None:
-        benchmark.write_report(report, arguments.json)
-    lines = [*benchmark.document_lines(report), "", *benchmark.table(report)]
-    if reports:
-        lines += ["", *benchmark.compare(reports[0], report).table()]
+    kind = "scaling" if arguments.scaling else arguments.workload
+    if kind in ("scaling", "check-up"):
+        _refuse_single(arguments, kind)
+        with _cluster(arguments, session) as (view, start_seconds):
+            reports = _series(view, options, arguments, start_seconds)
+        lines = _series_lines(kind, reports)
+        if arguments.json is not None:
+            benchmark.write_reports(kind, reports, arguments.json)
+    else:
+        with _cluster(arguments, session) as (view, start_seconds):
+            reports = [_judged(_measure(view, options, start_seconds), arguments)]
+        lines = _lines(reports[0])
+        if arguments.json is not None:
+            benchmark.write_report(reports[0], arguments.json)
+        if earlier:
+            lines += ["", *benchmark.compare(earlier[0], reports[0]).table()]
+        if arguments.save_baseline:
+            lines += ["", f"kept as the baseline: {benchmark.save_baseline(reports[0])}"]
+    if arguments.plots is not None:
+        lines += ["", *map(str, benchmark.write_plots(kind, reports, arguments.plots))]
     return Outcome(blocks=(Text("\n".join(lines), code=True),))
+
+
+def _refuse_single(arguments: argparse.Namespace, kind: str) -> None:
+    for name in ("compare", "save_baseline", "against"):
+        if getattr(arguments, name) not in (None, False):
+            raise InvalidInput(
+                f"--{name.replace('_', '-')} is for one workload, not for {kind}.", detail=name
+            )
+
+
+def _judged(report: benchmark.Report, arguments: argparse.Namespace) -> benchmark.Report:
+    """Add what is slower than it should be."""
+    from ... import benchmark
+
+    baseline = None
+    if arguments.against is not None:
+        named = arguments.against
+        baseline = benchmark.read_report(Path(named)) if named else benchmark.find_baseline(report)
+    return replace(report, verdict=benchmark.verdict(report, baseline))
+
+
+def _lines(report: benchmark.Report) -> list[str]:
+    from ... import benchmark
+
+    published = [*benchmark.document_lines(report), ""] if report.workload == "sum" else []
+    return [*published, *benchmark.table(report)]
+
+
+def _series_lines(kind: str, reports: list[benchmark.Report]) -> list[str]:
+    from ... import benchmark
+
+    if kind == "check-up":
+        lines = [line for report in reports for line in (*benchmark.table(report), "")]
+        return [*lines, *benchmark.check_up_table(reports)]
+    return [
+        *benchmark.table(reports[-1]),
+        "",
+        *benchmark.scaling_table(reports),
+    ]
 
 
 @contextmanager
@@ -102,16 +158,48 @@ def _cluster(
 
 
 def _measure(
-    view: ClusterView, options: benchmark.SumOptions, start_seconds: float | None
+    view: ClusterView, options: benchmark.Options, start_seconds: float | None
 ) -> benchmark.Report:
+    from ... import benchmark
+
+    with _connected(view) as (client, bar):
+        return benchmark.run_benchmark(client, options, progress=bar, start_seconds=start_seconds)
+
+
+def _series(
+    view: ClusterView,
+    options: benchmark.Options,
+    arguments: argparse.Namespace,
+    start_seconds: float | None,
+) -> list[benchmark.Report]:
+    from ... import benchmark
+
+    with _connected(view) as (client, bar):
+        if arguments.scaling:
+            return benchmark.run_scaling(
+                client,
+                options,
+                weak=arguments.scaling == "weak",
+                progress=bar,
+                start_seconds=start_seconds,
+            )
+        return benchmark.run_check_up(
+            client,
+            device=options.device,
+            workers=options.workers,
+            progress=bar,
+            start_seconds=start_seconds,
+        )
+
+
+@contextmanager
+def _connected(view: ClusterView) -> Iterator[tuple[Client, benchmark.ProgressBar]]:
     from ... import benchmark
     from ...connection import connect
 
     bar = benchmark.ProgressBar(sys.stderr)
     try:
         with connect(view.id) as client:
-            return benchmark.run_benchmark(
-                client, options, progress=bar, start_seconds=start_seconds
-            )
+            yield client, bar
     finally:
         bar.close()

@@ -1,0 +1,220 @@
+"""Sends what a workload built to the workers, counts how far it is, and fetches its value."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import kernels
+from .carried import carried
+from .peak import LongTasks
+from .workers import WorkerFacts
+from .workloads import BenchmarkFailed
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave: its value; of long tasks also what each of them did.
+
+    ``seconds`` is set where the run timed itself, otherwise the wall time counts.
+    """
+
+    value: float
+    tasks: tuple[Mapping[str, Any], ...] = ()
+    seconds: float | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FromClient:
+    """Work that is a conversation of the client with the cluster, such as a round trip."""
+
+    talk: Callable[[Client, Sequence[str], Callable[[int], None]], Outcome]
+
+
+class Sent(Protocol):
+    """Work that is under way."""
+
+    futures: list[Future[Any]]
+
+    def done(self) -> int:
+        """Count the pieces that are done."""
+
+    def outcome(self) -> Outcome:
+        """Fetch the value; raises whatever a task raised."""
+
+
+def send(
+    client: Client,
+    built: Any,
+    device: str,
+    workers: Sequence[WorkerFacts],
+    addresses: Sequence[str] | None,
+) -> Sent:
+    """Send a lazy collection, kept to some addresses or free, or a long task for each worker."""
+    if isinstance(built, LongTasks):
+        return SentTasks(client, built, device, workers)
+    return SentGraph(client, built, addresses)
+
+
+class SentGraph:
+    """A lazy Dask collection whose value is a float."""
+
+    def __init__(self, client: Client, lazy: Any, addresses: Sequence[str] | None) -> None:
+        self.client = client
+        self.futures: list[Future[Any]] = [client.compute(lazy, workers=addresses)]
+
+    def done(self) -> int:
+        # Travels by value, see `carried`.
+        def count(key: Any, dask_scheduler: Any = None) -> int:
+            ahead = {"waiting", "no-worker", "queued", "processing"}
+            seen = set()
+            stack = [dask_scheduler.tasks[key]] if key in dask_scheduler.tasks else []
+            done = 0
+            while stack:
+                task = stack.pop()
+                if task.key not in seen:
+                    seen.add(task.key)
+                    stack.extend(task.dependencies)
+                    done += not task.dependencies and task.state not in ahead
+            return done
+
+        return int(self.client.run_on_scheduler(count, key=self.futures[0].key))
+
+    def outcome(self) -> Outcome:
+        return Outcome(float(self.futures[0].result()))
+
+
+class SentTasks:
+    """One long task for each GPU, or for each thread of CPU workers."""
+
+    def __init__(
+        self, client: Client, built: LongTasks, device: str, workers: Sequence[WorkerFacts]
+    ) -> None:
+        # Thread by thread, so that few tasks are spread over the workers.
+        lanes = [
+            worker.address
+            for lane in range(1 if device == "gpu" else max(w.threads for w in workers))
+            for worker in workers
+            if lane < worker.threads
+        ]
+        self.client = client
+        self.fold = built.fold
+        self.run = secrets.token_hex(8)
+        self.shares = built.shares(len(lanes))
+        self.addresses = lanes[: len(self.shares)]
+        task = carried(kernels.long_task)
+        kernel = carried(built.kernel)
+        self.futures: list[Future[Any]] = [
+            client.submit(
+                task,
+                kernel,
+                self.run,
+                share,
+                key=f"bench-{self.run}-{share['number']}",
+                workers=[address],
+                pure=False,
+            )
+            for share, address in zip(self.shares, self.addresses, strict=True)
+        ]
+
+    def done(self) -> int:
+        """Count steps; finished tasks are not asked any more, but counted by their futures."""
+        gone = set(self.addresses) - set(self.client.scheduler_info(n_workers=-1)["workers"])
+        if gone:
+            # Its task may run nowhere else, so without this the run would wait for ever.
+            raise WorkerGone(", ".join(sorted(gone)))
+        ended = sum(steps_of(s) for s, f in zip(self.shares, self.futures, strict=True) if f.done())
+        answers = self.client.run(
+            carried(kernels.progress_of), self.run, workers=sorted(set(self.addresses))
+        )
+        return ended + sum(int(done) for done in answers.values())
+
+    def outcome(self) -> Outcome:
+        tasks = self.client.gather(self.futures)
+        weights = [share.get("rows", 1) for share in self.shares]
+        parts = [weight / sum(weights) for weight in weights]
+        told = tuple({**t, "part": part} for t, part in zip(tasks, parts, strict=True))
+        # Tasks that timed themselves ran side by side: the slowest of them is what counts.
+        timed = max(task["seconds"] for task in tasks) if tasks[0]["timed"] else None
+        return Outcome(self.fold([task["value"] for task in tasks]), told, timed)
+
+
+class WorkerGone(Exception):
+    """A worker that held a long task is no longer connected."""
+
+
+def steps_of(share: Mapping[str, Any]) -> int:
+    """Return in how many steps a share is done."""
+    if "rows" in share:
+        return int(-(-share["rows"] // share["step"]))
+    return int(share["steps"])
+
+
+def failure(client: Client, futures: Sequence[Future[Any]], error: BaseException) -> Exception:
+    """Turn what a wait raised into words."""
+    failed = next((future for future in futures if future.status == "error"), None)
+    if isinstance(error, WorkerGone):
+        return BenchmarkFailed(
+            "A worker went away during the run.",
+            hint="Look at its log, then run again.",
+            detail=str(error),
+        )
+    if failed is None:
+        return BenchmarkFailed(
+            "The cluster went away during the run.",
+            hint="Look at its log, then start it again.",
+            detail=f"{type(error).__name__}: {error}",
+        )
+    return _task_failure(error, _told(client, failed, error))
+
+
+def _told(client: Client, future: Future[Any], error: BaseException) -> str:
+    """Say what a task raised, also where the client lacks the library that defines the error."""
+    # A library that the scheduler lacks is the cause of Dask's "Error during deserialization".
+    root = error.__cause__ or error
+    if not (root.args and isinstance(root.args[0], bytes)):
+        return f"{type(root).__name__}: {root}"
+
+    # distributed hands on the pickled error where it cannot load it; the scheduler has its text.
+    # Seen with CuPy's OutOfMemoryError and a client without CuPy (distributed 2026.8.0).
+    def text(key: Any, dask_scheduler: Any = None) -> str:
+        task = dask_scheduler.tasks.get(key)
+        return str(task.exception_blame.exception_text) if task else "unknown error"
+
+    return str(client.run_on_scheduler(text, key=future.key))
+
+
+def _task_failure(error: BaseException, told: str) -> BenchmarkFailed:
+    if type(error).__name__ == "KilledWorker":
+        return BenchmarkFailed(
+            "Workers died during the run.",
+            hint="They may have run out of memory: take smaller --chunks; else look at their log.",
+            detail=told,
+        )
+    if isinstance(error, MemoryError) or told.startswith(
+        "OutOfMemoryError"
+    ):  # the latter is CuPy's
+        return BenchmarkFailed(
+            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=told
+        )
+    return BenchmarkFailed(f"A task failed: {told}", hint="Look at the workers' log.")
+
+
+@contextmanager
+def quiet(name: str) -> Iterator[None]:
+    """Keep a logger from printing tracebacks of what is reported in a line of our own."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

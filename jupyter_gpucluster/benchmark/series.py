@@ -1,0 +1,193 @@
+"""Several runs by one command: scaling over 1, 2, 4 ... workers, and the check-up of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInput
+from .family import FAMILY, FamilyOptions
+from .measure import Progress, run_benchmark
+from .options import Options, SumOptions
+from .report import Report, columns
+from .verdict import verdict
+from .workloads import Crew, Size, Sum
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+TRAFFIC_OF_SUM = 1.5
+"""The sum in peak mode writes its array once and reads every second row of it."""
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """Options that keep the size that they led to."""
+
+    options: SumOptions
+    chosen: list[Sum]
+
+    @property
+    def device(self) -> str | None:
+        return self.options.device
+
+    @property
+    def repeats(self) -> int:
+        return self.options.repeats
+
+    @property
+    def workers(self) -> int | None:
+        return self.options.workers
+
+    def workload(self, crew: Crew) -> Sum:
+        """Fill in what was left open, and keep it."""
+        self.chosen.append(self.options.workload(crew))
+        return self.chosen[-1]
+
+
+def run_scaling(
+    client: Client,
+    options: Options,
+    *,
+    weak: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    start_seconds: float | None = None,
+    timeout: float | None = None,
+) -> list[Report]:
+    """Run on all workers, then on half of them, and so on down to one; fewest first.
+
+    Parameters
+    ----------
+    weak
+        Let the array grow with the workers; otherwise all runs do the same work.
+    """
+
+    def run(these: Options) -> Report:
+        return run_benchmark(
+            client, these, progress=progress, start_seconds=start_seconds, timeout=timeout
+        )
+
+    if not isinstance(options, SumOptions):
+        if not isinstance(options, FamilyOptions) or not weak:
+            raise InvalidInput(
+                "Only the sum keeps its size over different numbers of workers.",
+                hint="Use --scaling weak.",
+                detail="scaling",
+            )
+        whole = run(options)
+        others = [run(replace(options, workers=count)) for count in halves(whole.workers)]
+        return [*others, whole]
+    remembering = Remembering(options, [])
+    whole = run(remembering)
+    shape = remembering.chosen[0].shape
+    others = []
+    for count in halves(whole.workers):
+        size = grown(shape, count, whole.workers) if weak else shape
+        others.append(run(replace(options, shape=size, workers=count, preset=options.preset)))
+    return [*others, whole]
+
+
+def halves(workers: int) -> list[int]:
+    """Return the powers of two below a number.
+
+    >>> halves(6), halves(4)
+    ([1, 2, 4], [1, 2])
+    """
+    return [2**power for power in range(workers.bit_length()) if 2**power < workers]
+
+
+def grown(shape: Size, count: int, workers: int) -> Size:
+    """Return the part of an array that so many of the workers do."""
+    return max(1, round(shape[0] * count / workers)), shape[1]
+
+
+def scaling_table(reports: Sequence[Report]) -> list[str]:
+    """Return a row for each number of workers: rate, speed-up and efficiency against the fewest."""
+    first = reports[0].results[0]
+    rows = [["workers", "size", "wall s", first.unit, "speed-up", "efficiency"]]
+    for report in reports:
+        result = report.results[0]
+        speed_up = result.rate / first.rate
+        ideal = report.workers / reports[0].workers
+        rows.append(
+            [
+                str(report.workers),
+                f"{report.nbytes / 1e9:.4g} GB",
+                f"{result.wall_seconds:.3f}",
+                f"{result.rate:.4g}",
+                f"{speed_up:.3f}",
+                f"{100 * speed_up / ideal:.1f} %",
+            ]
+        )
+    return columns(rows, text=set())
+
+
+def run_check_up(
+    client: Client,
+    *,
+    device: str | None = None,
+    workers: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    start_seconds: float | None = None,
+    timeout: float | None = None,
+) -> list[Report]:
+    """Run everything, small: the sum in peak mode, and the whole family."""
+    everything: list[Options] = [SumOptions(mode="peak", device=device, repeats=2, workers=workers)]
+    everything += [FamilyOptions(name, device, 2, workers) for name in FAMILY]
+    reports = [
+        run_benchmark(
+            client, options, progress=progress, start_seconds=start_seconds, timeout=timeout
+        )
+        for options in everything
+    ]
+    return [replace(report, verdict=verdict(report)) for report in with_ceilings(reports)]
+
+
+def with_ceilings(reports: Sequence[Report]) -> Iterator[Report]:
+    """Put beside the sum what the memory of the same devices allows, by their copying."""
+    copied = {
+        result.device: result.rate
+        for report in reports
+        if report.workload == "copy"
+        for result in report.results
+    }
+    for report in reports:
+        if report.workload == "sum" and report.mode == "peak":
+            yield replace(
+                report,
+                results=tuple(
+                    replace(result, ceiling=copied[result.device] / TRAFFIC_OF_SUM)
+                    if result.device in copied and result.device == "gpu"
+                    else result
+                    for result in report.results
+                ),
+            )
+        else:
+            yield report
+
+
+def check_up_table(reports: Sequence[Report]) -> list[str]:
+    """Return a row for each workload, and what is wrong below."""
+    rows = [["workload", "device", "rate", "unit", "of ceiling", "slowest to fastest worker"]]
+    for report in reports:
+        for result in report.results:
+            rates = sorted(share.rate for share in result.shares)
+            rows.append(
+                [
+                    report.workload,
+                    result.device,
+                    f"{result.rate:.4g}",
+                    result.unit,
+                    f"{100 * result.rate / result.ceiling:.0f} %" if result.ceiling else "-",
+                    f"{rates[0]:.4g} to {rates[-1]:.4g}" if rates else "-",
+                ]
+            )
+    found = [finding for report in reports for finding in report.verdict]
+    small = any(result.device == "cpu" for report in reports for result in report.results)
+    return [
+        *columns(rows, text={0, 1, 3, 5}),
+        *(["run on processors, smaller than on GPUs"] if small else []),
+        *(f"verdict: {finding}" for finding in found),
+        *([] if found else ["verdict: nothing is slower than its like"]),
+    ]

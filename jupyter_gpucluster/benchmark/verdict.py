@@ -1,0 +1,88 @@
+"""What is slower than it should be: a worker among its like, or all of them against a baseline."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from .report import DeviceResult, Report, WorkerShare
+
+SLOW = 0.85
+"""Workers with the same device differ by some 3 % (H100, one host); so much less is a fault."""
+FALLEN = 0.9
+"""Repeated runs differ by some 3 %; so much less than the baseline is a change."""
+
+
+def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
+    """Return what is wrong, one sentence each; empty where nothing is."""
+    found: list[str] = []
+    for result in report.results:
+        found += _slowed(result)
+        found += _stragglers(result)
+        if baseline is not None:
+            found += _fallen(report, result, baseline)
+    return tuple(found)
+
+
+def _slowed(result: DeviceResult) -> Iterator[str]:
+    for share in result.shares:
+        if share.slowed:
+            yield f"{_who(share)} is throttled: {share.slowed}"
+
+
+def _stragglers(result: DeviceResult) -> Iterator[str]:
+    if len(result.shares) < 2:
+        return
+    usual = statistics.median(share.rate for share in result.shares)
+    slow = [share for share in result.shares if share.rate < SLOW * usual]
+    if len(result.shares) == 2 and not slow:
+        low, high = sorted(result.shares, key=lambda share: share.rate)
+        slow = [low] if low.rate < SLOW * high.rate else []
+        usual = high.rate
+    hosts = {share.host for share in result.shares}
+    for host in sorted(hosts):
+        here = [share for share in result.shares if share.host == host]
+        bad = [share for share in here if share in slow]
+        if len(bad) == len(here) > 1 and len(hosts) > 1:
+            rate = statistics.median(share.rate for share in bad)
+            yield f"all workers of {host} are slow: {_against(rate, usual, result.unit)}"
+            continue
+        for share in bad:
+            yield f"{_who(share)} is slow: {_against(share.rate, usual, result.unit)}"
+
+
+def _fallen(report: Report, result: DeviceResult, baseline: Report) -> Iterator[str]:
+    if baseline.workload != report.workload or baseline.mode != report.mode:
+        yield f"the baseline is of {baseline.workload} ({baseline.mode}); nothing was compared"
+        return
+    before = next((r for r in baseline.results if r.device == result.device), None)
+    if before is None:
+        yield f"the baseline has no figure of {result.device}"
+        return
+    now, then = result.rate / report.workers, before.rate / baseline.workers
+    if now < FALLEN * then:
+        yield (
+            f"{result.device}: {_against(now, then, result.unit)} for each worker "
+            f"than the baseline of {baseline.date[:10]}"
+        )
+    yield from _below_baseline(result.shares, before.shares, result.unit)
+
+
+def _below_baseline(
+    shares: Sequence[WorkerShare], before: Sequence[WorkerShare], unit: str
+) -> Iterator[str]:
+    """Name single devices, by their identity where the baseline knew them."""
+    known = {share.gpu_id: share.rate for share in before if share.gpu_id}
+    for share in shares:
+        then = known.get(share.gpu_id)
+        if then is not None and share.rate < FALLEN * then:
+            yield f"{_who(share)} has become slow: {_against(share.rate, then, unit)}"
+
+
+def _against(rate: float, usual: float, unit: str) -> str:
+    return f"{rate:.4g} instead of {usual:.4g} {unit} ({100 * rate / usual:.0f} %)"
+
+
+def _who(share: WorkerShare) -> str:
+    gpu = f", GPU {share.gpu_id[:8]}" if share.gpu_id else ""
+    return f"worker {share.worker} on {share.host} ({share.device}{gpu})"

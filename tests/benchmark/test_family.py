@@ -1,0 +1,89 @@
+"""The workloads beside the sum, on a real cluster of two workers in this process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jupyter_gpucluster.benchmark import FamilyOptions, check_up_table, run_check_up, table
+from jupyter_gpucluster.benchmark import run_benchmark as run
+from jupyter_gpucluster.benchmark.family import FAMILY, Copy, Exchange, Factors, Product
+from jupyter_gpucluster.benchmark.workloads import BenchmarkFailed, Crew
+from jupyter_gpucluster.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CARDS = Crew(("gpu",), workers=4, threads=4, memory_per_thread=80 * 10**9)
+
+
+@pytest.mark.parametrize("name", list(FAMILY))
+def test_each_workload_runs_on_processors_and_says_so(client: Client, name: str) -> None:
+    report = run(client, FamilyOptions(name))
+    (result,) = report.results
+    assert report.workload == name
+    assert result.rate > 0
+    assert "run on processors" in " ".join(report.warnings)
+    text = "\n".join(table(report))
+    assert result.unit in text
+    assert ("round trip ms" in text) == (name == "latency")
+    assert bool(result.shares) == (name in ("copy", "matmul"))
+
+
+@pytest.mark.parametrize("name", list(FAMILY))
+def test_sizes_follow_the_cards(name: str) -> None:
+    work = FamilyOptions(name).workload(CARDS)
+    assert work.amount > 0
+    assert work.pieces > 0
+    assert work.warnings(CARDS) == []
+
+
+def test_a_factorisation_and_an_exchange_fit_the_memory_of_a_card() -> None:
+    for kind in (Factors, Exchange):
+        work = kind.of(CARDS, True, 4)
+        assert work.nbytes / 4 <= CARDS.memory_per_thread / 8
+    assert Copy.of(replace(CARDS, memory_per_thread=8 * 10**9), True, 4).size == 10**9
+
+
+def test_one_kind_of_device_at_a_time() -> None:
+    with pytest.raises(InvalidInput, match="one kind of device"):
+        FamilyOptions("copy").workload(replace(CARDS, devices=("gpu", "cpu")))
+    with pytest.raises(InvalidInput, match="no workload 'cpoy'"):
+        FamilyOptions("cpoy")
+
+
+@pytest.mark.parametrize("value", [1e-3, float("nan")])
+def test_a_wrong_product_is_refused(value: float) -> None:
+    with pytest.raises(BenchmarkFailed, match="Wrong result"):
+        Product.of(CARDS, True, 4).check(value)
+
+
+def test_the_check_up_runs_everything_and_ends_with_a_verdict(client: Client) -> None:
+    reports = run_check_up(client)
+    assert [report.workload for report in reports] == ["sum", *FAMILY]
+    lines = check_up_table(reports)
+    assert lines[0].startswith("workload")
+    assert lines[-1].startswith("verdict: ")
+    assert "run on processors, smaller than on GPUs" in lines
+
+
+def test_a_worker_that_dies_under_a_long_task_ends_the_run(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jupyter_gpucluster.benchmark import Progress, SumOptions, measure
+
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.05)
+    closed: list[str] = []
+
+    def close_one(step: Progress) -> None:
+        if not closed:
+            closed.extend(list(client.scheduler_info(n_workers=-1)["workers"])[:1])
+            client.run_on_scheduler(remove, closed[0])
+
+    async def remove(address: str, dask_scheduler: Any = None) -> None:
+        await dask_scheduler.remove_worker(address, stimulus_id="test", close=False)
+
+    with pytest.raises(BenchmarkFailed, match="went away"):
+        run(client, SumOptions((400_000, 100_000), mode="peak"), progress=close_one)

@@ -1,0 +1,98 @@
+"""The sum in peak mode: long tasks that tell how far they are, and that can be stopped."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from jupyter_gpucluster.benchmark import Progress, SumOptions, kernels, measure
+from jupyter_gpucluster.benchmark import run_benchmark as run
+from jupyter_gpucluster.benchmark.peak import PeakSum, even_shares, peak_sum
+from jupyter_gpucluster.benchmark.workloads import Crew
+from jupyter_gpucluster.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+PEAK = SumOptions((1_001, 999), mode="peak")
+LONG = SumOptions((400_000, 100_000), mode="peak")
+CARD = Crew(("gpu",), workers=4, threads=4, memory_per_thread=80 * 10**9)
+
+
+def test_the_peak_sum_is_right_and_names_what_each_worker_did(client: Client) -> None:
+    report = run(client, PEAK)
+    assert (report.mode, report.workers) == ("peak", 2)
+    (result,) = report.results
+    assert len(result.shares) == 2
+    assert {share.slowed for share in result.shares} == {""}
+    assert all(share.rate > 0 and share.seconds > 0 for share in result.shares)
+    assert result.rate == pytest.approx(result.gigabytes_per_second)
+
+
+@given(rows=some.integers(1, 10_000), count=some.integers(1, 300))
+def test_shares_cover_all_rows_and_begin_at_even_ones(rows: int, count: int) -> None:
+    shares = even_shares(rows, count)
+    assert sum(shares) == rows
+    assert len(shares) <= count
+    assert all(share % 2 == 0 for share in shares[:-1])
+    assert min(shares) > 0
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 5), (8, 6), (301, 40)])
+def test_steps_add_up_to_the_sum_of_every_second_row_and_column(size: tuple[int, int]) -> None:
+    rows, columns = size
+    steps = kernels.sum_steps({}, gpu=False, rows=rows, columns=columns, step=2, number=0, seed=1)
+    value = list(steps)[-1]
+    PeakSum(size, (2, columns)).check(value)
+
+
+def test_a_step_fits_the_memory_of_a_gpu_and_is_even() -> None:
+    work = peak_sum((500_000, 500_000), CARD, ("gpu",))
+    assert work.chunks[0] % 2 == 0
+    assert 4e9 < work.chunk_bytes <= 8e9
+    poor = peak_sum((500_000, 500_000), Crew(("gpu",), 4, 4, 10**9), ("gpu",))
+    assert poor.chunk_bytes <= 10**9 / 2
+
+
+def test_gpus_alone_run_in_peak_mode_unless_chunks_say_otherwise() -> None:
+    assert SumOptions().workload(CARD).mode == "peak"
+    assert SumOptions(chunks=(1_000, 1_000)).workload(CARD).mode == "documents"
+    both = Crew(("gpu", "cpu"), 4, 4, 10**9)
+    assert SumOptions().workload(both).mode == "documents"
+    with pytest.raises(InvalidInput, match="chooses its own chunks"):
+        SumOptions(chunks=(10, 10), mode="peak")
+    with pytest.raises(InvalidInput, match="Unknown mode"):
+        SumOptions(mode="fast")
+
+
+def test_long_tasks_tell_their_progress(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
+    steps: list[Progress] = []
+    report = run(client, SumOptions((10_000, 10_000), mode="peak"), progress=steps.append)
+    counts = [step.done for step in steps]
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 2
+    assert counts[-1] == report.pieces
+
+
+def test_an_interrupt_ends_long_tasks_between_two_steps(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.05)
+
+    def interrupt(step: Progress) -> None:
+        raise KeyboardInterrupt
+
+    def busy(dask_worker: Any) -> int:
+        return len(dask_worker.state.executing) + len(dask_worker.state.tasks)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(client, LONG, progress=interrupt)
+    deadline = time.monotonic() + 10
+    while any(client.run(busy).values()):
+        assert time.monotonic() < deadline, "a long task goes on"
+        time.sleep(0.02)

@@ -1,0 +1,91 @@
+"""Several runs by one command: scaling, and what the command line says about it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_gpucluster.benchmark import (
+    FamilyOptions,
+    Options,
+    SumOptions,
+    add_arguments,
+    options_from,
+    run_scaling,
+    scaling_table,
+    write_plots,
+)
+from jupyter_gpucluster.benchmark.series import grown, halves, with_ceilings
+from jupyter_gpucluster.errors import InvalidInput
+from tests.benchmark.reports import DEEPOPS, a_report
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def parse(*words: str) -> Options:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workload")
+    add_arguments(parser)
+    return options_from(parser.parse_args(words))
+
+
+def test_workers_are_halved_down_to_one() -> None:
+    assert (halves(1), halves(2), halves(6), halves(8)) == ([], [1], [1, 2, 4], [1, 2, 4])
+    assert grown((1_000, 7), 1, 4) == (250, 7)
+
+
+@pytest.mark.parametrize("mode", ["documents", "peak"])
+def test_strong_scaling_does_the_same_work_on_fewer_workers(client: Client, mode: str) -> None:
+    reports = run_scaling(client, SumOptions((800, 800), mode=mode))
+    assert [report.workers for report in reports] == [1, 2]
+    assert len({report.nbytes for report in reports}) == 1
+    assert {report.mode for report in reports} == {mode}
+    assert scaling_table(reports)[0].split()[0] == "workers"
+    assert len(scaling_table(reports)) == 3
+
+
+def test_weak_scaling_does_as_much_for_each_worker(client: Client) -> None:
+    reports = run_scaling(client, SumOptions((800, 800), mode="peak"), weak=True)
+    assert [report.nbytes / report.workers for report in reports] == [400 * 800 * 8] * 2
+    copies = run_scaling(client, FamilyOptions("copy"), weak=True)
+    assert [report.workers for report in copies] == [1, 2]
+
+
+def test_only_the_sum_scales_strongly(client: Client) -> None:
+    with pytest.raises(InvalidInput, match="Only the sum keeps its size"):
+        run_scaling(client, FamilyOptions("copy"))
+
+
+def test_the_ceiling_of_the_sum_is_that_of_the_copy_beside_it() -> None:
+    peak = replace(a_report(DEEPOPS, 1, {"gpu": 2.0}), mode="peak")
+    copy = replace(a_report(DEEPOPS, 1, {"gpu": 1.0}), workload="copy")
+    first, second = with_ceilings([peak, copy])
+    assert first.results[0].ceiling == pytest.approx(2000 / 1.5)
+    assert second.results[0].ceiling is None
+
+
+def test_plots_are_written_as_png_and_svg(tmp_path: Path) -> None:
+    reports = [a_report(DEEPOPS, workers, {"gpu": 40 / workers}) for workers in (1, 2)]
+    written = write_plots("scaling", reports, tmp_path / "plots")
+    assert [path.name for path in written] == ["sum-scaling.png", "sum-scaling.svg"]
+    assert all(path.stat().st_size for path in written)
+    assert {p.stem for p in write_plots("sum", reports[:1], tmp_path)} == {"sum"}
+    assert {p.stem for p in write_plots("check-up", reports, tmp_path)} == {"check-up"}
+
+
+def test_the_command_line_of_the_other_workloads() -> None:
+    assert parse("copy", "--repeats", "3") == FamilyOptions("copy", repeats=3)
+    assert parse("sum", "--mode", "peak") == SumOptions(mode="peak")
+    with pytest.raises(InvalidInput, match="--shape is for the sum"):
+        parse("matmul", "--shape", "100")
+    with pytest.raises(InvalidInput, match="--scaling takes strong or weak"):
+        parse("sum", "--scaling", "wide")
+    with pytest.raises(InvalidInput, match="--against: no such file"):
+        parse("sum", "--against", "missing.json")
+    with pytest.raises(InvalidInput, match="is no folder"):
+        parse("sum", "--plots", __file__)
