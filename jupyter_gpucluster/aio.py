@@ -44,9 +44,9 @@ class AsyncClusters:
         """See `Clusters.orphans`."""
         return await self._call(self.sync.orphans)
 
-    async def damaged(self) -> Sequence[GpuClusterError]:
+    async def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
         """See `Clusters.damaged`."""
-        return await self._call(self.sync.damaged)
+        return await self._call(self.sync.damaged, ended=ended)
 
     async def jobs(self, name: str) -> Sequence[Job]:
         """See `Clusters.jobs`."""

@@ -65,13 +65,13 @@ class Clusters:
         """Return the clusters that have not ended."""
         return [view for view in self.list() if view.phase not in ENDED]
 
-    def damaged(self) -> Sequence[GpuClusterError]:
-        """Return what cannot be read, each with its way out."""
-        return damaged(self.root)
+    def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
+        """Return what cannot be read, each with its way out; `ended` as in `list`."""
+        return damaged(self.root, ended=ended)
 
     def orphans(self) -> Sequence[str]:
         """Return what runs in the name of clusters that are over or unknown, a line for each."""
-        return find_orphans({view.id for view in self.live()})
+        return find_orphans(self.root, {view.id for view in self.live()})
 
     def get(self, name: str) -> ClusterView:
         """Return a cluster by name or id; of several with one name the live one, else the newest.

@@ -48,8 +48,16 @@ def directories(root: Path) -> Iterator[ClusterDirectory]:
         yield ClusterDirectory(root / name)
 
 
-def see(directory: ClusterDirectory, *, ended: bool) -> Look | None:
-    """Look at one directory; None where it is over and nobody asks, or cannot be read."""
+def see(
+    directory: ClusterDirectory, *, ended: bool, troubles: list[GpuClusterError] | None = None
+) -> Look | None:
+    """Look at one directory; None where it is over and nobody asks, or cannot be read.
+
+    Parameters
+    ----------
+    troubles
+        Takes up why it cannot be read, so that a cluster never vanishes without a word.
+    """
     phase, since = (None, 0.0) if ended else directory.read_phase()
     if phase in ENDED:
         recent = time.time() - since < RECENT_SECONDS
@@ -57,8 +65,9 @@ def see(directory: ClusterDirectory, *, ended: bool) -> Look | None:
             return None
     try:
         found = look_at(directory)
-    except (RecordError, StateError):  # `damaged` tells
-        sweep(directory)
+    except (RecordError, StateError) as error:
+        if not sweep(directory) and troubles is not None:
+            troubles.append(error)
         return None
     return found if ended or shown(found.record) else None
 
@@ -82,28 +91,25 @@ def find(root: Path, name: str) -> Look:
     if ID.fullmatch(name) and directory.path.is_dir():
         check_private(root)
         return look_at(directory)
-    looks = [found for d in directories(root) if (found := see(d, ended=True))]
+    troubles: list[GpuClusterError] = []
+    looks = [f for d in directories(root) if (f := see(d, ended=True, troubles=troubles))]
     named = [found for found in looks if found.record.name == name]
     if not named:
         known = ", ".join(f.record.name for f in looks if f.record.phase not in ENDED)
+        unreadable = "".join(f" {trouble.message}" for trouble in troubles)
         raise ClusterNotFound(
             f"There is no cluster named {ascii(name)[1:-1][:80]}.",
-            hint=f"Running: {known}." if known else "No cluster is running.",
+            hint=(f"Running: {known}." if known else "No cluster is running.") + unreadable,
         )
     return max(named, key=lambda found: (found.record.phase not in ENDED, found.record.created))
 
 
-def damaged(root: Path) -> list[GpuClusterError]:
-    """Return what cannot be read, each with its way out."""
-    found: list[GpuClusterError] = []
+def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
+    """Return what cannot be read, each with its way out; `ended` as in `see`."""
+    troubles: list[GpuClusterError] = []
     for directory in directories(root):
-        try:
-            check_private(directory.path)
-            directory.read_record()
-        except (RecordError, StateError) as error:
-            if not sweep(directory):
-                found.append(error)
-    return found
+        see(directory, ended=ended, troubles=troubles)
+    return troubles
 
 
 def look_at(directory: ClusterDirectory) -> Look:

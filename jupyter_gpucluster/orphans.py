@@ -9,18 +9,20 @@ from pathlib import Path
 from .processes import heirs
 
 
-def find_orphans(live: Set[str]) -> list[str]:
+def find_orphans(root: Path, live: Set[str]) -> list[str]:
     """Return a line for each process of this user that belongs to none of the live clusters.
 
     Parameters
     ----------
+    root
+        The directory of cluster directories; clusters that lie elsewhere are none of ours.
     live
         Ids of the clusters that are looked after.
     """
     return [
         f"process {pid} of {mark}: {_command(pid)}"
-        for pid, mark in heirs()
-        if mark.split("-")[1] not in live and pid != os.getpid()
+        for pid, mark, directory in heirs()
+        if Path(directory).parent == root and mark.split("-")[1] not in live and pid != os.getpid()
     ]
 
 

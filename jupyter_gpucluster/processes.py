@@ -14,6 +14,7 @@ from .records import Process
 
 JOB_VARIABLES = b"GPUCLUSTER_"
 """Environment variables that hold a job's name begin so; all processes of the job inherit them."""
+DIRECTORY_VARIABLE = b"GPUCLUSTER_DIRECTORY"
 MARK = re.compile(rb"gpc-[a-z0-9]{6}-\d+")
 
 
@@ -55,30 +56,34 @@ def signal_group(pid: int, number: int) -> None:
         os.killpg(pid, number)
 
 
-def heirs() -> Iterator[tuple[int, str]]:
-    """Yield this user's processes that belong to jobs of local clusters, with the job's mark.
+def heirs() -> Iterator[tuple[int, str, str]]:
+    """Yield this user's processes of jobs of local clusters: number, mark, cluster directory.
 
     Programs that a job has started inherit its name; mere forks of a worker, which is a fork
     itself, still show the job server's command, which names the cluster's directory.
     """
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # gone, or somebody else's
-            if (mark := _mark_of(entry)) and entry.stat().st_uid == os.geteuid():
-                yield int(entry.name), mark
+            if (owner := _owner_of(entry)) and entry.stat().st_uid == os.geteuid():
+                yield int(entry.name), *owner
 
 
-def _mark_of(entry: Path) -> str:
-    for variable in (entry / "environ").read_bytes().split(b"\0"):
-        name, _, value = variable.partition(b"=")
-        if name.startswith(JOB_VARIABLES) and MARK.match(value):
-            return os.fsdecode(value)
+def _owner_of(entry: Path) -> tuple[str, str] | None:
+    """Return mark and cluster directory of a process, None where it is none of ours."""
+    variables = dict(
+        variable.split(b"=", 1)
+        for variable in (entry / "environ").read_bytes().split(b"\0")
+        if variable.startswith(JOB_VARIABLES) and b"=" in variable
+    )
+    mark = next((value for value in variables.values() if MARK.match(value)), b"")
+    if mark:
+        return os.fsdecode(mark), os.fsdecode(variables.get(DIRECTORY_VARIABLE, b""))
     words = (entry / "cmdline").read_bytes().split(b"\0")
     if b"jobs" in words and b"--logs" in words[:-1]:
-        logs = Path(os.fsdecode(words[words.index(b"--logs") + 1]))
-        return (
-            f"gpc-{logs.parent.name}-0" if MARK.match(f"gpc-{logs.parent.name}-0".encode()) else ""
-        )
-    return ""
+        directory = Path(os.fsdecode(words[words.index(b"--logs") + 1])).parent
+        if MARK.match(f"gpc-{directory.name}-0".encode()):
+            return f"gpc-{directory.name}-0", str(directory)
+    return None
 
 
 def end_heirs(directory: Path) -> None:
@@ -89,7 +94,7 @@ def end_heirs(directory: Path) -> None:
     directory
         The cluster's directory; its jobs must be over or meant to be.
     """
-    for pid, mark in heirs():
+    for pid, mark, _ in heirs():
         if mark.startswith(f"gpc-{directory.name}-") and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -31,7 +31,7 @@ from .errors import (
 from .jobscript import MARK, default_workers, make_spec, maximum_workers, render, uses_gpus
 from .machine import Machine, look_around
 from .processes import is_alive, signal_group
-from .profiles import LoadedProfile, apply_options, find_profile
+from .profiles import LoadedProfile, Profile, apply_options, find_profile
 from .records import Record, Submission, Target
 from .store import ClusterDirectory, make_private, trouble, write_private
 from .survival import BATCH_JOBS, Survival, find_survival
@@ -49,7 +49,8 @@ SPAWN_SECONDS = 30.0
 HEAD = Path(__file__).resolve().parent / "head" / "__main__.py"
 NOT_INHERITED = (
     # What belongs to the process that starts the cluster, not to the cluster: its batch job ...
-    *(f"{name.split('_')[0]}_" for name in BATCH_JOBS if name != "_CONDOR_SLOT"),
+    *(f"{name.split('_')[0]}_" for name in BATCH_JOBS if name not in ("_CONDOR_SLOT", "JOB_ID")),
+    "JOB_ID",
     "SBATCH_", "PBS_", "PE_", "SGE_", "_CONDOR_",
     # ... and its secrets.
     "JUPYTERHUB_", "JUPYTER_TOKEN", "JPY_",
@@ -93,6 +94,7 @@ class Plan:
 def start(clusters: Clusters, request: Request) -> Look:
     """Settle, make, spawn; see `Clusters.start`."""
     plan = settle(request)
+    refuse_unbuilt(apply_options(plan.loaded.profile, request.options))
     make_private(clusters.root.parent)
     make_private(clusters.root)
     with locked(clusters.root / ".lock"):
@@ -114,6 +116,26 @@ def start(clusters: Clusters, request: Request) -> Look:
                 shutil.rmtree(scratch, ignore_errors=True)
             raise
     return Look(directory, record, None)
+
+
+def refuse_unbuilt(profile: Profile) -> None:
+    """Refuse what a profile says and this version cannot do; anything else would cost GPU-hours."""
+    if profile.backend == "local":
+        return
+    for key, asked in (
+        ("launcher", profile.launcher.name != "none"),
+        ("job.nodes", profile.job.nodes > 1),
+        ("head.placement", profile.head.placement == "job"),
+        ("head.submit", profile.head.submit == "relay"),
+        ("environment.container", profile.environment.container is not None),
+        ("network.ports", profile.network.ports is not None),
+    ):
+        if asked:
+            raise InvalidInput(
+                f"The profile sets {key}, which this version cannot do yet.",
+                hint="Its script can be shown (verb script); to start, leave the key out.",
+                detail=key,
+            )
 
 
 def preview(clusters: Clusters, request: Request) -> Script:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +74,8 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     StateError
         The disk is full, a quota is used up or the directory is not writable.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    # A thread's own: a server looks at one cluster from several of them.
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:

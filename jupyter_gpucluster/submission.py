@@ -171,13 +171,21 @@ class JobServerRunner:
         await asyncio.to_thread(self.process.wait)
 
 
+def user_name() -> str:
+    """Return who asks; in a container with a number of its own the user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.geteuid())
+
+
 class Queue:
     """One backend's dialect and the runner that speaks it."""
 
     def __init__(self, backend: Backend, runner: Runner) -> None:
         self.backend = backend
         self.runner = runner
-        self.user = getpass.getuser()
+        self.user = user_name()
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
         """Submit once.

@@ -16,7 +16,10 @@ BATCH_JOBS = {
     "OAR_JOB_ID": "OAR",
     "COBALT_JOBID": "Cobalt",
     "_CONDOR_SLOT": "HTCondor",
+    "JOB_ID": "Grid Engine",
 }
+CONTAINER_MAINS = ("jupyter", "tini", "dumb-init", "docker-init", "catatonit", "start.sh")
+"""Process 1 of a container that lives as long as the Jupyter in it does."""
 PROBE_SECONDS = 5.0
 
 
@@ -47,11 +50,17 @@ def find_survival(
         --user --scope`` works; read from this machine where they are not given.
     """
     for variable, system in BATCH_JOBS.items():
+        if variable == "JOB_ID" and not environment.get("SGE_ROOT"):
+            continue  # too plain a name to mean Grid Engine by itself
         if environment.get(variable):
             return Survival(
                 False, f"No: it ends with {system} job {environment[variable]} that Jupyter is in."
             )
     init = _read("/proc/1/comm") if init is None else init
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        return Survival(False, "No: it ends with the pod that Jupyter is in.")
+    if init.startswith(CONTAINER_MAINS):
+        return Survival(False, "No: it ends with the container that Jupyter keeps running.")
     if init != "systemd":
         return Survival(True, "Yes, for as long as this machine or container runs.")
     group = _read("/proc/self/cgroup") if cgroup is None else cgroup

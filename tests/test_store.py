@@ -8,6 +8,7 @@ import os
 import resource
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -123,7 +124,8 @@ def test_a_directory_that_is_missing_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_draft_is_not_written_through_a_planted_link(directory: ClusterDirectory) -> None:
     victim = directory.path / "victim"
     victim.write_bytes(b"precious")
-    (directory.path / f".token.{os.getpid()}.new").symlink_to(victim)
+    draft = f".token.{os.getpid()}.{threading.get_ident()}.new"
+    (directory.path / draft).symlink_to(victim)
     with pytest.raises(StateError):
         write_private(directory.path / "token", b"x")
     assert victim.read_bytes() == b"precious"
@@ -144,6 +146,24 @@ def test_a_crash_before_the_rename_leaves_the_old_record(
     with pytest.raises(SystemExit):
         directory.write_record(a_record(name="new"))
     assert directory.read_record().name == "old"
+
+
+def test_two_threads_at_once_write_one_file_whole(
+    directory: ClusterDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.replace
+    other = threading.Thread(target=directory.write_record, args=(a_record(name="other"),))
+
+    def meanwhile(self: Path, target: Path) -> None:
+        if other.ident is None:
+            other.start()
+            other.join()
+        rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    directory.write_record(a_record(name="last"))
+    assert directory.read_record().name == "last"
+    assert not list(directory.path.glob(".*.new"))
 
 
 def test_a_failing_rename_leaves_the_old_record_and_no_draft(

@@ -17,7 +17,7 @@ from jupyter_gpucluster.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.head import jobserver
 from jupyter_gpucluster.processes import start_time
 from jupyter_gpucluster.records import CommandResult, JobState, Submission
-from jupyter_gpucluster.submission import JobServerRunner, ProcessRunner, Queue
+from jupyter_gpucluster.submission import JobServerRunner, ProcessRunner, Queue, user_name
 from tests.commands import put_command
 from tests.waiting import until
 
@@ -136,6 +136,13 @@ def a_submission(tmp_path: Path, script: str, count: int = 1, gpus: int = 0) -> 
     path = tmp_path / "job.sh"
     path.write_text(script)
     return Submission("gpc-abc123-1", str(path), count, gpus=gpus)
+
+
+def test_a_user_without_a_name_goes_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert user_name() == str(os.geteuid())
 
 
 async def test_jobs_are_submitted_listed_and_cancelled_through_the_dialect(tmp_path: Path) -> None:

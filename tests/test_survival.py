@@ -16,7 +16,9 @@ TERMINAL = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn
 
 @pytest.mark.parametrize("variable, system", sorted(BATCH_JOBS.items()))
 def test_inside_a_batch_job_it_ends_with_the_job(variable: str, system: str) -> None:
-    found = find_survival({variable: "4711"}, cgroup=SESSION, init="systemd", scope_works=True)
+    found = find_survival(
+        {variable: "4711", "SGE_ROOT": "/sge"}, cgroup=SESSION, init="systemd", scope_works=True
+    )
     assert not found.survives
     assert system in found.words
     assert "4711" in found.words
@@ -28,7 +30,7 @@ def test_an_empty_variable_is_no_batch_job() -> None:
 
 
 def test_without_systemd_only_the_machine_s_end_ends_it() -> None:
-    found = find_survival({}, cgroup="0::/", init="tini")
+    found = find_survival({}, cgroup="0::/", init="sshd")
     assert found.survives
     assert "container" in found.words
     assert found.prefix == ()
@@ -80,3 +82,18 @@ def test_without_a_runtime_directory_systemd_is_not_even_asked(
     calls = put_command(tmp_path, monkeypatch, "systemd-run", "exit 0")
     assert find_survival({}, cgroup=SESSION, init="systemd").prefix == ()
     assert not calls.exists()
+
+
+def test_a_variable_job_id_alone_is_no_batch_job() -> None:
+    assert find_survival({"JOB_ID": "7"}, cgroup=SESSION, init="systemd", scope_works=True).survives
+
+
+@pytest.mark.parametrize("main", ["tini", "jupyter-lab", "docker-init"])
+def test_in_jupyters_own_container_it_ends_with_jupyter(main: str) -> None:
+    found = find_survival({}, init=main)
+    assert not found.survives
+    assert "container" in found.words
+
+
+def test_in_a_pod_it_ends_with_the_pod() -> None:
+    assert not find_survival({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, init="python3").survives

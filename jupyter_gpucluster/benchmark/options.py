@@ -148,7 +148,9 @@ class SumOptions:
         return chosen
 
     def _usual_mode(self, crew: Crew) -> str:
-        return "peak" if crew.devices == ("gpu",) and self.chunks is None else "documents"
+        # A preset names the documents' program: its shape, its chunks, its generator.
+        own = self.chunks is None and self.preset is None
+        return "peak" if crew.devices == ("gpu",) and own else "documents"
 
     def _require_fit(self, shape: Size) -> None:
         if self.chunks and (self.chunks[0] > shape[0] or self.chunks[1] > shape[1]):

@@ -12,7 +12,7 @@ from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
-from ..errors import GpuClusterError, InvalidInput
+from ..errors import GpuClusterError, HeadUnreachable, InvalidInput
 from ..records import NAME, Target, to_json
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ class Control(web.RequestHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         if isinstance(error, GpuClusterError):
             self.answer({**error.as_json(), "kind": type(error).__name__}, error.status)
+        elif error is None:  # cancelled, which requests are that wait when the head ends
+            ending = HeadUnreachable("The cluster's head is ending.")
+            self.answer({**ending.as_json(), "kind": type(ending).__name__}, ending.status)
         else:
             self.answer({"message": self._reason, "hint": "", "detail": ""}, status_code)
 

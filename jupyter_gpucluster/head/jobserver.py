@@ -281,6 +281,7 @@ class JobServer:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.environ["GPUCLUSTER_WORKER"] = task.id
+            os.environ["GPUCLUSTER_DIRECTORY"] = str(self.logs.parent)
             if task.gpus:
                 os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(task.devices)
             if task.worker_argv:

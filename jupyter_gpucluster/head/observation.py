@@ -44,6 +44,10 @@ class Watch(SchedulerPlugin):
         """Look at once at what became of the worker's job."""
         self.set_wake()
 
+    async def close(self) -> None:
+        """Look at once where a client shuts the scheduler down."""
+        self.set_wake()
+
     def restart(self, scheduler: Scheduler) -> None:
         """Remember whom ``client.restart()`` sends away: their end is not a death."""
         self.restarted.update(self.workers())

@@ -15,6 +15,7 @@ from typing import Any
 
 import dask
 from distributed import Scheduler
+from distributed.core import Status
 from distributed.security import Security
 
 from ..backends import find_backend
@@ -180,6 +181,7 @@ class Service:
     async def turn(self) -> None:
         """Look once, decide once, write once, then act."""
         self.wake.clear()
+        self.notice_shutdown()
         now = time.time()
         seen = await self.observe(now)
         self.record, actions = lifecycle.step(self.record, seen, now)
@@ -189,6 +191,14 @@ class Service:
         if not self.finished:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), self.pause(actions))
+
+    def notice_shutdown(self) -> None:
+        """Stop with the scheduler: ``client.shutdown()`` closes it, and Dask's own time-outs do."""
+        if self.scheduler.status is not Status.running and self.record.stop_requested is None:
+            self.set_record(
+                stop_requested=time.time(),
+                reason="Its scheduler was shut down, by a client or by Dask's own idle time-out.",
+            )
 
     def pause(self, actions: list[Action]) -> float:
         """Return how long to wait for news before looking again."""
@@ -354,6 +364,9 @@ class Service:
             self.refuse(action, f"{error.message} {error.detail}".strip())
         except OSError as error:
             self.refuse(action, f"Cannot make the job's script: {error.strerror}.")
+        except Exception as error:  # else nobody would hear of it, and the job be waited for
+            logger.exception("The submission failed")
+            self.refuse(action, f"The submission failed: {error!r}.")
         self.wake.set()
 
     def refuse(self, action: Submit, words: str) -> None:
@@ -428,4 +441,5 @@ def alike(one: Summary, other: Summary) -> bool:
         "gpus": (),
         "gpu_hours": 0,
     }
-    return replace(one, **restless) == replace(other, **restless)
+    faces = [[(g.worker, g.uuid, g.slowed, g.trouble) for g in each.gpus] for each in (one, other)]
+    return faces[0] == faces[1] and replace(one, **restless) == replace(other, **restless)

@@ -60,6 +60,7 @@ class InMemoryClusters:
         self.views = {view.id: view for view in views}
         self.started: list[dict[str, Any]] = []
         self.on_wait: Callable[[], None] = lambda: None
+        self.damage = False
 
     def live(self) -> Sequence[ClusterView]:
         return [view for view in self.list() if view.phase not in ENDED]
@@ -133,8 +134,9 @@ class InMemoryClusters:
     def script(self, profile: str, **request: Any) -> Script:
         return Script(f"#!/bin/sh\n# {profile}\n", "sbatch job.sh")
 
-    def damaged(self) -> Sequence[RecordError]:
-        return (RecordError("The record of zzzzzz is damaged.", hint="Delete it."),)
+    def damaged(self, *, ended: bool = True) -> Sequence[RecordError]:
+        told = RecordError("The record of zzzzzz is damaged.", hint="Delete it.")
+        return (told,) if ended or self.damage else ()
 
     def orphans(self) -> Sequence[str]:
         return ["job 99 (gpc-zzzzzz-1)"]

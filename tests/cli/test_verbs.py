@@ -80,6 +80,12 @@ def test_list_shows_the_living_and_with_all_the_dead(desk: Desk) -> None:
     assert [view["name"] for view in json.loads(desk.out)["clusters"]] == ["alpha"]
 
 
+def test_a_live_cluster_that_cannot_be_read_is_told(desk: Desk) -> None:
+    desk.clusters.damage = True
+    assert desk.types("list") == 0
+    assert "The record of zzzzzz is damaged. Delete it." in desk.out
+
+
 def test_an_empty_list_says_where_to_look(desk: Desk) -> None:
     desk.clusters = InMemoryClusters()
     assert desk.types("list") == 0

@@ -45,6 +45,7 @@ def collected() -> Iterator[None]:
 def temporary(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where clusters keep what does not fit into memory: nobody else's are there."""
     monkeypatch.setattr(tempfile, "tempdir", str(home / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(home / "tmp"))
     return home / "tmp"
 
 

@@ -84,6 +84,29 @@ def test_a_cluster_ends_with_its_maximum_lifetime_whatever_runs(
     client.close(timeout=0.5)
 
 
+def test_a_cluster_ends_with_its_scheduler_when_a_client_shuts_that_down(
+    clusters: Clusters, start: Start
+) -> None:
+    view = start()
+    with client_of(view) as client:
+        client.shutdown()
+    over = until(lambda: ended(clusters, view))
+    assert over.phase is Phase.STOPPED
+    assert over.reason.startswith("Its scheduler was shut down")
+    assert not any(e.kind == "lost" for e in clusters.events(view.id))
+    assert not traces_of(view.id)
+
+
+def test_what_nobody_foresaw_in_a_submission_ends_the_cluster_in_words(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE", "'95%'")
+    view = clusters.start("local", target=fixed(1))
+    over = until(lambda: ended(clusters, view))
+    assert over.phase is Phase.FAILED
+    assert over.reason.startswith("The submission failed: ")
+
+
 def test_workers_that_die_at_once_end_the_cluster_with_their_log_s_error(
     clusters: Clusters, write_profile: WriteProfile
 ) -> None:

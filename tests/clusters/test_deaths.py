@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from distributed import Client, Future
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.errors import HeadUnreachable
+from jupyter_gpucluster.headclient import ask
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.store import PRIVATE
 from jupyter_gpucluster.views import ClusterView
@@ -102,6 +105,19 @@ def test_no_worker_outlives_a_killed_head(
     assert "killed" in over.reason
     assert "killed" in clusters.why(view.id)
     assert_nothing_is_left(clusters, view)
+
+
+def test_who_waits_for_an_answer_while_the_head_ends_is_told_so(
+    clusters: Clusters, start: Start
+) -> None:
+    view = start()
+    endpoint = clusters.endpoint(view.id)
+    with ThreadPoolExecutor(1) as thread:
+        news = "/gpucluster/summary?after=1000000&timeout=30"
+        waiting = thread.submit(ask, endpoint, "GET", news, seconds=30)
+        clusters.stop(view.id)
+        clusters.wait_stopped(view.id, timeout=30)
+        assert isinstance(waiting.exception(), HeadUnreachable)
 
 
 def test_stopping_does_not_wait_for_tasks_that_never_end(clusters: Clusters, start: Start) -> None:

@@ -122,7 +122,7 @@ class InMemoryClusters:
             raise self.broken
         return [v for v in self.views.values() if ended or v.phase not in ENDED]
 
-    async def damaged(self) -> Sequence[GpuClusterError]:
+    async def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
         return [RecordError("A record is damaged.", hint="Remove it.")] if self.damage else []
 
     async def get(self, name: str) -> ClusterView:

@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         rows = tuple((orphan,) for orphan in orphans)
         return Outcome({"orphans": orphans}, (Table(("ORPHAN",), rows, empty="no orphans"),))
     views = session.clusters.list(ended=arguments.all)
-    damaged = session.clusters.damaged() if arguments.all else []
+    damaged = session.clusters.damaged(ended=arguments.all)
     document = {
         "clusters": to_json(views),
-        **({"damaged": [error.as_json() for error in damaged]} if arguments.all else {}),
+        "damaged": [error.as_json() for error in damaged],
     }
     empty = "no clusters" if arguments.all else "no clusters; list --all shows those that ended"
     unreadable = "\n".join(f"{error.message} {error.hint}".strip() for error in damaged)
