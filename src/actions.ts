@@ -8,6 +8,7 @@ import { CommandIDs } from './commands/ids';
 import { plotsOf } from './dashboard';
 import type { ICluster, IClustersModel } from './tokens';
 import type { IListActions } from './views/clusters';
+import { isEnded } from './words';
 
 interface IActionOptions {
   commands: CommandRegistry;
@@ -34,6 +35,9 @@ export function createCardActions(options: IActionOptions): IListActions {
     connect: run(CommandIDs.connect),
     stop: run(CommandIDs.stop),
     forget: run(CommandIDs.forget),
+    startAgain: run(CommandIDs.startAgain),
+    events: cluster => model.events(cluster.id),
+    jobs: cluster => model.jobs(cluster.id),
     showLog: run(CommandIDs.showLog),
     // Not by the command: the card shows a refusal beside its own field.
     scale: (cluster, target) => model.scale(cluster.id, target),
@@ -58,6 +62,15 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
   const { commands, trans } = options;
   const menu = new Menu({ commands });
   const args = { cluster: cluster.id };
+  const addRecipes = (): void => {
+    for (const form of ['command', 'python']) {
+      menu.addItem({ command: CommandIDs.copyRecipe, args: { ...args, form } });
+    }
+  };
+  if (isEnded(cluster.phase)) {
+    addRecipes();
+    return menu;
+  }
   for (const form of ['magic', 'dask']) {
     menu.addItem({ command: CommandIDs.connect, args: { ...args, form } });
   }
@@ -73,5 +86,6 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
   menu.addItem({ type: 'separator' });
   menu.addItem({ command: CommandIDs.rename, args });
   menu.addItem({ command: CommandIDs.showLog, args });
+  addRecipes();
   return menu;
 }

@@ -7,9 +7,13 @@ import type {
   IBundledNotebook,
   IClientCode,
   ICluster,
+  IClusterEvent,
   IEnvironment,
+  IJob,
   IProfile,
   IProfileProblem,
+  IScript,
+  IScriptRequest,
   IStartRequest,
   TargetRequest
 } from './tokens';
@@ -96,6 +100,31 @@ export class ClusterApi {
       'logs'
     ]);
     return answer.text;
+  }
+
+  async events(id: string): Promise<IClusterEvent[]> {
+    const answer = await this._request<{ events: IClusterEvent[] }>('GET', [
+      'clusters',
+      id,
+      'events'
+    ]);
+    return answer.events;
+  }
+
+  async jobs(id: string): Promise<IJob[]> {
+    const answer = await this._request<{ jobs: IJob[] }>('GET', [
+      'clusters',
+      id,
+      'jobs'
+    ]);
+    return answer.jobs;
+  }
+
+  /** What a job of a cluster would run, without starting one. */
+  script(profile: string, request: IScriptRequest): Promise<IScript> {
+    return this._request('POST', ['profiles', profile, 'script'], {
+      body: request
+    });
   }
 
   clientCode(id: string): Promise<IClientCode> {

@@ -4,9 +4,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { ApiError } from './api';
 import type {
+  ICluster,
   IEnvironment,
   IOption,
   IProfile,
+  IScriptRequest,
   IStartRequest,
   OptionValue,
   TargetRequest
@@ -82,6 +84,29 @@ export function draftFor(profile: IProfile, kept?: IDraft): IDraft {
         firstValue(option)
       ])
     )
+  };
+}
+
+/** A draft with what another cluster of the profile was started with. */
+export function draftLike(cluster: ICluster, profile: IProfile): IDraft {
+  const draft = draftFor(profile);
+  const options = { ...draft.options };
+  for (const [name, value] of Object.entries(cluster.options)) {
+    if (name in options) {
+      options[name] = typeof value === 'boolean' ? value : String(value);
+    }
+  }
+  return { ...draft, amounts: amountsOf(cluster), options };
+}
+
+/** What a cluster was asked for last, as typed. */
+export function amountsOf(cluster: ICluster): IAmounts {
+  const { minimum, maximum } = cluster.target;
+  return {
+    adaptive: minimum !== maximum,
+    workers: String(maximum),
+    minimum: String(minimum),
+    maximum: String(maximum)
   };
 }
 
@@ -161,6 +186,27 @@ export function requestOf(
   profile: IProfile,
   requestId: string
 ): IStartRequest {
+  return {
+    profile: draft.profile,
+    target: targetOf(draft.amounts),
+    ...placeOf(draft, profile),
+    request_id: requestId,
+    ...(draft.name.trim() === '' ? {} : { name: draft.name.trim() })
+  };
+}
+
+/** The request for the script of a checked draft. */
+export function scriptRequestOf(
+  draft: IDraft,
+  profile: IProfile
+): IScriptRequest {
+  return { ...targetOf(draft.amounts), ...placeOf(draft, profile) };
+}
+
+function placeOf(
+  draft: IDraft,
+  profile: IProfile
+): { options: Record<string, OptionValue>; kernel?: string } {
   const options: Record<string, OptionValue> = {};
   for (const [name, value] of Object.entries(draft.options)) {
     if (value !== '') {
@@ -168,14 +214,9 @@ export function requestOf(
         profile.options[name].kind === 'integer' ? Number(value) : value;
     }
   }
-  return {
-    profile: draft.profile,
-    target: targetOf(draft.amounts),
-    options,
-    request_id: requestId,
-    ...(draft.name.trim() === '' ? {} : { name: draft.name.trim() }),
-    ...(draft.environment === '' ? {} : { kernel: draft.environment })
-  };
+  return draft.environment === ''
+    ? { options }
+    : { options, kernel: draft.environment };
 }
 
 /** Where the dialog shows a request that failed: beside the field it names, else on top. */

@@ -15,7 +15,10 @@ import {
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { IRunningSessionManagers } from '@jupyterlab/running';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { createCardActions } from './actions';
@@ -23,7 +26,10 @@ import { addCommands } from './commands';
 import { CommandIDs } from './commands/ids';
 import { dashboardUrl, DashboardTab } from './dashboard';
 import { ClustersModel } from './model';
+import { giveNotices } from './notices';
+import { runningClusters } from './running';
 import { ClustersPanel } from './sidebar';
+import { addStatusItem } from './status';
 import { IClustersModel } from './tokens';
 
 const TRANSLATION_DOMAIN = 'jupyter_gpucluster';
@@ -69,7 +75,7 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
     settings: ISettingRegistry | null
   ) => {
     translator ??= nullTranslator;
-    const trans = translator.load(TRANSLATION_DOMAIN);
+    const trans = bundleOf(translator);
     const { commands, shell, serviceManager } = app;
     const { baseUrl } = serviceManager.serverSettings;
 
@@ -155,4 +161,62 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [modelPlugin, frontEndPlugin];
+const noticesPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-gpucluster:notices',
+  description: 'Tells when a cluster is ready or has failed.',
+  autoStart: true,
+  requires: [IClustersModel],
+  optional: [ITranslator],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IClustersModel,
+    translator: ITranslator | null
+  ) => giveNotices({ model, commands, trans: bundleOf(translator) })
+};
+
+const statusPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-gpucluster:status',
+  description: 'Adds the clusters to the status bar.',
+  autoStart: true,
+  requires: [IClustersModel],
+  optional: [IStatusBar, ITranslator],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IClustersModel,
+    bar: IStatusBar | null,
+    translator: ITranslator | null
+  ) => {
+    if (bar !== null) {
+      addStatusItem({ bar, model, commands, trans: bundleOf(translator) });
+    }
+  }
+};
+
+const runningPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-gpucluster:running',
+  description: 'Adds the clusters to the panel of everything that runs.',
+  autoStart: true,
+  requires: [IClustersModel],
+  optional: [IRunningSessionManagers, ITranslator],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IClustersModel,
+    managers: IRunningSessionManagers | null,
+    translator: ITranslator | null
+  ) => {
+    const trans = bundleOf(translator);
+    managers?.add(runningClusters({ model, commands, trans }));
+  }
+};
+
+function bundleOf(translator: ITranslator | null): TranslationBundle {
+  return (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+}
+
+export default [
+  modelPlugin,
+  frontEndPlugin,
+  noticesPlugin,
+  statusPlugin,
+  runningPlugin
+];

@@ -4,29 +4,28 @@ import type { ServerConnection } from '@jupyterlab/services';
 import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import { JSONExt } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
-import { DisposableDelegate } from '@lumino/disposable';
-import { Poll } from '@lumino/polling';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import { ClusterApi } from './api';
+import { Pacer } from './pacer';
 import type {
   Connection,
   IBundledNotebook,
   IClientCode,
   ICluster,
+  IClusterEvent,
   IClustersModel,
   IEnvironment,
+  IJob,
   IProfile,
   IProfileProblem,
+  IScript,
+  IScriptRequest,
   IStartRequest,
   TargetRequest
 } from './tokens';
 import { isChanging } from './words';
-
-const CALM_INTERVAL_MS = 5000;
-const BUSY_INTERVAL_MS = 1000;
-const LONGEST_INTERVAL_MS = 60000;
 
 interface IClustersModelOptions {
   /** The routes; tests hand in one of their own. */
@@ -38,17 +37,11 @@ interface IClustersModelOptions {
 export class ClustersModel implements IClustersModel {
   constructor(options: IClustersModelOptions = {}) {
     this._api = options.api ?? new ClusterApi(options.serverSettings);
-    this._poll = new Poll({
-      auto: false,
-      name: 'jupyter-gpucluster:clusters',
-      factory: async () => {
-        await this.refresh();
-        if (this._failure !== null) {
-          throw this._failure;
-        }
-      },
-      frequency: frequency(CALM_INTERVAL_MS),
-      standby: () => (this._watchers === 0 ? true : 'when-hidden')
+    this._pacer = new Pacer(async () => {
+      await this.refresh();
+      if (this._failure !== null) {
+        throw this._failure;
+      }
     });
   }
 
@@ -91,6 +84,10 @@ export class ClustersModel implements IClustersModel {
     return this._changed;
   }
 
+  get started(): ISignal<this, ICluster> {
+    return this._started;
+  }
+
   get isDisposed(): boolean {
     return this._isDisposed;
   }
@@ -100,7 +97,7 @@ export class ClustersModel implements IClustersModel {
       return;
     }
     this._isDisposed = true;
-    this._poll.dispose();
+    this._pacer.dispose();
     Signal.clearData(this);
   }
 
@@ -108,17 +105,12 @@ export class ClustersModel implements IClustersModel {
     return this._clusters.find(cluster => cluster.id === id);
   }
 
-  watch(): IDisposable {
-    this._watchers += 1;
-    if (this._watchers === 1) {
-      if (this._profiles === null) {
-        void this.loadProfiles();
-      }
-      void this._poll.refresh();
+  watch(closely = true): IDisposable {
+    if (closely && this._profiles === null && !this._profilesAsked) {
+      this._profilesAsked = true;
+      void this.loadProfiles();
     }
-    return new DisposableDelegate(() => {
-      this._watchers -= 1;
-    });
+    return this._pacer.watch(closely);
   }
 
   /** Fetch the clusters; a call during a fetch waits for one more fetch, which all such calls share. */
@@ -148,6 +140,7 @@ export class ClustersModel implements IClustersModel {
       this._update(() => {
         this._profilesFailure = asError(error);
       });
+      this._profilesAsked = false;
     }
   }
 
@@ -161,6 +154,7 @@ export class ClustersModel implements IClustersModel {
   async start(request: IStartRequest): Promise<ICluster> {
     const cluster = await this._api.start(request);
     await this.refresh();
+    this._started.emit(cluster);
     return cluster;
   }
 
@@ -188,6 +182,18 @@ export class ClustersModel implements IClustersModel {
     return this._api.logs(id);
   }
 
+  events(id: string): Promise<IClusterEvent[]> {
+    return this._api.events(id);
+  }
+
+  jobs(id: string): Promise<IJob[]> {
+    return this._api.jobs(id);
+  }
+
+  script(profile: string, request: IScriptRequest): Promise<IScript> {
+    return this._api.script(profile, request);
+  }
+
   clientCode(id: string): Promise<IClientCode> {
     return this._api.clientCode(id);
   }
@@ -209,7 +215,8 @@ export class ClustersModel implements IClustersModel {
         this._failure = null;
         this._lastAnswer = Date.now();
       });
-      this._pace(recovered);
+      const busy = clusters.some(cluster => isChanging(cluster.phase));
+      this._pacer.adjust(busy, recovered);
       if (recovered && this._profiles === null) {
         void this.loadProfiles();
       }
@@ -217,20 +224,6 @@ export class ClustersModel implements IClustersModel {
       this._update(() => {
         this._failure = asError(error);
       });
-    }
-  }
-
-  /** Look more often while phases change; at once where the poll would still wait for long. */
-  private _pace(recovered: boolean): void {
-    if (this._isDisposed) {
-      return;
-    }
-    const busy = this._clusters.some(cluster => isChanging(cluster.phase));
-    const interval = busy ? BUSY_INTERVAL_MS : CALM_INTERVAL_MS;
-    const sooner = recovered || interval < this._poll.frequency.interval;
-    this._poll.frequency = frequency(interval);
-    if (sooner && this._watchers > 0) {
-      void this._poll.schedule({ interval, phase: 'refreshed' });
     }
   }
 
@@ -256,8 +249,9 @@ export class ClustersModel implements IClustersModel {
   }
 
   private readonly _api: ClusterApi;
-  private readonly _poll: Poll;
+  private readonly _pacer: Pacer;
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _started = new Signal<this, ICluster>(this);
   private _clusters: ICluster[] = [];
   private _profiles: IProfile[] | null = null;
   private _problems: IProfileProblem[] = [];
@@ -267,18 +261,10 @@ export class ClustersModel implements IClustersModel {
   private _lastAnswer: number | null = null;
   private _fetching: Promise<void> | null = null;
   private _next: Promise<void> | null = null;
-  private _watchers = 0;
+  private _profilesAsked = false;
   private _isDisposed = false;
 }
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
-}
-
-function frequency(interval: number): {
-  interval: number;
-  max: number;
-  backoff: boolean;
-} {
-  return { interval, max: LONGEST_INTERVAL_MS, backoff: true };
 }

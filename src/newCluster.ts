@@ -6,18 +6,22 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import { UUID } from '@lumino/coreutils';
 import * as React from 'react';
 
+import { KeyDialog } from './dialogs';
 import type { FieldErrors, IDraft } from './draft';
 import {
   check,
   draftFor,
+  draftLike,
   errorsOf,
   fieldsOf,
   preferredEnvironment,
   preferredProfile,
-  requestOf
+  requestOf,
+  scriptRequestOf
 } from './draft';
 import type { ICluster, IClustersModel, IProfile } from './tokens';
 import { NewClusterForm } from './views/form';
+import type { IScriptPreview } from './views/script';
 
 interface INewClusterOptions {
   model: IClustersModel;
@@ -26,6 +30,8 @@ interface INewClusterOptions {
   profile?: string;
   /** Name of the kernel to offer first. */
   kernel?: string;
+  /** A cluster whose start to repeat. */
+  like?: ICluster;
 }
 
 const NO_ERRORS: FieldErrors = {};
@@ -43,12 +49,13 @@ export async function askNewCluster(
     await profiles;
   }
   const body = new NewClusterBody(options);
+  // eslint-disable-next-line jupyter/require-disposable-ownership -- it ends itself once it is answered
   const dialog = new NewClusterDialog(body, options.trans);
   await dialog.launch();
   return body.started;
 }
 
-class NewClusterDialog extends Dialog<null> {
+class NewClusterDialog extends KeyDialog<null> {
   constructor(body: NewClusterBody, trans: TranslationBundle) {
     super({
       title: trans.__('New GPU cluster'),
@@ -61,18 +68,6 @@ class NewClusterDialog extends Dialog<null> {
     });
     this._form = body;
     this.addClass('jp-gpucluster-Dialog');
-  }
-
-  override handleEvent(event: Event): void {
-    // Lab's dialog takes Enter for its default button wherever it is pressed.
-    const own =
-      event.type === 'keydown' &&
-      (event as KeyboardEvent).key === 'Enter' &&
-      event.target instanceof HTMLElement &&
-      event.target.closest('summary, select') !== null;
-    if (!own) {
-      super.handleEvent(event);
-    }
   }
 
   override resolve(index?: number): void {
@@ -95,9 +90,14 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     super();
     this._model = options.model;
     this._trans = options.trans;
-    const profile = preferredProfile(this._profiles, options.profile);
+    this._like = options.like;
+    const wanted = options.like?.profile ?? options.profile;
+    const profile = preferredProfile(this._profiles, wanted);
     if (profile !== undefined) {
-      this._draft = draftFor(profile);
+      this._draft =
+        options.like !== undefined && options.like.profile === profile.name
+          ? draftLike(options.like, profile)
+          : draftFor(profile);
     }
     this._kernel = options.kernel ?? '';
     this._model
@@ -150,10 +150,27 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
           failure: this._model.profilesFailure,
           environments: this._model.environments,
           errors: this._errors,
+          script: this._script(),
           trans: this._trans,
           onChange: draft => this._change(draft)
         })
     });
+  }
+
+  /** What the script depends on; null while the draft is wrong. */
+  private _script(): IScriptPreview | null {
+    const profile = this._profile;
+    if (
+      profile === undefined ||
+      Object.keys(check(this._draft, profile, this._trans)).length > 0
+    ) {
+      return null;
+    }
+    const request = scriptRequestOf(this._draft, profile);
+    return {
+      key: JSON.stringify([profile.name, request]),
+      load: () => this._model.script(profile.name, request)
+    };
   }
 
   private get _profiles(): ReadonlyArray<IProfile> {
@@ -169,7 +186,10 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     const environments = this._model.environments;
     this._draft = draft;
     if (profile !== undefined && environments !== null) {
-      const wanted = [draft.environment, this._kernel];
+      const same = environments.find(
+        item => item.python === this._like?.python
+      );
+      const wanted = [draft.environment, same?.name ?? '', this._kernel];
       const environment = preferredEnvironment(environments, profile, wanted);
       this._draft = { ...draft, environment };
     }
@@ -185,6 +205,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
   private readonly _model: IClustersModel;
   private readonly _trans: TranslationBundle;
   private readonly _kernel: string;
+  private readonly _like: ICluster | undefined;
   // One for the dialog's whole life: trying again after a lost answer must not start a second cluster.
   private readonly _requestId = UUID.uuid4();
   private _draft: IDraft = {

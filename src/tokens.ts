@@ -66,10 +66,36 @@ export interface ICluster {
   survives: boolean;
   survival: string;
   clocks: IClock[];
+  /** The profile's options as they were given. */
+  options: Record<string, OptionValue>;
   stale_since: number | null;
   directory: string;
   /** Address of the proxied dashboard, null while there is none. */
   dashboard: string | null;
+}
+
+/** One line of a cluster's timeline; `time` is in epoch seconds. */
+export interface IClusterEvent {
+  time: number;
+  kind: string;
+  message: string;
+  job: string;
+}
+
+/** One job of a cluster; times are epoch seconds, 0 or null where they have not come. */
+export interface IJob {
+  mark: string;
+  task: number;
+  state: string;
+  id: string;
+  reason: string;
+  nodes: string[];
+  exit_code: number | null;
+  submitted: number;
+  started: number | null;
+  ended: number | null;
+  /** Why it ended, in a sentence. */
+  cause: string;
 }
 
 export type OptionValue = string | number | boolean;
@@ -134,6 +160,18 @@ export interface IStartRequest {
   request_id: string;
 }
 
+/** What the text of a job depends on. */
+export type IScriptRequest = TargetRequest & {
+  options: Record<string, OptionValue>;
+  kernel?: string;
+};
+
+/** The text of one job, and the command that would submit it. */
+export interface IScript {
+  text: string;
+  command: string;
+}
+
 /** The forms in which a notebook can reach a cluster. */
 export interface IClientCode {
   connect: string;
@@ -166,10 +204,12 @@ export interface IClustersModel extends IDisposable {
   readonly problems: ReadonlyArray<IProfileProblem>;
   readonly environments: ReadonlyArray<IEnvironment> | null;
   readonly changed: ISignal<IClustersModel, void>;
+  /** Tells each cluster that this page has started. */
+  readonly started: ISignal<IClustersModel, ICluster>;
 
   cluster(id: string): ICluster | undefined;
-  /** Keep the model fresh until the result is disposed. */
-  watch(): IDisposable;
+  /** Keep the model fresh until the result is disposed; closely where someone waits for a change. */
+  watch(closely?: boolean): IDisposable;
   refresh(): Promise<void>;
   loadProfiles(): Promise<void>;
   loadEnvironments(): Promise<void>;
@@ -179,6 +219,9 @@ export interface IClustersModel extends IDisposable {
   stop(id: string): Promise<void>;
   forget(id: string): Promise<void>;
   logs(id: string): Promise<string>;
+  events(id: string): Promise<IClusterEvent[]>;
+  jobs(id: string): Promise<IJob[]>;
+  script(profile: string, request: IScriptRequest): Promise<IScript>;
   clientCode(id: string): Promise<IClientCode>;
   notebooks(): Promise<IBundledNotebook[]>;
   copyNotebook(name: string, directory: string): Promise<string>;

@@ -84,6 +84,28 @@ export function targetWords(
   );
 }
 
+/** "2 clusters, 4 of 4 workers": what clusters that have not ended come to; '' where there is none. */
+export function totalWords(
+  clusters: ReadonlyArray<ICluster>,
+  trans: TranslationBundle
+): string {
+  const live = clusters.filter(cluster => !isEnded(cluster.phase));
+  if (live.length === 0) {
+    return '';
+  }
+  const units = [...new Set(live.map(cluster => cluster.unit))].map(unit => {
+    const counts = live
+      .filter(cluster => cluster.unit === unit)
+      .map(cluster => cluster.workers);
+    const ready = counts.reduce((sum, count) => sum + count.ready, 0);
+    const asked = counts.reduce((sum, count) => sum + count.asked, 0);
+    return trans.__('%1 of %2', ready, amount(asked, unit, trans));
+  });
+  return [trans._n('%1 cluster', '%1 clusters', live.length), ...units].join(
+    ', '
+  );
+}
+
 /** The range that a request for a fixed or adaptive amount stands for. */
 export function rangeOf(request: TargetRequest): ITarget {
   return 'workers' in request

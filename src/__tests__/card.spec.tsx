@@ -22,6 +22,9 @@ function actions() {
     connect: vi.fn<ICardActions['connect']>(),
     scale: vi.fn<ICardActions['scale']>(() => Promise.resolve()),
     stop: vi.fn<ICardActions['stop']>(),
+    startAgain: vi.fn<ICardActions['startAgain']>(),
+    events: vi.fn<ICardActions['events']>(() => Promise.resolve([])),
+    jobs: vi.fn<ICardActions['jobs']>(() => Promise.resolve([])),
     forget: vi.fn<ICardActions['forget']>(),
     showLog: vi.fn<ICardActions['showLog']>(),
     showMore: vi.fn<ICardActions['showMore']>()

@@ -88,6 +88,7 @@ export function aCluster(changes: Partial<ICluster> = {}): ICluster {
     survives: true,
     survival: 'It goes on when Jupyter ends.',
     clocks: [],
+    options: {},
     stale_since: null,
     directory: '/home/ada/clusters/c1',
     dashboard: '/user/a%40b/gpucluster/dashboard/c1/',

@@ -24,6 +24,9 @@ const actions: IListActions = {
   connect: vi.fn(),
   scale: vi.fn(),
   stop: vi.fn(),
+  startAgain: vi.fn(),
+  events: vi.fn(),
+  jobs: vi.fn(),
   forget: vi.fn(),
   showLog: vi.fn(),
   showMore: vi.fn()
@@ -92,8 +95,8 @@ describe('the list of clusters', () => {
     const lists = screen
       .getAllByRole('article')
       .map(card => card.closest('ul')?.previousElementSibling?.textContent);
-    expect(lists[1]).toBe('Ended');
-    expect(lists[0]).not.toBe('Ended');
+    expect(lists[1]).toBe('History');
+    expect(lists[0]).not.toBe('History');
   });
 
   it('announces a change of phase, but not what was there before', async () => {

@@ -108,6 +108,34 @@ describe('watching', () => {
     expect(server.countOf(LIST)).toBe(4);
   });
 
+  it('at a glance asks twice a minute, and for no profiles', async () => {
+    vi.useFakeTimers();
+    model.watch(false);
+    await vi.advanceTimersByTimeAsync(0);
+    const close = model.watch();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.countOf(LIST)).toBe(2);
+    close.dispose();
+    // The answer after the close watch has ended sets the longer time.
+    await vi.advanceTimersByTimeAsync(65_500);
+    expect(server.countOf(LIST)).toBe(5);
+    expect(server.countOf('GET profiles')).toBe(1);
+  });
+
+  it('asks at once when the page is seen again', async () => {
+    vi.useFakeTimers();
+    model.watch();
+    await vi.advanceTimersByTimeAsync(100);
+    const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+    document.dispatchEvent(new Event('visibilitychange'));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(server.countOf(LIST)).toBe(1);
+    hidden.mockRestore();
+    document.dispatchEvent(new Event('visibilitychange'));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(server.countOf(LIST)).toBe(2);
+  });
+
   it('asks less and less often while the server does not answer', async () => {
     vi.useFakeTimers();
     server.routes[LIST] = () => ({ status: 500 });

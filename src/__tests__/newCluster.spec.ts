@@ -167,6 +167,58 @@ describe('the dialog for a new cluster', () => {
     await result;
   });
 
+  it('shows the job script of what is typed, once it is unfolded', async () => {
+    server.routes['POST profiles/local/script'] = body => ({
+      body: {
+        text: '#!/bin/sh',
+        command: `submit ${(body as { workers: number }).workers}`
+      }
+    });
+    const route = 'POST profiles/local/script';
+    await open();
+    expect(server.countOf(route)).toBe(0);
+    const fold = screen.getByText('Job script and submit command');
+    const details = fold.closest('details') as HTMLDetailsElement;
+    details.open = true;
+    fireEvent(details, new Event('toggle'));
+    await screen.findByText('submit 2');
+    screen.getByText('#!/bin/sh');
+    type('target.workers', '3');
+    await screen.findByText('submit 3');
+    type('target.workers', '0');
+    await screen.findByText('The fields above are incomplete.');
+    press('Cancel');
+    await result;
+  });
+
+  it('repeats the start of another cluster', async () => {
+    server.environments.push(
+      anEnvironment({ name: 'own', python: '/opt/own/python' })
+    );
+    result = askNewCluster({
+      model,
+      trans,
+      kernel: 'python3',
+      like: aCluster({
+        profile: 'big',
+        target: { minimum: 1, maximum: 8 },
+        options: { account: 'phys', gone: 1 },
+        python: '/opt/own/python'
+      })
+    });
+    await waitFor(() =>
+      expect(field<HTMLSelectElement>('kernel').value).toBe('own')
+    );
+    press('Start');
+    await result;
+    expect(sent()[0]).toMatchObject({
+      profile: 'big',
+      target: { minimum: 1, maximum: 8 },
+      options: { account: 'phys' },
+      kernel: 'own'
+    });
+  });
+
   it('says why there are no profiles', async () => {
     server.routes['GET profiles'] = () => ({
       status: 500,

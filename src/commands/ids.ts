@@ -10,6 +10,8 @@ export const CommandIDs = {
   rename: 'gpucluster:rename',
   stop: 'gpucluster:stop',
   forget: 'gpucluster:forget',
+  startAgain: 'gpucluster:start-again',
+  copyRecipe: 'gpucluster:copy-recipe',
   showLog: 'gpucluster:show-log',
   openNotebook: 'gpucluster:open-notebook'
 } as const;

@@ -3,6 +3,7 @@
 import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { askNewCluster } from '../newCluster';
 import type { ICluster } from '../tokens';
 import { amount, bytes, isEnded, isSteerable } from '../words';
 import { CommandIDs } from './ids';
@@ -69,6 +70,17 @@ export function addLifeCommands(options: ICommandOptions): void {
       });
       if (answer.button.accept) {
         await model.stop(cluster.id);
+      }
+    }
+  });
+  addClusterCommand(options, CommandIDs.startAgain, {
+    label: trans.__('Start again…'),
+    caption: trans.__('Start a cluster like one that has ended'),
+    applies: cluster => isEnded(cluster.phase),
+    execute: async cluster => {
+      const again = await askNewCluster({ model, trans, like: cluster });
+      if (again !== null) {
+        options.reveal(again.id);
       }
     }
   });

@@ -14,8 +14,19 @@ export function addPanelCommands(options: ICommandOptions): void {
     label: trans.__('Show GPU clusters'),
     caption: trans.__('Show the panel with clusters and profiles'),
     icon: clusterIcon,
-    describedBy: { args: schema({}) },
-    execute: options.showPanel
+    describedBy: {
+      args: schema({
+        cluster: text(trans.__('Id of the cluster whose card gets the focus.'))
+      })
+    },
+    execute: args => {
+      const cluster = stringOf(args, 'cluster');
+      if (cluster === undefined) {
+        options.showPanel();
+      } else {
+        options.reveal(cluster);
+      }
+    }
   });
   app.commands.addCommand(CommandIDs.refresh, {
     label: trans.__('Refresh clusters and profiles'),

@@ -1,19 +1,24 @@
 /** Commands that use a cluster as it is: see its dashboard, connect to it, read its log. */
 
-import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { Clipboard, Dialog, Notification } from '@jupyterlab/apputils';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import * as React from 'react';
 
 import { insertClientCode, kernelFor } from '../clientCode';
 import { plotsOf, WHOLE_DASHBOARD } from '../dashboard';
+import { KeyDialog } from '../dialogs';
 import { dashboardIcon } from '../icons';
+import type { RecipeForm } from '../recipe';
+import { recipeOf } from '../recipe';
 import type { IClientCode } from '../tokens';
 import { LogView } from '../views/log';
-import { isConnectable } from '../words';
+import { isConnectable, isEnded } from '../words';
 import { CommandIDs } from './ids';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, stringOf, text } from './register';
+
+const COPIED_MS = 3000;
 
 export function addUseCommands(options: ICommandOptions): void {
   const { app, model, notebooks, trans } = options;
@@ -78,14 +83,44 @@ export function addUseCommands(options: ICommandOptions): void {
     caption: trans.__('Show the newest lines of a cluster’s logs'),
     applies: () => true,
     execute: async cluster => {
-      const content = await model.logs(cluster.id);
-      await showDialog({
+      const load = (): Promise<string> => model.logs(cluster.id);
+      const dialog = new KeyDialog({
         title: trans.__('Log of %1', cluster.name),
         body: ReactWidget.create(
-          React.createElement(LogView, { text: content, trans })
+          React.createElement(LogView, {
+            load,
+            live: !isEnded(cluster.phase),
+            trans
+          })
         ),
         buttons: [Dialog.okButton({ label: trans.__('Close') })]
       });
+      dialog.addClass('jp-gpucluster-LogDialog');
+      await dialog.launch();
+    }
+  });
+  addClusterCommand(options, CommandIDs.copyRecipe, {
+    label: args =>
+      args.form === 'python'
+        ? trans.__('Copy as Python')
+        : trans.__('Copy as command'),
+    caption: trans.__('Copy what starts a cluster like this one'),
+    args: {
+      form: {
+        type: 'string',
+        enum: ['command', 'python'],
+        description: trans.__('Form of the text; a shell command by default.')
+      }
+    },
+    applies: () => true,
+    execute: (cluster, args) => {
+      const form = (stringOf(args, 'form') ?? 'command') as RecipeForm;
+      Clipboard.copyToSystem(recipeOf(cluster, form));
+      Notification.emit(
+        trans.__('Copied what starts a cluster like %1.', cluster.name),
+        'success',
+        { autoClose: COPIED_MS }
+      );
     }
   });
 }

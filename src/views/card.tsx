@@ -17,15 +17,17 @@ import {
 import { WorkersBar } from './bar';
 import { ClusterDetails } from './details';
 import { ScaleForm } from './scale';
+import type { ITimelineSource } from './timeline';
 
 /** What the buttons of a card do. */
-export interface ICardActions {
+export interface ICardActions extends ITimelineSource {
   openDashboard: (cluster: ICluster) => void;
   connect: (cluster: ICluster) => void;
   /** Rejects with the server's refusal, which the card shows. */
   scale: (cluster: ICluster, target: TargetRequest) => Promise<void>;
   stop: (cluster: ICluster) => void;
   forget: (cluster: ICluster) => void;
+  startAgain: (cluster: ICluster) => void;
   showLog: (cluster: ICluster) => void;
   showMore: (cluster: ICluster, anchor: HTMLElement) => void;
 }
@@ -97,7 +99,12 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
           }}
         />
       )}
-      <ClusterDetails cluster={cluster} now={props.now} trans={trans} />
+      <ClusterDetails
+        cluster={cluster}
+        source={props.actions}
+        now={props.now}
+        trans={trans}
+      />
     </article>
   );
 }
@@ -197,6 +204,11 @@ function CardButtons(props: ICardButtonsProps): JSX.Element {
     return (
       <div className="jp-gpucluster-Buttons">
         <CardButton
+          label={trans.__('Start again')}
+          name={trans.__('Start again a cluster like %1', cluster.name)}
+          onClick={() => actions.startAgain(cluster)}
+        />
+        <CardButton
           label={trans.__('Show log')}
           name={trans.__('Show log of %1', cluster.name)}
           onClick={() => actions.showLog(cluster)}
@@ -206,6 +218,7 @@ function CardButtons(props: ICardButtonsProps): JSX.Element {
           name={trans.__('Forget %1', cluster.name)}
           onClick={() => actions.forget(cluster)}
         />
+        <MoreButton {...props} />
       </div>
     );
   }
@@ -237,13 +250,20 @@ function CardButtons(props: ICardButtonsProps): JSX.Element {
         disabled={cluster.phase === 'stopping'}
         onClick={() => actions.stop(cluster)}
       />
-      <CardButton
-        label={trans.__('More')}
-        name={trans.__('More for %1', cluster.name)}
-        menu
-        onClick={event => actions.showMore(cluster, event.currentTarget)}
-      />
+      <MoreButton {...props} />
     </div>
+  );
+}
+
+function MoreButton(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  return (
+    <CardButton
+      label={trans.__('More')}
+      name={trans.__('More for %1', cluster.name)}
+      menu
+      onClick={event => actions.showMore(cluster, event.currentTarget)}
+    />
   );
 }
 

@@ -7,8 +7,10 @@ import type { ICluster, IClustersModel } from '../tokens';
 import { isEnded, moment, phaseWord } from '../words';
 import type { ICardActions } from './card';
 import { ClusterCard } from './card';
+import { Shortened } from './timeline';
 
 const CLOCK_STEP_MS = 15000;
+const HISTORY_AT_FIRST = 5;
 
 /** What the list's own buttons do, beside those of its cards. */
 export interface IListActions extends ICardActions {
@@ -30,7 +32,9 @@ export function ClusterList(props: IClusterListProps): JSX.Element {
   const now = useNow();
   const announcement = useAnnouncement(model.clusters, trans);
   const live = model.clusters.filter(cluster => !isEnded(cluster.phase));
-  const ended = model.clusters.filter(cluster => isEnded(cluster.phase));
+  const ended = model.clusters
+    .filter(cluster => isEnded(cluster.phase))
+    .sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0));
   const card = (cluster: ICluster): JSX.Element => (
     <li key={cluster.id}>
       <ClusterCard
@@ -71,8 +75,12 @@ export function ClusterList(props: IClusterListProps): JSX.Element {
       <ul className="jp-gpucluster-Cards">{live.map(card)}</ul>
       {ended.length > 0 && (
         <>
-          <h3 className="jp-gpucluster-List-heading">{trans.__('Ended')}</h3>
-          <ul className="jp-gpucluster-Cards">{ended.map(card)}</ul>
+          <h3 className="jp-gpucluster-List-heading">{trans.__('History')}</h3>
+          <Shortened items={ended} first={HISTORY_AT_FIRST} trans={trans}>
+            {shown => (
+              <ul className="jp-gpucluster-Cards">{shown.map(card)}</ul>
+            )}
+          </Shortened>
         </>
       )}
     </div>

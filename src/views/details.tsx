@@ -5,15 +5,19 @@ import * as React from 'react';
 
 import type { IClock, ICluster } from '../tokens';
 import { duration, moment, targetWords } from '../words';
+import type { ITimelineSource } from './timeline';
+import { Timeline } from './timeline';
 
 interface IClusterDetailsProps {
   cluster: ICluster;
+  source: ITimelineSource;
   now: number;
   trans: TranslationBundle;
 }
 
 export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
   const { cluster, trans } = props;
+  const [open, setOpen] = React.useState(false);
   const facts: [string, string][] = [
     [
       trans.__('Profile'),
@@ -33,7 +37,10 @@ export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
     [trans.__('Directory'), cluster.directory]
   ];
   return (
-    <details className="jp-gpucluster-Details">
+    <details
+      className="jp-gpucluster-Details"
+      onToggle={event => setOpen(event.currentTarget.open)}
+    >
       <summary aria-label={trans.__('Details of %1', cluster.name)}>
         {trans.__('Details')}
       </summary>
@@ -47,6 +54,9 @@ export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
             </React.Fragment>
           ))}
       </dl>
+      {open && (
+        <Timeline cluster={cluster} source={props.source} trans={trans} />
+      )}
     </details>
   );
 }

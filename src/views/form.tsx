@@ -7,6 +7,8 @@ import type { FieldErrors, IDraft } from '../draft';
 import { draftFor, obstacles } from '../draft';
 import type { IEnvironment, IProfile } from '../tokens';
 import { amount } from '../words';
+import type { IScriptPreview } from './script';
+import { ScriptPreview } from './script';
 import { AmountFields, Field, FieldError, OptionField } from './fields';
 
 interface INewClusterFormProps {
@@ -17,6 +19,8 @@ interface INewClusterFormProps {
   /** Null while they are being checked. */
   environments: ReadonlyArray<IEnvironment> | null;
   errors: FieldErrors;
+  /** Null while the draft is wrong. */
+  script: IScriptPreview | null;
   trans: TranslationBundle;
   onChange: (draft: IDraft) => void;
 }
@@ -100,6 +104,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
           )}
         </Field>
       </More>
+      <ScriptPreview script={props.script} trans={trans} />
     </form>
   );
 }

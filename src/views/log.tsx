@@ -1,27 +1,133 @@
-/** The text of a cluster's logs in a dialog. */
+/** A cluster's logs in a dialog: followed while they grow, and searched. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+const FOLLOW_MS = 2000;
+
 interface ILogViewProps {
-  text: string;
+  load: () => Promise<string>;
+  /** Whether the logs may still grow. */
+  live: boolean;
   trans: TranslationBundle;
 }
 
 /** Starts at the end, where the newest lines are. */
 export function LogView(props: ILogViewProps): JSX.Element {
+  const { load, live, trans } = props;
+  const [follow, setFollow] = React.useState(live);
+  const [wanted, setWanted] = React.useState('');
+  const { text, failure } = useText(load, follow);
   const area = React.useRef<HTMLPreElement>(null);
+  const lines = (text ?? '').split('\n');
+  const shown =
+    wanted === '' ? lines : lines.filter(line => contains(line, wanted));
+
   React.useEffect(() => {
     area.current?.scrollTo({ top: area.current.scrollHeight });
-  }, [props.text]);
+  }, [text]);
+
   return (
-    <pre
-      ref={area}
-      className="jp-gpucluster-Log"
-      tabIndex={0}
-      aria-label={props.trans.__('Log')}
-    >
-      {props.text === '' ? props.trans.__('Nothing logged yet.') : props.text}
-    </pre>
+    <div className="jp-gpucluster-LogView">
+      <div className="jp-gpucluster-LogView-tools">
+        <input
+          type="search"
+          className="jp-mod-styled"
+          aria-label={trans.__('Show only lines that contain')}
+          placeholder={trans.__('Show only lines that contain…')}
+          value={wanted}
+          onChange={event => setWanted(event.target.value)}
+        />
+        <span role="status">
+          {wanted !== '' &&
+            trans.__('%1 of %2 lines', shown.length, lines.length)}
+        </span>
+        {live && (
+          <label className="jp-gpucluster-Check">
+            <input
+              type="checkbox"
+              checked={follow}
+              onChange={event => setFollow(event.target.checked)}
+            />
+            {trans.__('Follow')}
+          </label>
+        )}
+      </div>
+      {failure !== null && <p role="alert">{failure.message}</p>}
+      <pre
+        ref={area}
+        className="jp-gpucluster-Log"
+        tabIndex={0}
+        role="region"
+        aria-label={trans.__('Log')}
+      >
+        {text === null && failure === null && trans.__('Reading…')}
+        {text === '' && trans.__('Nothing logged yet.')}
+        {shown.map((line, index) => (
+          <React.Fragment key={index}>
+            <Line line={line} wanted={wanted} />
+            {'\n'}
+          </React.Fragment>
+        ))}
+      </pre>
+    </div>
   );
+}
+
+/** The text, fetched once, and again and again while it is followed. */
+function useText(
+  load: () => Promise<string>,
+  follow: boolean
+): { text: string | null; failure: Error | null } {
+  const [text, setText] = React.useState<string | null>(null);
+  const [failure, setFailure] = React.useState<Error | null>(null);
+  React.useEffect(() => {
+    let over = false;
+    let timer = 0;
+    const look = async (): Promise<void> => {
+      let problem: Error | null = null;
+      try {
+        const answer = await load();
+        if (!over) {
+          setText(answer);
+        }
+      } catch (error) {
+        problem = error instanceof Error ? error : new Error(String(error));
+      }
+      if (!over) {
+        setFailure(problem);
+        timer = follow ? window.setTimeout(() => void look(), FOLLOW_MS) : 0;
+      }
+    };
+    void look();
+    return () => {
+      over = true;
+      window.clearTimeout(timer);
+    };
+  }, [load, follow]);
+  return { text, failure };
+}
+
+function Line(props: { line: string; wanted: string }): JSX.Element {
+  const { line, wanted } = props;
+  const at = wanted === '' ? -1 : find(line, wanted);
+  if (at < 0) {
+    return <>{line}</>;
+  }
+  const end = at + wanted.length;
+  return (
+    <>
+      {line.slice(0, at)}
+      <mark>{line.slice(at, end)}</mark>
+      {line.slice(end)}
+    </>
+  );
+}
+
+function contains(line: string, wanted: string): boolean {
+  return find(line, wanted) >= 0;
+}
+
+function find(line: string, wanted: string): number {
+  return line.toLowerCase().indexOf(wanted.toLowerCase());
 }

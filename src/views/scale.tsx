@@ -3,8 +3,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type { FieldErrors, IAmounts } from '../draft';
-import { checkAmounts, errorsOf, targetOf } from '../draft';
+import type { FieldErrors } from '../draft';
+import { amountsOf, checkAmounts, errorsOf, targetOf } from '../draft';
 import type { ICluster, TargetRequest } from '../tokens';
 import { amount, rangeOf, targetWords } from '../words';
 import { AmountFields, FieldError } from './fields';
@@ -97,16 +97,6 @@ export function ScaleForm(props: IScaleFormProps): JSX.Element {
       </div>
     </form>
   );
-}
-
-function amountsOf(cluster: ICluster): IAmounts {
-  const { minimum, maximum } = cluster.target;
-  return {
-    adaptive: minimum !== maximum,
-    workers: String(maximum),
-    minimum: String(minimum),
-    maximum: String(maximum)
-  };
 }
 
 /** What a new target would do to the workers there are. */

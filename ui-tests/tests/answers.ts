@@ -34,6 +34,7 @@ export function cluster(changes: Record<string, unknown> = {}): object {
     survives: true,
     survival: 'It goes on when Jupyter ends.',
     clocks: [],
+    options: {},
     stale_since: null,
     directory: '/home/ada/.local/share/jupyter/gpucluster/clusters/abc123',
     dashboard: '/gpucluster/dashboard/abc123/',
@@ -103,6 +104,38 @@ export const everyPhase = [
     dashboard: null
   })
 ];
+
+/** What has happened to a cluster so far, the way its head tells it. */
+export const timeline = [
+  { time: NOW - 260, kind: 'head', message: 'The head runs', job: '' },
+  { time: NOW - 250, kind: 'submit', message: '2 asked for as gpc-abc123-1' },
+  { time: NOW - 220, kind: 'worker', message: 'gpc-abc123-1.0 is ready' },
+  { time: NOW - 200, kind: 'worker', message: 'gpc-abc123-1.1 is ready' },
+  { time: NOW - 200, kind: 'phase', message: 'running' },
+  {
+    time: NOW - 60,
+    kind: 'lost',
+    message: 'gpc-abc123-1.0 ended (out of memory): the node killed it'
+  },
+  { time: NOW - 50, kind: 'submit', message: '1 asked for as gpc-abc123-2' }
+];
+
+export function job(changes: Record<string, unknown> = {}): object {
+  return {
+    mark: 'gpc-abc123-1',
+    task: 0,
+    state: 'running',
+    id: '48211',
+    reason: '',
+    nodes: ['gpu07'],
+    exit_code: null,
+    submitted: NOW - 250,
+    started: NOW - 230,
+    ended: null,
+    cause: '',
+    ...changes
+  };
+}
 
 /** Answers by "METHOD path"; what is not among them goes to the real server. */
 export class Answers {

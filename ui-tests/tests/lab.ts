@@ -4,18 +4,21 @@ import { join } from 'node:path';
 
 import type { FrameLocator, Locator, Page } from '@playwright/test';
 import { expect } from '@playwright/test';
+import axe from 'axe-core';
 
 import { theSite } from '../site';
 
 export class Lab {
   readonly panel: Locator;
   readonly dialog: Locator;
+  readonly status: Locator;
   /** How many workers the dialog asks for. */
   readonly workers: Locator;
 
   constructor(readonly page: Page) {
     this.panel = page.locator('#jupyter-gpucluster-panel');
     this.dialog = page.getByRole('dialog');
+    this.status = page.locator('.jp-gpucluster-Status');
     this.workers = this.dialog.getByRole('spinbutton', { name: 'Workers' });
   }
 
@@ -63,7 +66,36 @@ export class Lab {
     return this.page.frameLocator('.jp-gpucluster-Dashboard iframe');
   }
 
+  /** Hold whatever is ours and can be seen to the rules for accessible pages. */
+  async expectAccessible(): Promise<void> {
+    await this.page.evaluate(axe.source);
+    // Lab's body is 0 pixels high and hides what overflows: the scan would take most of it for hidden.
+    await this.page.addStyleTag({ content: 'body { min-height: 100vh; }' });
+    const found = await this.page.evaluate(async () => {
+      const { axe: scanner } = window as unknown as { axe: typeof axe };
+      const ours = [
+        '#jupyter-gpucluster-panel',
+        '.jp-Dialog-content',
+        '.jp-gpucluster-Placeholder',
+        '.jp-gpucluster-Status'
+      ].filter(selector =>
+        [...document.querySelectorAll(selector)].some(
+          node => node.getClientRects().length > 0
+        )
+      );
+      const results = await scanner.run(ours, {
+        runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']
+      });
+      return results.violations.flatMap(({ id, nodes }) =>
+        nodes.map(node => `${id}: ${node.html} ${node.failureSummary}`)
+      );
+    });
+    expect(found).toEqual([]);
+  }
+
+  /** Take a picture of a state, which must be accessible too. */
   async screenshot(name: string): Promise<void> {
+    await this.expectAccessible();
     await this.page.screenshot({
       path: join(import.meta.dirname, '..', 'screenshots', `${name}.png`)
     });

@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 
-import { Answers, cluster, everyPhase } from './answers';
+import { Answers, cluster, everyPhase, job, timeline } from './answers';
 import { Lab } from './lab';
 
 let lab: Lab;
@@ -149,6 +149,161 @@ test('a dashboard’s tab comes back with the page, and says when its cluster ha
   await lab.screenshot('ended-dashboard');
   await page.getByRole('button', { name: 'Show the cluster' }).click();
   await expect(lab.card('quiet-fox')).toBeFocused();
+});
+
+test('details tell jobs and timeline', async ({ page }) => {
+  await page.setViewportSize({ width: 1280, height: 1100 });
+  answers.clusters(cluster());
+  answers.set('GET clusters/abc123/events', { events: timeline });
+  answers.set('GET clusters/abc123/jobs', {
+    jobs: [
+      job({ task: 1 }),
+      job({
+        id: '48212',
+        state: 'out_of_memory',
+        exit_code: 137,
+        cause: 'It used more than 16 GiB.'
+      }),
+      job({ id: '48240', state: 'pending', nodes: [], submitted: 1e10 })
+    ]
+  });
+  await lab.open();
+  const card = lab.card('quiet-fox');
+  await card.getByText('Details').click();
+  await expect(card.getByRole('row')).toHaveCount(4);
+  await expect(card.getByRole('row').nth(1)).toContainText('48240');
+  await expect(
+    card
+      .getByRole('list', { name: /^Timeline/ })
+      .locator('li')
+      .first()
+  ).toContainText('1 asked for');
+  await card.getByText('Timeline').scrollIntoViewIfNeeded();
+  await lab.screenshot('timeline');
+});
+
+test('a log is searched, and grows while it is followed', async () => {
+  answers.clusters(cluster());
+  answers.set('GET clusters/abc123/logs', {
+    text: '==> head.log <==\nstarted\nworker 1 is ready\n'
+  });
+  await lab.open();
+  await lab.button('More for quiet-fox').click();
+  await lab.page.getByRole('menuitem', { name: 'Show log' }).click();
+  await expect(lab.dialog).toContainText('worker 1 is ready');
+  answers.set('GET clusters/abc123/logs', {
+    text: '==> head.log <==\nstarted\nworker 1 is ready\nworker 2 is ready\n'
+  });
+  await expect(lab.dialog).toContainText('worker 2 is ready');
+  await lab.dialog.getByRole('searchbox').fill('WORKER');
+  await lab.page.keyboard.press('Enter');
+  await expect(lab.dialog).toContainText('2 of 5 lines');
+  await expect(lab.dialog.locator('mark')).toHaveCount(2);
+  await lab.screenshot('log-search');
+});
+
+test('a notice says that a cluster is ready, wherever the user is', async ({
+  page
+}) => {
+  const starting = cluster({
+    phase: 'starting',
+    words: '0 of 2 workers ready',
+    workers: { asked: 2, pending: 0, starting: 2, ready: 0, lost: 0 },
+    dashboard: null
+  });
+  answers.clusters();
+  answers.set('POST clusters', starting, 201);
+  await page.route('**/gpucluster/dashboard/**', route =>
+    route.fulfill({ contentType: 'text/html', body: '<h1>plots</h1>' })
+  );
+  await lab.open();
+  await lab.openDialog();
+  answers.clusters(starting);
+  await lab.dialog.getByRole('button', { name: 'Start' }).click();
+  await expect(lab.status).toHaveText('1 cluster, 0 of 2 workers');
+  await page.getByRole('tab', { name: 'File Browser' }).click();
+  answers.clusters(cluster());
+  const notice = page.locator('.Toastify__toast');
+  await expect(notice).toContainText('quiet-fox is ready');
+  await expect(lab.status).toHaveText('1 cluster, 2 of 2 workers');
+  await lab.screenshot('notice');
+  await notice.getByText('Dashboard').click();
+  await expect(lab.dashboard().getByText('plots')).toBeVisible();
+  await lab.status.click();
+  await expect(lab.card('quiet-fox')).toBeVisible();
+});
+
+test('the panel of everything that runs lists clusters, and asks in our words', async ({
+  page
+}) => {
+  answers.clusters(cluster(), ...everyPhase.slice(0, 1));
+  answers.set('DELETE clusters/abc123', {}, 202);
+  answers.set('DELETE clusters/p', {}, 202);
+  await lab.open();
+  await page
+    .getByRole('tab', { name: 'Running Terminals and Kernels' })
+    .click();
+  const section = page.locator('#jp-running-sessions');
+  await expect(section.getByText('quiet-fox')).toBeVisible();
+  await section.getByText('quiet-fox').hover();
+  await lab.screenshot('running');
+  const stopped = page.waitForRequest(
+    request =>
+      request.method() === 'DELETE' &&
+      new URL(request.url()).pathname.endsWith('/clusters/p')
+  );
+  await section.getByText('Stop all clusters').click();
+  await expect(lab.dialog).toContainText('quiet-fox, patient-owl');
+  await lab.screenshot('running-stop-all');
+  await lab.dialog.getByText('Stop all clusters').last().click();
+  await stopped;
+});
+
+test('history starts a cluster again, and tells how to elsewhere', async ({
+  page,
+  context
+}) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  answers.clusters(
+    cluster(),
+    ...Array.from({ length: 7 }, (_, index) =>
+      cluster({
+        id: `h${index}`,
+        name: `old-${index}`,
+        phase: index === 1 ? 'failed' : 'stopped',
+        reason: index === 1 ? 'The head was killed.' : 'Stopped by you.',
+        ended: Date.now() / 1000 - 3600 * (index + 1),
+        target: { minimum: 1, maximum: 3 },
+        options: { threads: 1 },
+        dashboard: null
+      })
+    )
+  );
+  await lab.open();
+  await expect(lab.panel.getByText('History')).toBeVisible();
+  await expect(lab.card('old-4')).toBeVisible();
+  await expect(lab.card('old-5')).toBeHidden();
+  await lab.button('Show all 7').click();
+  await expect(lab.card('old-6')).toBeVisible();
+  await lab.button('More for old-0').click();
+  await lab.screenshot('history');
+  await page.getByRole('menuitem', { name: 'Copy as command' }).click();
+  await expect
+    .poll(() => page.evaluate(() => navigator.clipboard.readText()))
+    .toContain('jupyter gpucluster start local --adapt 1 3 --option threads=1');
+  await lab
+    .card('old-0')
+    .getByRole('button', { name: /^Start again/ })
+    .click();
+  await expect(lab.dialog.getByLabel('Maximum')).toHaveValue('3');
+  await lab.dialog.getByText('Job script and submit command').click();
+  await expect(
+    lab.dialog.getByRole('region', { name: 'Submit command' })
+  ).toContainText('--count');
+  await lab.dialog
+    .getByText('Job script', { exact: true })
+    .scrollIntoViewIfNeeded();
+  await lab.screenshot('script');
 });
 
 test('the keyboard reaches everything', async ({ page }) => {

@@ -1,0 +1,188 @@
+import { Notification } from '@jupyterlab/apputils';
+import { CommandRegistry } from '@lumino/commands';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import * as React from 'react';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { CommandIDs } from '../commands/ids';
+import { ClustersModel } from '../model';
+import { giveNotices } from '../notices';
+import { runningClusters } from '../running';
+import type { ICluster } from '../tokens';
+import { StatusView } from '../views/status';
+import { aCluster, FakeServer, trans } from './fakes';
+
+let server: FakeServer;
+let model: ClustersModel;
+let commands: CommandRegistry;
+const executed = vi.fn();
+
+beforeEach(() => {
+  server = new FakeServer();
+  model = new ClustersModel({ api: server.api });
+  commands = new CommandRegistry();
+  for (const id of Object.values(CommandIDs)) {
+    commands.addCommand(id, {
+      execute: args => executed(id, args.cluster) as unknown
+    });
+  }
+});
+
+afterEach(() => {
+  cleanup();
+  model.dispose();
+  Notification.dismiss();
+  vi.clearAllMocks();
+});
+
+async function know(...clusters: ICluster[]): Promise<void> {
+  server.clusters = clusters;
+  await model.refresh();
+}
+
+describe('notices', () => {
+  beforeEach(() => {
+    giveNotices({ model, commands, trans });
+    server.routes['POST clusters'] = () => ({
+      status: 201,
+      body: aCluster({ phase: 'starting' })
+    });
+  });
+
+  async function start(): Promise<void> {
+    server.clusters = [aCluster({ phase: 'starting' })];
+    await model.start({
+      profile: 'local',
+      target: { workers: 2 },
+      options: {},
+      request_id: 'r'
+    });
+  }
+
+  function messages(): string[] {
+    return Notification.manager.notifications.map(item => item.message);
+  }
+
+  it('say once that a cluster is ready, and offer what comes next', async () => {
+    await start();
+    expect(messages()).toEqual([]);
+    await know(aCluster());
+    await know(aCluster({ revision: 9 }));
+    expect(messages()).toEqual(['quiet-fox is ready with 2 of 2 workers.']);
+    const [notice] = Notification.manager.notifications;
+    const actions = notice.options.actions ?? [];
+    expect(actions.map(action => action.label)).toEqual([
+      'Connect notebook',
+      'Dashboard'
+    ]);
+    actions[0].callback(new MouseEvent('click'));
+    expect(executed).toHaveBeenCalledWith(CommandIDs.connect, 'c1');
+  });
+
+  it('stay after a long wait', async () => {
+    await start();
+    await know(
+      aCluster({ created: 1_700_000_000, phase_since: 1_700_009_000 })
+    );
+    const [notice] = Notification.manager.notifications;
+    expect(notice.options.autoClose).toBe(false);
+  });
+
+  it('say why a cluster failed, and lead to its log', async () => {
+    await start();
+    await know(aCluster({ phase: 'failed', reason: 'No space left.' }));
+    expect(messages()).toEqual(['quiet-fox failed. No space left.']);
+  });
+
+  it('are not given for what was started elsewhere, stopped or forgotten', async () => {
+    await know(aCluster({ id: 'other', phase: 'starting' }));
+    await know(aCluster({ id: 'other' }));
+    await start();
+    await know(aCluster({ phase: 'stopped' }));
+    await start();
+    await know();
+    expect(messages()).toEqual([]);
+  });
+
+  it('wait on while the server is silent', async () => {
+    await start();
+    server.reachable = false;
+    await model.refresh();
+    server.reachable = true;
+    await know(aCluster());
+    expect(messages()).toHaveLength(1);
+  });
+});
+
+describe('the panel of everything that runs', () => {
+  it('lists what has not ended, and leads to card and question', async () => {
+    await know(
+      aCluster(),
+      aCluster({ id: 'c2', name: 'old', phase: 'stopped' })
+    );
+    const [item, ...others] = runningClusters({
+      model,
+      commands,
+      trans
+    }).running({ mode: 'tree' });
+    expect(others).toEqual([]);
+    expect(item.label()).toBe('quiet-fox');
+    expect(item.detail?.()).toBe('Running, 2 workers ready');
+    item.open?.();
+    item.shutdown?.();
+    expect(executed.mock.calls).toEqual([
+      [CommandIDs.showPanel, 'c1'],
+      [CommandIDs.stop, 'c1']
+    ]);
+  });
+
+  it('names what stopping all would end, and stops each', async () => {
+    await know(
+      aCluster(),
+      aCluster({ id: 'c2', name: 'second' }),
+      aCluster({ id: 'c3', name: 'leaving', phase: 'stopping' })
+    );
+    server.routes['DELETE clusters/c1'] = () => ({ status: 202, body: {} });
+    server.routes['DELETE clusters/c2'] = () => ({ status: 202, body: {} });
+    const manager = runningClusters({ model, commands, trans });
+    expect(manager.shutdownAllConfirmationText).toContain(
+      'quiet-fox, second, leaving'
+    );
+    manager.shutdownAll();
+    await vi.waitFor(() =>
+      expect(
+        server.asked
+          .map(item => item.route)
+          .filter(route => route.startsWith('DELETE'))
+      ).toEqual(['DELETE clusters/c1', 'DELETE clusters/c2'])
+    );
+  });
+});
+
+describe('the status bar', () => {
+  it('counts clusters and workers by their unit, and leads to the panel', async () => {
+    await know(
+      aCluster(),
+      aCluster({
+        id: 'c2',
+        unit: 'GPUs',
+        workers: { asked: 8, pending: 4, starting: 0, ready: 4, lost: 0 }
+      }),
+      aCluster({ id: 'c3', phase: 'failed' })
+    );
+    const onClick = vi.fn();
+    render(<StatusView model={model} trans={trans} onClick={onClick} />);
+    fireEvent.click(
+      screen.getByText('2 clusters, 2 of 2 workers, 4 of 8 GPUs')
+    );
+    expect(onClick).toHaveBeenCalled();
+  });
+
+  it('says when its numbers are old', async () => {
+    await know(aCluster());
+    server.reachable = false;
+    await model.refresh();
+    render(<StatusView model={model} trans={trans} onClick={vi.fn()} />);
+    screen.getByText('1 cluster, 2 of 2 workers (no answer)');
+  });
+});

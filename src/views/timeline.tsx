@@ -1,0 +1,191 @@
+/** What has happened to a cluster, and its jobs one by one. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { ICluster, IClusterEvent, IJob } from '../tokens';
+import { moment } from '../words';
+import { useLoaded } from './loaded';
+
+const SHOWN_AT_FIRST = 12;
+
+/** Where jobs and events come from. */
+export interface ITimelineSource {
+  events: (cluster: ICluster) => Promise<IClusterEvent[]>;
+  jobs: (cluster: ICluster) => Promise<IJob[]>;
+}
+
+interface ITimelineProps {
+  cluster: ICluster;
+  source: ITimelineSource;
+  trans: TranslationBundle;
+}
+
+/** Both, fetched anew whenever the cluster has changed. */
+export function Timeline(props: ITimelineProps): JSX.Element {
+  const { cluster, source, trans } = props;
+  const key = JSON.stringify([
+    cluster.id,
+    cluster.revision,
+    cluster.phase,
+    cluster.workers
+  ]);
+  const jobs = useLoaded(() => source.jobs(cluster), key);
+  const events = useLoaded(() => source.events(cluster), key);
+  const failure = jobs.failure ?? events.failure;
+  return (
+    <>
+      {failure !== null && (
+        <p className="jp-gpucluster-Card-reason" role="alert">
+          {failure.message}
+        </p>
+      )}
+      {jobs.value !== null && jobs.value.length > 0 && (
+        <Jobs jobs={jobs.value} cluster={cluster} trans={trans} />
+      )}
+      {events.value !== null && events.value.length > 0 && (
+        <Events events={events.value} cluster={cluster} trans={trans} />
+      )}
+    </>
+  );
+}
+
+interface IPartProps {
+  cluster: ICluster;
+  trans: TranslationBundle;
+}
+
+function Jobs(props: IPartProps & { jobs: IJob[] }): JSX.Element {
+  const { cluster, trans } = props;
+  const newestFirst = [...props.jobs].sort((a, b) => b.submitted - a.submitted);
+  return (
+    <Shortened items={newestFirst} trans={trans}>
+      {jobs => (
+        <div
+          className="jp-gpucluster-Jobs"
+          role="group"
+          tabIndex={0}
+          aria-label={trans.__('Jobs of %1', cluster.name)}
+        >
+          <table>
+            <caption>{trans.__('Jobs')}</caption>
+            <thead>
+              <tr>
+                <th scope="col">{trans.__('Job')}</th>
+                <th scope="col">{trans.__('State')}</th>
+                <th scope="col">{trans.__('Node')}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {jobs.map(job => (
+                <tr key={`${job.mark} ${job.task}`}>
+                  <td>{job.id || `${job.mark}.${job.task}`}</td>
+                  <td>{stateWords(job, trans)}</td>
+                  <td>{job.nodes.join(', ')}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Shortened>
+  );
+}
+
+function Events(props: IPartProps & { events: IClusterEvent[] }): JSX.Element {
+  const { cluster, trans } = props;
+  return (
+    <Shortened items={[...props.events].reverse()} trans={trans}>
+      {events => (
+        <>
+          <h4>{trans.__('Timeline')}</h4>
+          <ol
+            className="jp-gpucluster-Events"
+            aria-label={trans.__('Timeline of %1, newest first', cluster.name)}
+          >
+            {events.map((event, index) => (
+              <li key={`${event.time} ${index}`}>
+                <time dateTime={new Date(event.time * 1000).toISOString()}>
+                  {moment(event.time)}
+                </time>
+                <span>{event.message}</span>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    </Shortened>
+  );
+}
+
+interface IShortenedProps<T> {
+  items: T[];
+  /** How many to show before the rest is asked for. */
+  first?: number;
+  children: (items: T[]) => React.ReactNode;
+  trans: TranslationBundle;
+}
+
+/** The first few of many items, with a button for the rest. */
+export function Shortened<T>(props: IShortenedProps<T>): JSX.Element {
+  const { items, first = SHOWN_AT_FIRST, trans } = props;
+  const [all, setAll] = React.useState(false);
+  return (
+    <>
+      {props.children(all ? items : items.slice(0, first))}
+      {!all && items.length > first && (
+        <button
+          type="button"
+          className="jp-gpucluster-Button"
+          onClick={() => setAll(true)}
+        >
+          {trans.__('Show all %1', items.length)}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** State, exit code and cause, as far as there are any. */
+function stateWords(job: IJob, trans: TranslationBundle): string {
+  const word = stateWord(job.state, trans);
+  const state =
+    job.exit_code === null
+      ? word
+      : trans.__('%1, exit code %2', word, job.exit_code);
+  const cause = job.cause || job.reason;
+  return cause === '' ? state : trans.__('%1: %2', state, cause);
+}
+
+function stateWord(state: string, trans: TranslationBundle): string {
+  switch (state) {
+    case 'submitting':
+      return trans.__('being submitted');
+    case 'pending':
+      return trans.__('waiting');
+    case 'held':
+      return trans.__('held');
+    case 'running':
+      return trans.__('running');
+    case 'suspended':
+      return trans.__('suspended');
+    case 'ending':
+      return trans.__('ending');
+    case 'done':
+      return trans.__('done');
+    case 'failed':
+      return trans.__('failed');
+    case 'cancelled':
+      return trans.__('cancelled');
+    case 'timeout':
+      return trans.__('out of time');
+    case 'out_of_memory':
+      return trans.__('out of memory');
+    case 'node_fail':
+      return trans.__('node failed');
+    case 'preempted':
+      return trans.__('preempted');
+    default:
+      return trans.__('unknown');
+  }
+}
