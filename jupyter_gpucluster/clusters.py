@@ -34,7 +34,8 @@ def default_root() -> Path:
     """Return the directory that holds all cluster directories of this user."""
     from jupyter_core.paths import jupyter_data_dir
 
-    return Path(jupyter_data_dir()) / "gpucluster" / "clusters"
+    # Absolute: heads and workers do not share the starter's directory for ever.
+    return Path(jupyter_data_dir()).absolute() / "gpucluster" / "clusters"
 
 
 class Clusters:
@@ -101,7 +102,7 @@ class Clusters:
         """
         logs = find(self.root, name).directory.logs
         # Beside a job's log stands what the queueing system and the shell said before it was open.
-        found = (path for path in logs.iterdir() if path.suffix in (".log", ".out"))
+        found = (path for path in logs.glob("*") if path.suffix in (".log", ".out"))
         paths = sorted(found, key=lambda path: (path.name != "head.log", path.name))
         if job:
             known = ", ".join(path.stem for path in paths)

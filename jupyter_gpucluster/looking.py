@@ -176,7 +176,8 @@ def bury(directory: ClusterDirectory, record: Record) -> Record:
         reason=f"{reason} {last}".strip(),
         revision=record.revision + 1,
     )
-    if record.spec.scratch:
+    # Nothing that does not bear the cluster's name, whatever became of the record.
+    if Path(record.spec.scratch).name.startswith(f"gpc-{directory.id}-"):
         shutil.rmtree(record.spec.scratch, ignore_errors=True)
     directory.remove_private()
     # On a full disk it is told, and the next look tries to write it again.
@@ -219,10 +220,12 @@ def last_error(path: Path) -> str:
 def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:
     """Return the last lines of a log, at most ``most`` bytes of it; nothing where there is none."""
     try:
+        if not path.is_file():  # a pipe would be waited for, a device never ends
+            return ""
         with path.open("rb") as stream:
             size = stream.seek(0, 2)
             stream.seek(max(0, size - most))
-            text = stream.read().decode("utf-8", "replace")
+            text = stream.read(most).decode("utf-8", "replace")
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])

@@ -26,7 +26,7 @@ SCHEDULER_VARIABLES = ("SLURM_", "SBATCH_", "PBS_", "LSB_", "COBALT_", "OAR_", "
 
 @contextlib.contextmanager
 def a_home() -> Iterator[Path]:
-    """Point home, Jupyter and Dask at a new folder; at the end no process may belong to it.
+    """Point home, Jupyter, Dask and temporary files at a new folder; no process may outlive it.
 
     The path is short because Unix sockets below it have some 100 characters at most.
     """
@@ -48,6 +48,7 @@ def a_home() -> Iterator[Path]:
         "XDG_RUNTIME_DIR": str(home / "run"),
     }
     (home / "tmp").mkdir()
+    os.environ["TMPDIR"] = tempfile.tempdir = str(home / "tmp")
     (home / "run").mkdir(mode=0o700)
     try:
         yield home
@@ -55,8 +56,15 @@ def a_home() -> Iterator[Path]:
     finally:
         os.environ.clear()
         os.environ |= kept
+        tempfile.tempdir = None
         shutil.rmtree(home, ignore_errors=True)
     assert not left, "processes outlived the test:\n" + "\n".join(left)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def basetemp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Settle where ``tmp_path`` is before homes bring temporary folders of their own."""
+    return tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture(scope="module")

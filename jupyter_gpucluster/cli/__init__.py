@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..errors import GpuClusterError
 from .dispatch import execute, read, top_help
@@ -25,6 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
         The verb and its arguments; the process's own where None.
     """
     words = sys.argv[1:] if words is None else list(words)
+    open_streams()
     try:
         code = perform(words, Terminal())
         sys.stdout.flush()
@@ -36,6 +38,13 @@ def main(words: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     return code
+
+
+def open_streams() -> None:
+    """Give up what nobody listens to: Python has no stream where its descriptor was closed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
 
 
 def perform(words: Sequence[str], terminal: Terminal) -> int:

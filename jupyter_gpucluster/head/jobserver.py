@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..processes import end_heirs, signal_group, start_time
+from ..processes import children, end_heirs, signal_group, start_time
 
 GRACE_SECONDS = 3.0
 """Between asking a job to end and ending it."""
@@ -40,7 +40,11 @@ KEPT_TASKS = 300
 """Ended jobs that a status still lists; the head asks every second."""
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+ADOPTED_SECONDS = 5.0
+"""How long the end waits for what jobs left behind."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
+LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 @dataclass
@@ -148,9 +152,11 @@ class JobServer:
                     selector.unregister(self.channel)
                     self.orphan()
             self.reap()
+            self.reap_adopted()
             self.watch()
             self.start_pending()
         end_heirs(self.logs.parent)
+        end_adopted()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def running(self) -> list[Task]:
@@ -317,6 +323,14 @@ class JobServer:
                 signal_group(task.pid, signal.SIGKILL)
                 self.end(task, os.waitstatus_to_exitcode(status), task.reason)
 
+    def reap_adopted(self) -> None:
+        """Wait for what was left to this process and has ended, so that no zombie stays."""
+        ours = {task.pid for task in self.running()}
+        with contextlib.suppress(ChildProcessError):
+            # A job that has ended just now is the next turn's.
+            while (ended := os.waitid(os.P_ALL, 0, LOOK)) and ended.si_pid not in ours:
+                os.waitpid(ended.si_pid, 0)
+
     def end(self, task: Task, exit_code: int | None, reason: str) -> None:
         task.state, task.ended = "ended", time.time()
         task.exit_code, task.reason = exit_code, reason
@@ -352,6 +366,23 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def adopt() -> None:
+    """Become the parent of every process of a job whose own parent ends, whatever its name."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_adopted() -> None:
+    """Kill what jobs left behind, also where it hides which job it is of."""
+    deadline = time.monotonic() + ADOPTED_SECONDS
+    while (left := children(os.getpid())) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.01)
+
+
 def main(argv: list[str]) -> None:
     """Serve the socket whose descriptor ``--channel`` gives."""
     parser = argparse.ArgumentParser(prog="jobserver")
@@ -362,6 +393,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--preload", action="store_true")
     arguments = parser.parse_args(argv)
     os.umask(0o077)
+    adopt()
     if arguments.preload:
         try:
             importlib.import_module("jupyter_gpucluster.head.worker")

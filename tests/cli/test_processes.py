@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_a_closed_pipe_is_no_noise(gpucluster: CommandLine) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
     assert process.returncode == 141
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_failure(home: Path, closed: str) -> None:
+    command = f'"{sys.executable}" -m jupyter_gpucluster list {closed}'
+    answer = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
 
 
 def test_a_name_that_no_cluster_has_exits_with_1(gpucluster: CommandLine) -> None:

@@ -51,5 +51,11 @@ def spawn_sleeper(seconds: int) -> int:
 
 
 @sent_whole
+def spawn_nameless_sleeper(seconds: int) -> int:
+    """Do that, and clear the variables by which it could be told."""
+    return subprocess.Popen(["sleep", str(seconds)], env={}, start_new_session=True).pid
+
+
+@sent_whole
 def process_id() -> int:
     return os.getpid()

@@ -16,6 +16,7 @@ from distributed import Client, Future
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import HeadUnreachable
 from jupyter_gpucluster.headclient import ask
+from jupyter_gpucluster.processes import start_time
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.store import PRIVATE
 from jupyter_gpucluster.views import ClusterView
@@ -33,7 +34,14 @@ from .driving import (
     traces_of,
     until,
 )
-from .tasks import double, double_slowly, hold_the_interpreter, process_id, spawn_sleeper
+from .tasks import (
+    double,
+    double_slowly,
+    hold_the_interpreter,
+    process_id,
+    spawn_nameless_sleeper,
+    spawn_sleeper,
+)
 
 GONE_SECONDS = 15.0
 """How long after its head's death a cluster may have processes."""
@@ -157,8 +165,29 @@ def test_nothing_outlives_a_killed_head_and_job_server(clusters: Clusters, start
         os.kill(server, signal.SIGKILL)
         until(lambda: not processes_of(view.id), GONE_SECONDS)
         del tasks
-    assert clusters.get(view.id).phase is Phase.FAILED
+    # A process that is just ending has lost its command line before it counts as dead.
+    until(lambda: clusters.get(view.id).phase is Phase.FAILED)
     assert_nothing_is_left(clusters, view)
+
+
+@pytest.mark.parametrize("kill_head", [False, True])
+def test_programs_that_hide_whose_they_are_end_with_the_cluster_too(
+    clusters: Clusters, start: Start, kill_head: bool
+) -> None:
+    view = start(workers=1)
+    with abandoned_client(view) as client:
+        sleeper = client.submit(spawn_nameless_sleeper, 600).result()
+        ended_sleeper = client.submit(spawn_nameless_sleeper, 0).result()
+        assert start_time(sleeper) is not None
+        # The worker that would wait for the two goes; the second must not stay as a zombie.
+        client.restart()
+        until(lambda: not Path(f"/proc/{ended_sleeper}").exists())
+        if kill_head:
+            os.kill(head_of(view), signal.SIGKILL)
+        else:
+            clusters.stop(view.id)
+    until(lambda: start_time(sleeper) is None, GONE_SECONDS)
+    until(lambda: not processes_of(view.id), GONE_SECONDS)
 
 
 @pytest.mark.parametrize("who", ["nobody", "head", "head and job server"])

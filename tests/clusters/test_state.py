@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import GpuClusterError, RecordError, StateError
 from jupyter_gpucluster.looking import START_SECONDS
+from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.store import PRIVATE, ClusterDirectory
 
@@ -143,6 +146,43 @@ def test_damaged_records_are_set_aside_and_hide_no_other(clusters: Clusters) -> 
         assert aside.read_bytes() == text
         assert clusters.get(sound.name).id == sound.id
         directory.remove()
+
+
+def test_nothing_is_deleted_that_does_not_bear_the_cluster_s_name(
+    clusters: Clusters, home: Path
+) -> None:
+    view = clusters.start("local", target=fixed(1))
+    directory = ClusterDirectory(Path(view.directory))
+    kept = directory.read_record()
+    clusters.stop(view.id)
+    clusters.wait_stopped(view.id, timeout=30)
+    (home / "precious").mkdir()
+    gone = replace(this_process(), start_time=1)
+    spec = replace(kept.spec, scratch=str(home / "precious"))
+    directory.write_record(replace(kept, head=gone, spec=spec))
+    assert clusters.get(view.id).phase is Phase.FAILED
+    assert (home / "precious").is_dir()
+
+
+def test_logs_are_read_from_files_alone(clusters: Clusters) -> None:
+    view = clusters.start("local", target=fixed(1))
+    logs = ClusterDirectory(Path(view.directory)).logs
+    os.mkfifo(logs / "pipe.log")
+    (logs / "zero.log").symlink_to("/dev/zero")
+    assert clusters.logs(view.id, "pipe") == "==> pipe.log <==\n"
+    assert clusters.logs(view.id, "zero") == "==> zero.log <==\n"
+    clusters.stop(view.id)
+    clusters.wait_stopped(view.id, timeout=30)
+    shutil.rmtree(logs)
+    assert clusters.logs(view.id) == ""
+
+
+def test_a_relative_data_directory_is_found_from_everywhere(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("JUPYTER_DATA_DIR", "near")
+    assert Clusters().root == home / "near" / "gpucluster" / "clusters"
 
 
 def test_a_record_of_a_newer_version_is_refused_and_kept(clusters: Clusters) -> None:
