@@ -58,6 +58,8 @@ def client() -> Iterator[Client]:
 @pytest.fixture
 def a_cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Put a stand-in for CuPy on the path; returns its folder."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "cupy"]:
+        monkeypatch.delitem(sys.modules, name)  # where the real one is installed, and was imported
     package = tmp_path / "cupy"
     package.mkdir()
     (package / "__init__.py").write_text(FAKE_CUPY)

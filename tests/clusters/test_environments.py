@@ -55,8 +55,9 @@ def make_environment(home: Path) -> MakeEnvironment:
         place = home / name
         venv.create(place, symlinks=True)
         [site] = place.glob("lib/python*/site-packages")
-        (site / "dask.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        (site / "sitecustomize.py").write_text(textwrap.dedent(BLOCK.format(names=without)))
+        # Not as sitecustomize: Debian's own Python has one that would hide it.
+        (site / "dask.pth").write_text(sysconfig.get_path("purelib") + "\nimport blocked\n")
+        (site / "blocked.py").write_text(textwrap.dedent(BLOCK.format(names=without)))
         return str(place / "bin" / "python")
 
     return make
