@@ -5,6 +5,7 @@
 #OAR -l /nodes=1/gpu=2,walltime=04:00:00
 #OAR -O /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.out
 #OAR -E /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.out
+#OAR -t besteffort
 export GPUCLUSTER_JOB=gpc-7f3a2b-1_$((${OAR_ARRAY_INDEX:-1} - 1))
 GPUCLUSTER_RESTARTS=0
 export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"

@@ -6,6 +6,7 @@
 #PBS -l walltime=02:00:00
 #PBS -j oe
 #PBS -o /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.out
+#PBS -m n
 export GPUCLUSTER_JOB=gpc-7f3a2b-1_${PBS_ARRAY_INDEX:-0}
 GPUCLUSTER_RESTARTS=0
 export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"
