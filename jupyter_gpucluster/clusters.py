@@ -59,8 +59,16 @@ class Clusters:
 
         With ``ended`` also all others that are over.
         """
-        found = [seen for d in directories(self.root) if (seen := see(d, ended=ended))]
-        return sorted(map(view_of, found), key=lambda view: view.created)
+        return [*self.survey(ended=ended)[0]]
+
+    def survey(
+        self, *, ended: bool = False
+    ) -> tuple[Sequence[ClusterView], Sequence[GpuClusterError]]:
+        """Return what `list` does, and why others cannot be read, in one look at the disk."""
+        troubles: list[GpuClusterError] = []
+        every = directories(self.root)
+        found = [seen for d in every if (seen := see(d, ended=ended, troubles=troubles))]
+        return sorted(map(view_of, found), key=lambda view: view.created), troubles
 
     def live(self) -> Sequence[ClusterView]:
         """Return the clusters that have not ended."""

@@ -134,9 +134,11 @@ class InMemoryClusters:
     def script(self, profile: str, **request: Any) -> Script:
         return Script(f"#!/bin/sh\n# {profile}\n", "sbatch job.sh")
 
-    def damaged(self, *, ended: bool = True) -> Sequence[RecordError]:
+    def survey(
+        self, *, ended: bool = False
+    ) -> tuple[Sequence[ClusterView], Sequence[RecordError]]:
         told = RecordError("The record of zzzzzz is damaged.", hint="Delete it.")
-        return (told,) if ended or self.damage else ()
+        return self.list(ended=ended), (told,) if ended or self.damage else ()
 
     def orphans(self) -> Sequence[str]:
         return ["job 99 (gpc-zzzzzz-1)"]

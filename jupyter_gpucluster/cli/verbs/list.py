@@ -27,8 +27,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         orphans = session.clusters.orphans()
         rows = tuple((orphan,) for orphan in orphans)
         return Outcome({"orphans": orphans}, (Table(("ORPHAN",), rows, empty="no orphans"),))
-    views = session.clusters.list(ended=arguments.all)
-    damaged = session.clusters.damaged(ended=arguments.all)
+    views, damaged = session.clusters.survey(ended=arguments.all)
     document = {
         "clusters": to_json(views),
         "damaged": [error.as_json() for error in damaged],
