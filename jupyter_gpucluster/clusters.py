@@ -263,9 +263,7 @@ class Clusters:
         """
         look = find(self.root, name)
         if look.record.phase not in ENDED:
-            self._ask_started(
-                look.directory, "POST", "/gpucluster/stop", {"reason": ""}
-            )
+            self._ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": ""})
         return self.get(look.record.id)
 
     def forget(self, name: str) -> None:

@@ -425,7 +425,6 @@ def _hints(kind: type) -> dict[str, Any]:
     return {f.name: f.type for f in dataclasses.fields(kind)}
 
 
-
 def _convert(hint: Any, value: Any) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):

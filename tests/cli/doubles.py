@@ -134,9 +134,7 @@ class InMemoryClusters:
     def script(self, profile: str, **request: Any) -> Script:
         return Script(f"#!/bin/sh\n# {profile}\n", "sbatch job.sh")
 
-    def survey(
-        self, *, ended: bool = False
-    ) -> tuple[Sequence[ClusterView], Sequence[RecordError]]:
+    def survey(self, *, ended: bool = False) -> tuple[Sequence[ClusterView], Sequence[RecordError]]:
         told = RecordError("The record of zzzzzz is damaged.", hint="Delete it.")
         return self.list(ended=ended), (told,) if ended or self.damage else ()
 
