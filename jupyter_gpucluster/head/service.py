@@ -61,6 +61,8 @@ KEPT_SUMMARY_SECONDS = 10.0
 FRESH_SECONDS = 60.0
 """For so long after a submission its user watches it start, or fail."""
 FRESH_POLL = 0.2
+DISK_SECONDS = 2.0
+"""How long an answer waits for the disk at most."""
 TERMINATE = "distributed.worker.memory.terminate"
 
 
@@ -298,8 +300,9 @@ class Service:
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)
             summary = replace(summary, revision=self.record.revision)
-            self.saved = self.record
-            self.unsaved = await self.save(self.directory.write_record, self.saved)
+            record = self.record
+            self.unsaved = await self.save(self.directory.write_record, record)
+            self.saved = record
         self.summary = summary
         if fresh or now - self.written > KEPT_SUMMARY_SECONDS:
             self.written = now
@@ -391,6 +394,21 @@ class Service:
             async with asyncio.timeout(seconds), self.news:
                 await self.news.wait_for(lambda: self.summary.revision > revision)
 
+    async def reach_disk(self) -> None:
+        """Wait until what was asked for is on disk, where the next look finds it."""
+
+        def on_disk() -> bool:
+            saved, wanted = self.saved, self.record
+            return saved is not None and (saved.name, saved.target, saved.stop_requested) == (
+                wanted.name,
+                wanted.target,
+                wanted.stop_requested,
+            )
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISK_SECONDS), self.news:
+                await self.news.wait_for(on_disk)
+
     async def update(self, *, name: str | None, target: Target | None) -> None:
         """Rename or scale; raises `ClusterConflict` where the cluster is going away."""
         if self.record.stop_requested is not None or self.record.phase in ENDED:
@@ -407,13 +425,13 @@ class Service:
             self.set_record(target=target)
         if name is not None:
             self.set_record(name=name)
-        await self.newer_than(self.summary.revision, 1.0)
+        await self.reach_disk()
 
     async def ask_to_stop(self, reason: str) -> None:
         """Begin to stop; asking twice changes nothing."""
         if self.record.stop_requested is None:
             self.set_record(stop_requested=time.time(), reason=reason)
-        await self.newer_than(self.summary.revision, 1.0)
+        await self.reach_disk()
 
     # The dashboard.
 
