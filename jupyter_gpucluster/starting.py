@@ -32,7 +32,7 @@ from .jobscript import MARK, default_workers, make_spec, maximum_workers, render
 from .machine import Machine, look_around
 from .processes import is_alive, signal_group
 from .profiles import LoadedProfile, Profile, apply_options, find_profile
-from .records import Record, Submission, Target
+from .records import Record, Spec, Submission, Target
 from .store import ClusterDirectory, make_private, trouble, write_private
 from .survival import BATCH_JOBS, Survival, find_survival
 from .tls import make_certificates
@@ -84,6 +84,8 @@ class Plan:
     """A request that has been found good, before anything is made."""
 
     loaded: LoadedProfile
+    profile: Profile
+    """The loaded one with the user's options in it."""
     target: Target
     machine: Machine
     python: str
@@ -94,7 +96,7 @@ class Plan:
 def start(clusters: Clusters, request: Request) -> Look:
     """Settle, make, spawn; see `Clusters.start`."""
     plan = settle(request)
-    refuse_unbuilt(apply_options(plan.loaded.profile, request.options))
+    refuse_unbuilt(plan.profile)
     make_private(clusters.root.parent)
     make_private(clusters.root)
     with locked(clusters.root / ".lock"):
@@ -143,18 +145,8 @@ def preview(clusters: Clusters, request: Request) -> Script:
     plan = settle(request)
     directory = ClusterDirectory(clusters.root / "<id>")
     scratch = Path(tempfile.gettempdir()) / "gpc-<id>"
-    profile = apply_options(plan.loaded.profile, request.options)
-    spec = make_spec(
-        profile,
-        name=plan.loaded.name,
-        workers=plan.target.maximum,
-        machine=plan.machine,
-        python=plan.python,
-        environment=plan.environment,
-        directory=directory,
-        scratch=scratch,
-        options=request.options,
-    )
+    profile = plan.profile
+    spec = spec_of(plan, directory, scratch, request)
     backend = find_backend(profile.backend)
     mark = "gpc-<id>-1"
     text = render(profile, spec, backend, directory).replace(MARK, mark)
@@ -172,6 +164,21 @@ def preview(clusters: Clusters, request: Request) -> Script:
     elif stdin:
         command += f" <<'END'\n{stdin}END"
     return Script(text, command)
+
+
+def spec_of(plan: Plan, directory: ClusterDirectory, scratch: Path, request: Request) -> Spec:
+    """Return what does not change during the life of a cluster in this directory."""
+    return make_spec(
+        plan.profile,
+        name=plan.loaded.name,
+        workers=plan.target.maximum,
+        machine=plan.machine,
+        python=plan.python,
+        environment=plan.environment,
+        directory=directory,
+        scratch=scratch,
+        options=request.options,
+    )
 
 
 def settle(request: Request) -> Plan:
@@ -194,7 +201,7 @@ def settle(request: Request) -> Plan:
             detail="target",
         )
     python, environment = choose_python(request, profile.environment.python)
-    return Plan(loaded, target, machine, python, environment)
+    return Plan(loaded, profile, target, machine, python, environment)
 
 
 def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
@@ -273,18 +280,8 @@ def make(
     directory: ClusterDirectory, scratch: Path, plan: Plan, name: str, request: Request
 ) -> Record:
     """Write all files that the head needs, the record last."""
-    profile = apply_options(plan.loaded.profile, request.options)
-    spec = make_spec(
-        profile,
-        name=plan.loaded.name,
-        workers=plan.target.maximum,
-        machine=plan.machine,
-        python=plan.python,
-        environment=plan.environment,
-        directory=directory,
-        scratch=scratch,
-        options=request.options,
-    )
+    profile = plan.profile
+    spec = spec_of(plan, directory, scratch, request)
     spec = replace(spec, survives=plan.survival.survives, survival=plan.survival.words)
     if spec.encrypted:
         lifetime = spec.policy.max_lifetime
