@@ -422,7 +422,10 @@ def from_json(kind: type[R], data: Mapping[str, Any]) -> R:
 
 @functools.cache
 def _hints(kind: type) -> dict[str, Any]:
-    return {f.name: f.type for f in dataclasses.fields(kind)}
+    hints = {f.name: f.type for f in dataclasses.fields(kind)}
+    if any(isinstance(hint, str) for hint in hints.values()):  # a module with postponed annotations
+        return typing.get_type_hints(kind)
+    return hints
 
 
 def _convert(hint: Any, value: Any) -> Any:
