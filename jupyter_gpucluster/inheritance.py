@@ -1,0 +1,50 @@
+"""Which variables of a process are its own matter, and none of what it starts or submits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+BATCH_JOBS = {
+    "SLURM_JOB_ID": "Slurm",
+    "PBS_JOBID": "PBS",
+    "LSB_JOBID": "LSF",
+    "OAR_JOB_ID": "OAR",
+    "COBALT_JOBID": "Cobalt",
+    "_CONDOR_SLOT": "HTCondor",
+    "JOB_ID": "Grid Engine",
+}
+"""By which variable a process knows that it is in a batch job, and in whose."""
+OF_THE_JOB = (
+    *(f"{name.split('_')[0]}_" for name in BATCH_JOBS if name not in ("_CONDOR_SLOT", "JOB_ID")),
+    "JOB_ID",
+    "SBATCH_", "PBS_", "PE_", "SGE_", "_CONDOR_",
+)  # fmt: skip
+NOT_INHERITED = (
+    # What belongs to the process that starts the cluster, not to the cluster: its secrets.
+    "JUPYTERHUB_", "JUPYTER_TOKEN", "JPY_",
+    # A cluster that a worker's task starts is not that worker's.
+    "GPUCLUSTER_",
+)  # fmt: skip
+INHERITED = frozenset(
+    # Where the queueing systems' commands find their system.
+    {"SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER",
+     "LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR",
+     "SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT",
+     "OARCONFFILE", "OARDIR", "COBALT_CONFIG_FILES"}
+)  # fmt: skip
+
+
+def inherited(environment: Mapping[str, str], *, with_job: bool = False) -> dict[str, str]:
+    """Return the variables that a head, or a submitted job, takes over.
+
+    Parameters
+    ----------
+    with_job
+        Whether it works inside the batch job that this process is in.
+    """
+    left = NOT_INHERITED if with_job else (*NOT_INHERITED, *OF_THE_JOB)
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in INHERITED or not name.startswith(left)
+    }

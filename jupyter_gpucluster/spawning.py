@@ -1,0 +1,78 @@
+"""How a head is started: as a process that leaves its starter, or by the script of a job."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+from .errors import StateError
+from .inheritance import inherited
+from .processes import is_alive, signal_group
+from .records import Record, Spec
+from .store import ClusterDirectory, write_private
+
+SPAWN_SECONDS = 30.0
+HEAD = Path(__file__).resolve().parent / "head" / "__main__.py"
+
+
+def head_command(spec: Spec, directory: ClusterDirectory) -> str:
+    """Return how a job's script starts the head, but for what is only known there."""
+    return shlex.join([spec.python, "-P", str(HEAD), "head", "--directory", str(directory.path)])
+
+
+def spawn(
+    directory: ClusterDirectory, scratch: Path, record: Record, prefix: tuple[str, ...]
+) -> None:
+    """Start the head in a clean process; it leaves us before this returns."""
+    argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
+    argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
+    log = directory.logs / "head.log"
+    write_private(log, b"")
+    try:
+        with log.open("ab") as stream:
+            process = subprocess.Popen(  # argv of our own making
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=inherited(os.environ, with_job=record.spec.spread),
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise StateError(
+            f"Cannot start {record.spec.python}: {error.strerror}.",
+            hint="Choose another Python for the cluster.",
+        ) from error
+    try:
+        code = process.wait(SPAWN_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        abandon(process, directory)
+        raise StateError(
+            f"{record.spec.python} did not start in {SPAWN_SECONDS:.0f} s.",
+            hint="The machine or its file system may be overloaded; try again.",
+        ) from error
+    except BaseException:
+        abandon(process, directory)
+        raise
+    if code:
+        words = log.read_text("utf-8", "replace").strip()
+        if not words:  # on a full disk a head cannot say so; this does
+            write_private(directory.path / "room", bytes(1 << 14))
+        last = words.splitlines()[-1] if words else f"exit code {code}"
+        raise StateError(
+            f"The cluster's head could not start: {last}",
+            hint=f"If this machine is well, choose another Python than {record.spec.python}.",
+            detail=words[-2000:],
+        )
+
+
+def abandon(process: subprocess.Popen[bytes], directory: ClusterDirectory) -> None:
+    """End a head that is about to leave us; one that has not yet said so ends itself."""
+    signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+    head = directory.read_process()
+    if head is not None and is_alive(head):
+        signal_group(head.pid, signal.SIGKILL)

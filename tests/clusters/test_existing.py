@@ -1,0 +1,204 @@
+"""Schedulers that somebody else started: attached to by address or file, and left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from jupyter_gpucluster import existing
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.connection import connect
+from jupyter_gpucluster.errors import ClusterConflict, InvalidInput
+from jupyter_gpucluster.records import Phase, Target
+from jupyter_gpucluster.store import ClusterDirectory
+from jupyter_gpucluster.tls import make_certificates
+
+START_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def files(module_home: Path) -> Path:
+    """Return a folder with the certificates of somebody else's cluster."""
+    folder = module_home / "theirs"
+    folder.mkdir(mode=0o700)
+    make_certificates(folder, cluster="theirs", seconds=3600)
+    return folder
+
+
+@contextmanager
+def a_scheduler(folder: Path, name: str, *arguments: str) -> Iterator[tuple[int, Path]]:
+    file = folder / f"{name}.json"
+    argv = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
+    argv += ["--port", "0", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
+    with (folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen([*argv, *arguments], stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not file.exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield process.pid, file
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def schedulers(files: Path) -> Iterator[dict[str, Path]]:
+    """Run one scheduler without encryption and one with it."""
+    tls = ["--tls-ca-file", str(files / "ca.pem"), "--tls-cert", str(files / "scheduler-cert.pem")]
+    tls += ["--tls-key", str(files / "scheduler-key.pem"), "--protocol", "tls"]
+    with ExitStack() as stack:
+        _, plain = stack.enter_context(a_scheduler(files, "plain"))
+        _, encrypted = stack.enter_context(a_scheduler(files, "encrypted", *tls))
+        yield {"plain": plain, "encrypted": encrypted}
+
+
+def profile(home: Path, name: str, text: str) -> str:
+    path = home / "data" / "gpucluster" / "profiles" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"title: {name}\nbackend: existing\n" + textwrap.dedent(text))
+    return name
+
+
+def tls_of(files: Path, *, key: str = "client-key.pem") -> str:
+    return f"tls: {{ca: {files / 'ca.pem'}, cert: {files / 'client-cert.pem'}, key: {files / key}}}"
+
+
+@pytest.mark.slow
+def test_an_existing_scheduler_is_listed_connected_to_and_left_alone(
+    module_home: Path, schedulers: dict[str, Path]
+) -> None:
+    file = schedulers["plain"]
+    clusters = Clusters()
+    place = profile(module_home, "theirs", f"existing: {{scheduler_file: {file}}}\n")
+    view = clusters.start(place, name="attached", target=Target(1, 1))
+    assert (view.phase, view.backend, view.encrypted) == (Phase.RUNNING, "existing", False)
+    assert "not started here" in view.words
+    assert clusters.wait_ready(view.id, timeout=5).id == view.id
+    assert [shown.name for shown in clusters.list()] == ["attached"]
+    with connect("attached") as client:
+        assert client.scheduler_info()["address"] == view.scheduler_address
+    assert (
+        str(ClusterDirectory(Path(view.directory)).scheduler_file)
+        in clusters.client_code(view.id)["dask"]
+    )
+    with pytest.raises(ClusterConflict, match="neither scaled nor renamed"):
+        clusters.update(view.id, target=Target(3, 3))
+    with pytest.raises(ClusterConflict, match="somebody else started it"):
+        clusters.endpoint(view.id)
+    stopped = clusters.stop(view.id)
+    assert stopped.phase is Phase.STOPPED
+    assert "left alone" in stopped.reason
+    assert clusters.list() == []
+    assert file.exists()
+    with Client(view.scheduler_address, set_as_default=False) as client:
+        assert client.scheduler_info()["address"] == view.scheduler_address
+
+
+@pytest.mark.slow
+def test_an_encrypted_scheduler_takes_the_files_of_the_profile(
+    module_home: Path, files: Path, schedulers: dict[str, Path]
+) -> None:
+    clusters = Clusters()
+    address = existing.read_scheduler_file(schedulers["encrypted"])["address"]
+    place = profile(module_home, "secured", f"existing:\n  address: {address}\n  {tls_of(files)}\n")
+    view = clusters.start(place)
+    assert (view.phase, view.encrypted) == (Phase.RUNNING, True)
+    with connect(view.name) as client:
+        assert client.scheduler_info()["address"] == address
+    clusters.stop(view.id)
+    assert (files / "client-key.pem").exists()
+    bare = profile(module_home, "bare", f"existing: {{address: '{address}'}}\n")
+    with pytest.raises(InvalidInput, match="no certificates"):
+        clusters.start(bare)
+
+
+@pytest.mark.slow
+def test_a_certificate_of_another_authority_is_not_taken(
+    module_home: Path, tmp_path: Path, schedulers: dict[str, Path]
+) -> None:
+    make_certificates(tmp_path, cluster="other", seconds=3600)
+    clusters = Clusters()
+    place = profile(
+        module_home,
+        "stranger",
+        f"existing:\n  scheduler_file: {schedulers['encrypted']}\n  {tls_of(tmp_path)}\n",
+    )
+    view = clusters.start(place)
+    assert view.phase is Phase.UNREACHABLE
+    assert "Nothing usable answers" in view.reason
+    clusters.stop(view.id)
+
+
+@pytest.mark.slow
+def test_a_trusted_dashboard_is_that_of_the_scheduler_file(
+    module_home: Path, schedulers: dict[str, Path]
+) -> None:
+    file = schedulers["plain"]
+    clusters = Clusters()
+    text = f"existing: {{scheduler_file: {file}, trust_dashboard: true}}\n"
+    view = clusters.start(profile(module_home, "trusted", text))
+    endpoint = clusters.endpoint(view.id)
+    assert endpoint.port == existing.read_scheduler_file(file)["services"]["dashboard"]
+    assert endpoint.token == ""
+    clusters.stop(view.id)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_ends_is_unreachable_and_one_that_comes_back_is_found(
+    module_home: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(existing, "REMEMBERED_SECONDS", 0.0)
+    clusters = Clusters()
+    with a_scheduler(files, "passing") as (_, file):
+        text = f"existing: {{scheduler_file: {file}}}\n"
+        view = clusters.start(profile(module_home, "passing", text))
+        assert view.phase is Phase.RUNNING
+    file.unlink(missing_ok=True)
+    assert clusters.get(view.id).phase is Phase.UNREACHABLE
+    with a_scheduler(files, "passing"):
+        again = clusters.get(view.id)
+        assert again.phase is Phase.RUNNING
+        assert again.scheduler_address != view.scheduler_address
+    clusters.stop(view.id)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "host", "ucx://host:1", "host:0", "host:70000", "tcp://ho st:1", "-x:\n1"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInput, match="not the address"):
+        existing.read_address(address)
+
+
+@pytest.mark.parametrize(
+    "address, read",
+    [
+        ("host:8786", ("tcp", "host", 8786)),
+        ("tls://10.0.0.1:1", ("tls", "10.0.0.1", 1)),
+        ("tcp://[fe80::1]:80", ("tcp", "fe80::1", 80)),
+    ],
+)
+def test_an_address_is_read(address: str, read: tuple[str, str, int]) -> None:
+    assert existing.read_address(address) == read
+
+
+def test_a_profile_without_a_scheduler_is_refused(home: Path) -> None:
+    clusters = Clusters()
+    with pytest.raises(InvalidInput, match="which scheduler"):
+        clusters.start(profile(home, "nothing", ""))
+    with pytest.raises(InvalidInput, match="absolute path"):
+        clusters.start(profile(home, "gone", "existing: {scheduler_file: /nonexistent/s.json}\n"))
+    assert clusters.list(ended=True) == []
+    with pytest.raises(InvalidInput, match="no script"):
+        clusters.script("nothing")

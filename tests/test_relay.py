@@ -1,0 +1,102 @@
+"""What the relay runs for a head, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.backends import BACKENDS, find_backend
+from jupyter_gpucluster.processes import this_process
+from jupyter_gpucluster.records import (
+    ON_THIS_MACHINE,
+    CommandResult,
+    Job,
+    JobState,
+    Process,
+    Record,
+    Spec,
+    Submission,
+    Target,
+    from_json,
+    to_json,
+)
+from jupyter_gpucluster.relay import answer, permitted
+from jupyter_gpucluster.store import ClusterDirectory
+
+SYSTEMS = sorted(BACKENDS.keys() - ON_THIS_MACHINE)
+
+
+def cluster(root: Path, backend: str) -> tuple[ClusterDirectory, Record]:
+    root.mkdir(parents=True)
+    directory = ClusterDirectory(root / "abc123")
+    directory.create()
+    directory.relay.mkdir()
+    (directory.jobs / "gpc-abc123-2.sh").write_text("#!/bin/bash\n#BSUB -J x\ntrue\n")
+    record = Record(
+        "abc123",
+        "mine",
+        Spec("p", "P", backend, "python"),
+        Target(3, 3),
+        0.0,
+        jobs=(
+            Job("gpc-abc123-1", 0, JobState.RUNNING, id="71"),
+            Job("gpc-abc123-2", 0),
+            Job("gpc-abc123-2", 1),
+        ),
+        head=this_process(),
+    )
+    directory.write_record(record)
+    return directory, record
+
+
+@pytest.mark.parametrize("backend", SYSTEMS)
+def test_what_the_dialect_says_for_the_record_is_run_and_nothing_else(
+    root: Path, backend: str
+) -> None:
+    directory, record = cluster(root, backend)
+    dialect = find_backend(backend)
+    script = directory.jobs / "gpc-abc123-2.sh"
+    sent = Submission("gpc-abc123-2", str(script), 2, text=script.read_text())
+    submit, stdin = dialect.submit(sent), dialect.stdin(sent)
+    assert permitted(directory, record, submit, stdin)
+    assert permitted(directory, record, dialect.status("me", ["71"]), "")
+    assert permitted(directory, record, dialect.cancel(["71"]), "")
+    assert not permitted(directory, record, dialect.cancel(["72"]), "")
+    assert not permitted(directory, record, dialect.cancel(["71", "72"]), "")
+    assert not permitted(directory, record, [*dialect.cancel(["71"]), "--all"], "")
+    assert not permitted(directory, record, ["rm", "-r", "/"], "")
+    assert not permitted(directory, record, [], "")
+    other = replace(sent, script="/tmp/other.sh", text="#!/bin/bash\nfalse\n")
+    assert not permitted(directory, record, dialect.submit(other), dialect.stdin(other))
+    assert not permitted(directory, record, submit, f"{stdin}\nfalse")
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_only_the_head_on_record_is_answered(
+    root: Path, monkeypatch: pytest.MonkeyPatch, mine: bool
+) -> None:
+    directory, record = cluster(root, "slurm")
+    programs = root.parent / "bin"
+    programs.mkdir()
+    (programs / "squeue").write_text("#!/bin/sh\necho listed\n")
+    (programs / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    asker = record.head if mine else Process("elsewhere", "", 1, 1)
+    question = directory.relay / "1.ask"
+    argv = find_backend("slurm").status("me", [])
+    question.write_text(json.dumps({"head": to_json(asker), "argv": argv, "stdin": ""}))
+    answer(directory, question)
+    assert not question.exists()
+    result = from_json(CommandResult, json.loads((directory.relay / "1.answer").read_bytes()))
+    assert (result.exit_code, result.stdout) == ((0, "listed\n") if mine else (126, ""))
+
+
+def test_a_damaged_question_is_thrown_away(root: Path) -> None:
+    directory, _ = cluster(root, "slurm")
+    question = directory.relay / "1.ask"
+    question.write_text("[")
+    answer(directory, question)
+    assert list(directory.relay.iterdir()) == []
