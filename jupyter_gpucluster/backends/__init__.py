@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import InvalidInput
 from .base import Backend
 from .cobalt import Cobalt
+from .demo import Demo
 from .htcondor import HTCondor
 from .local import Local
 from .lsf import Lsf
@@ -19,6 +20,7 @@ BACKENDS: dict[str, Backend] = {
     backend.name: backend
     for backend in (
         Local(),
+        Demo(),
         Slurm(),
         Oar(),
         Sge(),

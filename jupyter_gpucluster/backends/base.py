@@ -71,6 +71,12 @@ class Backend(Protocol):
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         """Return what accounting knows, by id."""
 
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        """Return the command that asks for jobs by their marks, also for those that have ended.
+
+        Its answer is read by `parse_history`.  None where the listing tells all that is known.
+        """
+
     def explain(self, status: JobStatus) -> str:
         """Say in one sentence why a job waits or ended, and what to change."""
 

@@ -124,6 +124,9 @@ class Cobalt:
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         return {}
 
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None  # it forgets ended jobs at once; their files tell
+
     def explain(self, status: JobStatus) -> str:
         if status.state in (JobState.PENDING, JobState.HELD):
             return reasons.WAITING.get(status.reason, "Waits in the queue.")

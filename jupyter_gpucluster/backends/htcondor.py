@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .memory import memory_of
 from .quoting import directive_value, resource_name
 from .reasons import htcondor as reasons
 from .refusal import refusal
@@ -85,8 +86,8 @@ class HTCondor:
             lines.append(f"accounting_group = {directive_value(job.account, 'job.account')}")
         if job.cpus is not None:
             lines.append(f"RequestCpus = {job.cpus}")
-        if job.memory is not None:
-            lines.append(f"RequestMemory = {job.memory // 2**20}")
+        if (memory := memory_of(job, self.title)) is not None:
+            lines.append(f"RequestMemory = {memory // 2**20}")
         if job.gpus:
             lines += self.gpus(job)
         end = f"{reasons.PAST_WALLTIME} {job.walltime}" if job.walltime is not None else ""
@@ -181,6 +182,14 @@ class HTCondor:
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         return {job.id: job for job in self.listed(result, "condor_history")}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        wanted = " || ".join(f'JobBatchName == "{mark}"' for mark in marks)
+        # Newest first; what is looked for was submitted a minute ago.
+        return [
+            *("condor_history", "-json", "-attributes", ",".join(LISTED)),
+            *("-scanlimit", "10000", "-constraint", wanted),
+        ]
 
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.PENDING:

@@ -66,6 +66,9 @@ class Local:
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         return {}
 
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None
+
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.PENDING:
             return "All GPUs of this machine that the cluster may use are taken."

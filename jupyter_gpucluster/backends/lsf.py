@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .memory import memory_of
 from .quoting import directive_value, resource_name
 from .reasons import lsf as reasons
 from .refusal import refusal
@@ -95,8 +96,8 @@ class Lsf:
                 lines.append(f'-R "span[ptile={each}]"')
             elif each > 1:
                 lines.append('-R "span[hosts=1]"')
-        if job.memory is not None:
-            lines.append(f"-M {-(-job.memory // job.nodes // limit_unit(os.environ))}")
+        if (memory := memory_of(job, self.title)) is not None:
+            lines.append(f"-M {-(-memory // job.nodes // limit_unit(os.environ))}")
         return lines + (self.gpus(job, request) if job.gpus else [])
 
     def gpus(self, job: JobShape, request: str) -> list[str]:
@@ -180,6 +181,9 @@ class Lsf:
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         return {}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None  # bjobs -a lists the ended of the last hour too
 
     def explain(self, status: JobStatus) -> str:
         reason = status.reason

@@ -108,6 +108,9 @@ class Moab(Torque):
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return ["showq", "-c", "--xml"]
 
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return self.history(())
+
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.HELD:
             return HELD.get(status.reason, "Held: `checkjob` tells why.")

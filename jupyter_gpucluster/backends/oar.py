@@ -58,11 +58,21 @@ class Oar:
         # One line: a second -l would be an alternative among which OAR may choose.
         walltime = [f"walltime={hours(job.walltime)}"] if job.walltime is not None else []
         lines.append(f"-l {','.join([self.resources(job), *walltime])}")
-        if job.gpus and job.gpu_type:
-            lines.append(f"-p gpu_model='{resource_name(job.gpu_type, 'job.gpu_type')}'")
+        if properties := self.properties(job):
+            lines += [f"-p {each}" for each in properties]
         output = directive_value(output, "output")
         lines += [f"-O {output}", f"-E {output}"]
         return [f"#OAR {line}" for line in lines]
+
+    def properties(self, job: JobShape) -> list[str]:
+        """Return what resources must be like: a second -p would replace the first."""
+        wanted = []
+        if job.gpus and job.gpu_type:
+            wanted.append(f"gpu_model='{resource_name(job.gpu_type, 'job.gpu_type')}'")
+        if job.memory is not None and job.memory_request not in ("", "none"):
+            name = resource_name(job.memory_request, "job.memory_request")
+            wanted.append(f"{name}>={-(-job.memory // (job.cpus or 1) // 2**20)}")
+        return [f'"{" AND ".join(wanted)}"'] if len(wanted) > 1 else wanted
 
     def resources(self, job: JobShape) -> str:
         """Return the path through OAR's hierarchy; below a GPU are the cores that belong to it."""
@@ -151,6 +161,10 @@ class Oar:
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         return self.parse_status(result)
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        names = ",".join(f"'{directive_value(mark, 'mark')}'" for mark in marks)
+        return ["oarstat", "-J", "-f", "--sql", f"job_name IN ({names})"]
 
     def explain(self, status: JobStatus) -> str:
         reason = status.reason

@@ -11,11 +11,18 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .memory import memory_of
 from .quoting import directive_value, hours, resource_name
 from .reasons import pbs as reasons
 from .refusal import refusal
 
 ID = re.compile(r"^(\d+)(\[\])?(\.(?=[\w.-]*[A-Za-z])[\w.-]+)$", re.MULTILINE | re.ASCII)
+FIND_EACH = (
+    'set -f; ids=; for name do ids="$ids $(qselect -x -N "$name")"; done; set -- $ids;'
+    ' [ $# = 0 ] || exec qstat -x -t -f -F json "$@"'
+)
+"""Only qselect finds by name, only qstat describes; the script is fixed, names are arguments."""
+WALLTIME = re.compile(r"(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
 TASK = re.compile(r"\[(\d+)\]")
 SILENT = re.compile(
     r"cannot connect to server|connection (refused|timed out|reset)|no route to host|pbs_iff"
@@ -69,8 +76,10 @@ class Pbs:
         chunk = f"select={job.nodes}"
         if job.cpus is not None:
             chunk += f":ncpus={-(-job.cpus // job.nodes)}"
-        if job.memory is not None:
-            chunk += f":mem={size(-(-job.memory // job.nodes))}"
+        if job.ranks > 1:
+            chunk += f":mpiprocs={job.ranks}"
+        if (memory := memory_of(job, self.title)) is not None:
+            chunk += f":mem={size(-(-memory // job.nodes))}"
         request = job.gpu_request or "ngpus"
         if job.gpus and request != "none":
             name = resource_name(request, "job.gpu_request")
@@ -156,6 +165,7 @@ class Pbs:
             expected_start=_epoch(estimated.get("start_time"))
             if state is JobState.PENDING and isinstance(estimated, dict)
             else None,
+            ends=_end(job) if state is JobState.RUNNING else None,
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -163,6 +173,9 @@ class Pbs:
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         return self.parse_status(result)
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return ["sh", "-c", FIND_EACH, "qselect", *marks]
 
     def explain(self, status: JobStatus) -> str:
         reason = status.reason
@@ -181,8 +194,8 @@ class Pbs:
         if reason.lstrip("-").isdigit() and int(reason) in reasons.ENDED:
             return reasons.ENDED[int(reason)][1]
         if status.state is JobState.CANCELLED:
-            by = reason.rpartition(" and terminated by ")[2] if " by " in reason else "somebody"
-            return f"It was cancelled by {by}."
+            _, said, by = reason.rpartition(" and terminated by ")
+            return f"It was cancelled by {by if said else 'somebody'}."
         if status.state is JobState.FAILED:
             if status.exit_code is None:
                 return "It ended without having run; a job that it depends on may have failed."
@@ -290,6 +303,16 @@ def number_of(value: Any) -> int | None:
         return int(value)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _end(job: Mapping[str, Any]) -> float | None:
+    """Return when a running job reaches its walltime, which the site may have set."""
+    asked, started = job.get("Resource_List"), _epoch(job.get("stime"))
+    match = WALLTIME.fullmatch(str(asked.get("walltime"))) if isinstance(asked, dict) else None
+    if match is None or started is None:
+        return None
+    hours, minutes, seconds = map(int, match.groups())
+    return started + hours * 3600 + minutes * 60 + seconds
 
 
 def _epoch(text: Any) -> float | None:

@@ -22,7 +22,8 @@ SILENT = re.compile(
 )
 """No answer, as opposed to a refusal: qmaster stopped or hanging."""
 QACCT_EACH = 'for id do qacct -j "$id"; done'
-"""qacct takes one id a call; the script is fixed, ids are its arguments and never read as shell."""
+"""qacct takes one id or name a call; the script is fixed, they are its arguments and never read as
+shell."""
 RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
 """Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
 
@@ -66,9 +67,12 @@ class Sge:
             )
         slots = job.cpus or 1
         lines = [f"-pe {self.environment} {slots}"] if slots > 1 and job.nodes == 1 else []
-        if job.memory is not None:
-            # What is asked for with -l is asked for once a slot.
-            lines.append(f"-l {self.memory_request}={-(-job.memory // slots // 2**20)}M")
+        if job.memory is not None and job.memory_request != "none":
+            for each in (job.memory_request or self.memory_request).split(","):
+                name, whole, _ = each.strip().partition("/job")
+                # What is asked for with -l is asked for once a slot, but for a site's exceptions.
+                amount = -(-job.memory // (1 if whole else slots) // 2**20)
+                lines.append(f"-l {resource_name(name, 'job.memory_request')}={amount}M")
         if job.gpus and job.gpu_request != "none":
             name, per, _ = (job.gpu_request or "gpu").partition("/slot")
             name = resource_name(name, "job.gpu_request")
@@ -127,6 +131,9 @@ class Sge:
         # Records come in the order of their ends: the last one of a job that ran twice counts.
         found = (_accounted(record) for record in _records(result.stdout))
         return {status.id: status for status in found if status is not None}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return ["sh", "-c", QACCT_EACH, "qacct", *marks]
 
     def explain(self, status: JobStatus) -> str:
         reason, number = status.reason, status.id.partition(".")[0]

@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..errors import BackendError, BackendUnavailable, InvalidInput
+from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .memory import memory_of
 from .quoting import directive_value, hours, resource_name
 from .reasons import slurm as reasons
+from .refusal import refusal
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
 LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
 ACCOUNTED = ("JobID", "State", "ExitCode", "NodeList", "Start", "End", "JobName")
+FOUND_DAYS = 7
+"""How far back a submission is looked for whose answer was lost."""
 ID = re.compile(r"^(?:Submitted batch job )?(\d+)(?:;[\w.-]+)?$", re.MULTILINE)
 SILENT = re.compile(
     r"unable to contact|socket timed out|connection refused|communication failure|munged"
@@ -22,6 +26,9 @@ SILENT = re.compile(
     re.IGNORECASE,
 )
 """No answer, as opposed to a refusal: slurmctld stopped or hanging, slurmdbd or munged down."""
+NOT_LAUNCHED = -53
+"""What Slurm writes in place of an exit code where a job did not even start."""
+TELLING = re.compile(r"sbatch: (error:|unrecognized|invalid)")
 STATES = {
     "PENDING": JobState.PENDING,
     "REQUEUED": JobState.PENDING,
@@ -67,20 +74,32 @@ class Slurm:
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         lines = [f"-J {directive_value(mark, 'mark')}", f"-o {directive_value(output, 'output')}"]
-        lines += [f"-N {job.nodes}", f"-n {job.nodes}"]
+        ranks = job.nodes * job.ranks
+        lines += [f"-N {job.nodes}", f"-n {ranks}"]
+        if job.ranks > 1:
+            lines.append(f"--ntasks-per-node={job.ranks}")
         if job.queue:
             lines.append(f"-p {directive_value(job.queue, 'job.queue')}")
         if job.account:
             lines.append(f"-A {directive_value(job.account, 'job.account')}")
         if job.cpus is not None:
-            lines.append(f"--cpus-per-task={-(-job.cpus // job.nodes)}")
-        if job.memory is not None:
-            lines.append(f"--mem={-(-job.memory // job.nodes // 2**20)}M")
+            lines.append(f"--cpus-per-task={-(-job.cpus // ranks)}")
+        lines += self.memory(job)
         if job.walltime is not None:
             lines.append(f"-t {hours(job.walltime)}")
         if job.gpus:
             lines += self.gpus(job)
         return [f"#SBATCH {line}" for line in lines]
+
+    def memory(self, job: JobShape) -> list[str]:
+        memory = memory_of(job, self.title, ("mem-per-cpu", "mem-per-gpu"))
+        if memory is None:
+            return []
+        if job.memory_request == "mem-per-cpu":
+            return [f"--mem-per-cpu={-(-memory // (job.cpus or 1) // 2**20)}M"]
+        if job.memory_request == "mem-per-gpu":
+            return [f"--mem-per-gpu={-(-memory // (job.gpus or 1) // 2**20)}M"]
+        return [f"--mem={-(-memory // job.nodes // 2**20)}M"]
 
     def gpus(self, job: JobShape) -> list[str]:
         kind = f"{resource_name(job.gpu_type, 'job.gpu_type')}:" if job.gpu_type else ""
@@ -96,7 +115,7 @@ class Slurm:
             "gres": [f"--gres=gpu:{kind}{each}"],
             "gpus": [f"--gpus={kind}{job.gpus}"],
             "gpus-per-node": [f"--gpus-per-node={kind}{each}"],
-            "gpus-per-task": [f"--gpus-per-task={kind}{each}"],
+            "gpus-per-task": [f"--gpus-per-task={kind}{-(-each // job.ranks)}"],
             "none": [],
         }[request]
 
@@ -113,12 +132,7 @@ class Slurm:
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}_{task}" for task in range(submission.count))
         if result.exit_code and not SILENT.search(result.stderr):
-            words = result.stderr.strip() or result.stdout.strip()
-            raise BackendError(
-                f"Slurm refused the job: {words.splitlines()[-1] if words else 'no reason given'}",
-                hint=next((cure for part, cure in reasons.REFUSALS if part in words), ""),
-                detail=f"$ {' '.join(result.argv)}\nexit code {result.exit_code}\n{words}",
-            )
+            raise refusal(self.title, result, reasons.REFUSALS, _telling_line(result.stderr))
         raise BackendUnavailable("Slurm did not answer sbatch.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
@@ -135,6 +149,12 @@ class Slurm:
             if len(row) == len(LISTED):
                 status = self.listed(row)
                 found[status.id] = status
+        if result.stdout.strip() and not found:
+            # A version that does not know one of the fields exits with 0 and leaves it out.
+            raise BackendUnavailable(
+                "Slurm answered squeue in a form that cannot be read.",
+                detail=(result.stderr or result.stdout)[-2000:],
+            )
         return found
 
     def listed(self, row: dict[str, str]) -> JobStatus:
@@ -156,6 +176,7 @@ class Slurm:
             started=None if waits else _epoch(row["StartTime"]),
             ended=_epoch(row["EndTime"]) if over else None,
             expected_start=_epoch(row["StartTime"]) if waits else None,
+            ends=None if over or waits else _epoch(row["EndTime"]),
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -167,13 +188,15 @@ class Slurm:
         found = {}
         for line in result.stdout.splitlines():
             row = dict(zip(ACCOUNTED, line.split("|", len(ACCOUNTED) - 1), strict=False))
-            if len(row) == len(ACCOUNTED):
+            # "77_[3-4]": tasks that wait together; the listing knows each of them.
+            if len(row) == len(ACCOUNTED) and "[" not in row["JobID"]:
                 code, _, number = row["ExitCode"].partition(":")
                 found[row["JobID"]] = JobStatus(
                     id=row["JobID"],
                     # "CANCELLED by 1001"
                     state=STATES.get(row["State"].split(" ")[0], JobState.UNKNOWN),
                     mark=row["JobName"],
+                    task=_task(row["JobID"]),
                     nodes=(row["NodeList"],)
                     if row["NodeList"] not in ("", "None assigned")
                     else (),
@@ -183,15 +206,25 @@ class Slurm:
                 )
         return found
 
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        # Without a time it begins at midnight.
+        when = ["-S", f"now-{FOUND_DAYS}days"]
+        names = ["--name", ",".join(marks)]
+        return ["sacct", "-n", "-P", "-X", *names, *when, "-o", ",".join(ACCOUNTED)]
+
     def explain(self, status: JobStatus) -> str:
         reason = status.reason
         if status.state in (JobState.PENDING, JobState.HELD):
             if reason in reasons.WAITING:
                 return reasons.WAITING[reason]
+            if reasons.USED_UP.fullmatch(reason):
+                return f"Your account's budget is used up ({reason}): use another account."
             for beginning, sentence in reasons.WAITING_PREFIXES:
                 if reason.startswith(beginning):
                     return sentence.format(reason=reason)
             return f"Slurm says: {reason}." if reason else "Waits in the queue."
+        if status.state is JobState.FAILED and reason in reasons.ENDED:
+            return reasons.ENDED[reason]
         return {
             JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
             JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
@@ -199,11 +232,11 @@ class Slurm:
             JobState.NODE_FAIL: "Its node failed.",
             JobState.PREEMPTED: "A job of higher priority took its place.",
             JobState.CANCELLED: "It was cancelled by somebody.",
-            JobState.FAILED: f"It ended with exit code {status.exit_code}.",
+            JobState.FAILED: _failure(status),
         }.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
-        return ["scancel", *ids]
+        return ["scancel", *_by_array(ids)]
 
     def capacity(self) -> list[str] | None:
         fields = ("NodeList", "Partition", "StateLong", "Gres", "GresUsed")
@@ -221,6 +254,45 @@ class Slurm:
             if not BUSY_STATES.search(state):
                 free[name] += max(0, _gpus(has) - _gpus(used))
         return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+
+def _by_array(ids: Sequence[str]) -> list[str]:
+    """Write tasks of one array together: scancel sends a request for each of its arguments."""
+    arrays: dict[str, list[int]] = {}
+    for id in ids:
+        array, _, task = id.partition("_")
+        arrays.setdefault(array, []).extend([int(task)] if task.isdecimal() else [])
+    return [
+        array if not tasks else f"{array}_{tasks[0]}" if len(tasks) == 1 else
+        f"{array}_[{_ranges(tasks)}]"
+        for array, tasks in arrays.items()
+    ]  # fmt: skip
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Write numbers as ``0-3,7``."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def _failure(status: JobStatus) -> str:
+    if status.exit_code == NOT_LAUNCHED:
+        return "Its node could not start it: does the node see the cluster's directory?"
+    if status.exit_code is not None and status.exit_code < 0:
+        memory = ", as where it uses more memory than job.memory" if status.exit_code == -9 else ""
+        return f"It was killed by signal {-status.exit_code}{memory}."
+    return f"It ended with exit code {status.exit_code}."
+
+
+def _telling_line(said: str) -> str:
+    """Return the line that says why: the first of sbatch's own, and not its last, a summary."""
+    lines = [line.strip() for line in said.splitlines()]
+    return next((line for line in lines if TELLING.match(line)), "")
 
 
 def _task(id: str) -> int:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .memory import memory_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import resource_name
 
@@ -45,8 +46,8 @@ class Torque(Pbs):
         if job.gpus and job.gpu_type:
             node += f":{resource_name(job.gpu_type, 'job.gpu_type')}"
         # Unlike a chunk of PBS Pro, `mem` is that of all nodes together.
-        memory = [f"-l mem={size(job.memory)}"] if job.memory is not None else []
-        return [f"-l {node}", *memory]
+        memory = memory_of(job, self.title)
+        return [f"-l {node}", *([f"-l mem={size(memory)}"] if memory is not None else [])]
 
     def submit(self, submission: Submission) -> list[str]:
         array = ["-t", f"0-{submission.count - 1}"] if submission.count > 1 else []
@@ -102,6 +103,9 @@ class Torque(Pbs):
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return None  # qstat itself lists the ended until they are forgotten
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None
 
     def explain(self, status: JobStatus) -> str:
         return {

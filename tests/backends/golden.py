@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 from jupyter_gpucluster.backends import find_backend
-from jupyter_gpucluster.jobscript import MARK, make_spec, render
+from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import find_profile
+from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
 
 ROOT = Path(__file__).parent.parent.parent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -47,26 +48,41 @@ OUTPUTS = st.text(max_size=400) | st.sampled_from(
 CODES = st.sampled_from([None, 0, 1, 2, 9, 35, 153, 255])
 
 
+FIELDS = ("mark", "output", "queue", "account", "gpu_type", "gpu_request")
+HARMLESS = "Xharmless"
+
+
 def directives_are_safe(backend: Backend, field: str, text: str) -> None:
-    """A value either stands in one line as it is, or is refused as the user's mistake."""
-    mark = text if field == "mark" else "gpc-7f3a2b-1"
-    output = text if field == "output" else "/logs/x.out"
-    shape = JobShape(gpus=1)
-    if field not in ("mark", "output"):
-        shape = replace(shape, **{field: text})  # type: ignore[arg-type]  # fields that hold text
-    lines, refused = [], None
+    """A value stands where a harmless one would, and nowhere else, or is refused as a mistake."""
+    refused = None
+    lines: list[str] = []
     try:
-        lines = backend.directives(shape, mark, output)
+        lines = directives_with(backend, field, text)
     except InvalidInput as error:
         refused = error
     if refused is not None:
         assert refused.hint
         return
-    plain = backend.directives(JobShape(gpus=1), "gpc-7f3a2b-1", "/logs/x.out")
     assert all(line.isprintable() for line in lines)
-    # One value, one more line at most, and one more word in it.
-    assert len(lines) <= len(plain) + 1
-    assert all(len(line.split()) <= 3 for line in lines)
+    if field == "gpu_request" and text == "none":
+        return
+    try:
+        expected = directives_with(backend, field, HARMLESS)
+    except InvalidInput:
+        # One of a few words that the dialect knows, such as a way to ask for GPUs.
+        assert re.fullmatch(r"[\w-]+", text, re.ASCII)
+        return
+    assert lines == [line.replace(HARMLESS, text) for line in expected]
+
+
+def directives_with(backend: Backend, field: str, text: str) -> list[str]:
+    """Return the directives of a job one of whose values is this."""
+    shape = JobShape(gpus=1)
+    if field in ("mark", "output"):
+        given = {"mark": "gpc-7f3a2b-1", "output": "/logs/x.out", field: text}
+        return backend.directives(shape, given["mark"], given["output"])
+    shape = replace(shape, **{field: text})  # type: ignore[arg-type]  # fields that hold text
+    return backend.directives(shape, "gpc-7f3a2b-1", "/logs/x.out")
 
 
 def answers_are_survived(backend: Backend, text: str, code: int | None) -> None:

@@ -71,6 +71,7 @@ def test_its_commands_are_lists_of_arguments(backend: Backend) -> None:
         backend.status("ann", ["1", "2"]),
         backend.cancel(["1", "2"]),
         backend.history(["1", "2"]) or ["none"],
+        backend.find([MARK, "gpc-abc123-2"]) or ["none"],
         backend.capacity() or ["none"],
     ]
     for command in commands:

@@ -5,19 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
 from jupyter_gpucluster.backends.moab import Moab
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.records import CommandResult, JobShape, JobState, JobStatus, Submission
 from tests.backends.golden import golden, script_of
-from tests.backends.hostile import (
-    CODES,
-    HOSTILE,
-    OUTPUTS,
-    answers_are_survived,
-    directives_are_safe,
-)
 
 MOAB = Moab()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
@@ -118,14 +110,3 @@ def test_a_profile_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     text = script_of(PROFILE, tmp_path)
     assert text == golden("moab_example.sh", text)
-
-
-@pytest.mark.parametrize("field", ["mark", "output", "queue", "account", "gpu_type"])
-@given(text=HOSTILE)
-def test_no_value_becomes_another_directive(field: str, text: str) -> None:
-    directives_are_safe(MOAB, field, text)
-
-
-@given(text=OUTPUTS, code=CODES)
-def test_no_output_raises_anything_but_our_errors(text: str, code: int | None) -> None:
-    answers_are_survived(MOAB, text, code)

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
 from jupyter_gpucluster.backends.oar import Oar
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
@@ -20,13 +19,6 @@ from jupyter_gpucluster.records import (
     Submission,
 )
 from tests.backends.golden import example_of, golden, script_of
-from tests.backends.hostile import (
-    CODES,
-    HOSTILE,
-    OUTPUTS,
-    answers_are_survived,
-    directives_are_safe,
-)
 from tests.backends.recorded import (
     Recording,
     meaning_of_listing,
@@ -235,14 +227,3 @@ def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     text = script_of(example_of("oar"), tmp_path)
     assert text == golden("oar_example.sh", text)
-
-
-@pytest.mark.parametrize("field", ["mark", "output", "queue", "account", "gpu_request", "gpu_type"])
-@given(text=HOSTILE)
-def test_no_value_becomes_another_directive(field: str, text: str) -> None:
-    directives_are_safe(OAR, field, text)
-
-
-@given(text=OUTPUTS, code=CODES)
-def test_no_output_raises_anything_but_our_errors(text: str, code: int | None) -> None:
-    answers_are_survived(OAR, text, code)

@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
 from jupyter_gpucluster.backends.pbs import Pbs, size
 from jupyter_gpucluster.backends.torque import Torque
@@ -20,13 +19,6 @@ from jupyter_gpucluster.records import (
     Submission,
 )
 from tests.backends.golden import example_of, golden, script_of
-from tests.backends.hostile import (
-    CODES,
-    HOSTILE,
-    OUTPUTS,
-    answers_are_survived,
-    directives_are_safe,
-)
 from tests.backends.recorded import (
     Recording,
     meaning_of_listing,
@@ -38,7 +30,6 @@ PBS, TORQUE = Pbs(), Torque()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
 FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
 SHAPE = JobShape(gpus=2, cpus=8, memory=60 * 2**30, walltime=7200, queue="gpu", account="phys")
-FIELDS = ["mark", "output", "queue", "account", "gpu_request", "gpu_type"]
 
 
 def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
@@ -255,21 +246,6 @@ def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.Monk
     assert text == golden("pbs_example.sh", text)
 
 
-@pytest.mark.parametrize("backend", [PBS, TORQUE], ids=["pbs", "torque"])
-@pytest.mark.parametrize("field", FIELDS)
-@given(text=HOSTILE)
-def test_no_value_becomes_another_directive(backend: Pbs, field: str, text: str) -> None:
-    directives_are_safe(backend, field, text)
-
-
 def test_a_kind_of_gpu_cannot_ask_for_more_memory() -> None:
     with pytest.raises(InvalidInput):
         PBS.resources(JobShape(gpus=1, gpu_type="v100:mem=1tb"))
-
-
-@pytest.mark.parametrize("backend", [PBS, TORQUE], ids=["pbs", "torque"])
-@given(text=OUTPUTS, code=CODES)
-def test_no_output_raises_anything_but_our_errors(
-    backend: Pbs, text: str, code: int | None
-) -> None:
-    answers_are_survived(backend, text, code)

@@ -7,19 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
 from jupyter_gpucluster.backends.sge import Sge
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.records import CommandResult, JobShape, JobState, JobStatus, Submission
 from tests.backends.golden import example_of, golden, script_of
-from tests.backends.hostile import (
-    CODES,
-    HOSTILE,
-    OUTPUTS,
-    answers_are_survived,
-    directives_are_safe,
-)
 from tests.backends.recorded import (
     Recording,
     meaning_of_listing,
@@ -203,14 +195,3 @@ def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     text = script_of(example_of("sge"), tmp_path)
     assert text == golden("sge_example.sh", text)
-
-
-@pytest.mark.parametrize("field", ["mark", "output", "queue", "account", "gpu_request", "gpu_type"])
-@given(text=HOSTILE)
-def test_no_value_becomes_another_directive(field: str, text: str) -> None:
-    directives_are_safe(SGE, field, text)
-
-
-@given(text=OUTPUTS, code=CODES)
-def test_no_output_raises_anything_but_our_errors(text: str, code: int | None) -> None:
-    answers_are_survived(SGE, text, code)

@@ -1,4 +1,4 @@
-"""A real Slurm that the tests of this folder share, and clusters on it."""
+"""Real queueing systems that the tests of this folder share, and clusters on Slurm."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.views import ClusterView
 
+from .sge_site import SgeSite
 from .slurm_site import SlurmSite
 
 WriteProfile = Callable[[str, str], str]
-Until = Callable[[Clusters, str, Callable[[ClusterView], bool]], ClusterView]
+OPEN_TO_ALL = tempfile.gettempdir()
+"""Not below a test's own home: daemons run as other users, and outlive a test."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,7 +33,7 @@ def site() -> Iterator[SlurmSite]:
     """Start a Slurm of four nodes, and end it after the last test."""
     if os.geteuid() != 0:
         pytest.skip("needs root: Slurm's daemons")
-    base = Path(tempfile.mkdtemp(prefix="slurm-"))
+    base = Path(tempfile.mkdtemp(prefix="slurm-", dir=OPEN_TO_ALL))
     base.chmod(0o755)
     slurm = SlurmSite(base)
     try:
@@ -40,6 +41,22 @@ def site() -> Iterator[SlurmSite]:
         yield slurm
     finally:
         slurm.stop()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def grid_engine() -> Iterator[SgeSite]:
+    """Start the machine's Grid Engine, and end it after the last test."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: Grid Engine's daemons")
+    base = Path(tempfile.mkdtemp(prefix="sge-", dir=OPEN_TO_ALL))
+    base.chmod(0o755)
+    engine = SgeSite(base)
+    try:
+        engine.start()
+        yield engine
+    finally:
+        engine.stop()
         shutil.rmtree(base, ignore_errors=True)
 
 

@@ -15,6 +15,11 @@ from pathlib import Path
 
 UP_SECONDS = 60.0
 GPUS = 4
+WATCHED = (
+    "JobAcctGatherType=jobacct_gather/linux",
+    "JobAcctGatherFrequency=task=2",
+    "JobAcctGatherParams=OverMemoryKill",
+)
 
 
 def free_ports(count: int) -> list[int]:
@@ -35,6 +40,10 @@ class SlurmSite:
     base: Path
     gpu_nodes: int = 2
     cpu_nodes: int = 2
+    cpus: int = 8
+    """Cores that each node claims to have."""
+    gatherer: bool = True
+    """Whether each job's memory is watched, every two seconds: too much work for hundreds."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -111,9 +120,7 @@ class SlurmSite:
             f"AuthInfo=socket={base}/munge/sock,cred_expire=5",
             "ProctrackType=proctrack/linuxproc",
             "TaskPlugin=task/none",
-            "JobAcctGatherType=jobacct_gather/linux",
-            "JobAcctGatherFrequency=task=2",
-            "JobAcctGatherParams=OverMemoryKill",
+            *(WATCHED if self.gatherer else ("JobAcctGatherType=jobacct_gather/none",)),
             "SelectType=select/cons_tres",
             "SelectTypeParameters=CR_CPU_Memory",
             "GresTypes=gpu",
@@ -127,6 +134,8 @@ class SlurmSite:
             "SlurmdParameters=config_overrides",
             "SlurmdTimeout=15",
             "KillWait=2",
+            # Twice this a command waits for a controller that does not answer.
+            "MessageTimeout=4",
             "MinJobAge=300",
             "SchedulerType=sched/backfill",
             "SchedulerParameters=bf_interval=1,sched_interval=2,sched_min_interval=0,"
@@ -139,7 +148,7 @@ class SlurmSite:
             gres = f" Gres=gpu:h100:{GPUS} Feature=h100" if node.startswith("g") else ""
             lines.append(
                 f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} "
-                f"CPUs=8 RealMemory=16000{gres} State=UNKNOWN"
+                f"CPUs={self.cpus} RealMemory=16000{gres} State=UNKNOWN"
             )
         gpu = ",".join(node for node in self.nodes if node.startswith("g"))
         cpu = ",".join(node for node in self.nodes if node.startswith("c"))

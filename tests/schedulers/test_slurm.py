@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import connect
 from jupyter_gpucluster.records import ENDED, JobState, Phase, Target
+from jupyter_gpucluster.store import ClusterDirectory
 from jupyter_gpucluster.views import ClusterView
 
 from .conftest import WriteProfile
@@ -125,3 +131,49 @@ def test_gpu_jobs_are_asked_for_as_gpus(
     assert "#SBATCH --gpus-per-node=2" in script.text
     assert "dask_cuda.cli" in script.text
     assert "--array=0-0" in script.command
+
+
+def test_results_outlive_the_walltime_of_the_job_that_holds_them(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    policy = "policy: {replacements: 0, drain_before: 10 min}\n"
+    view = clusters.start(write_profile("small", SMALL + policy), target=fixed(1))
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    [first] = site.queue()
+    with connect(view.name) as client:
+        kept = client.scatter(list(range(30)))
+        # Half of that is over at once: time to ask for a successor.
+        site.run("scontrol", "update", f"jobid={first}", "EndTime=now+10")
+        wait_until(clusters, view.id, lambda _: site.queue() not in ([first], []))
+        wait_until(clusters, view.id, lambda _: first not in site.queue())
+        assert client.gather(kept) == list(range(30))
+    view = wait_until(clusters, view.id, lambda _: clusters.jobs(view.id)[0].ended is not None)
+    assert (view.phase, view.workers.ready) == (Phase.RUNNING, 1)
+    [before, after] = clusters.jobs(view.id)
+    assert (before.state, before.cause, after.connected) == (JobState.CANCELLED, "", True)
+    assert [clock.job for clock in view.clocks] == [f"{after.mark}_0"]
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_cluster_without_a_head_leaves_no_job_behind(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile, hangs: bool
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(2))
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    other = clusters.start(write_profile("other", SMALL), target=fixed(1))
+    clusters.wait_ready(other.id, timeout=SECONDS)
+    head = ClusterDirectory(Path(view.directory)).read_record().head
+    assert head is not None
+    if hangs:
+        os.kill(head.pid, signal.SIGSTOP)
+        over = clusters.stop(view.id, force=True)
+        assert over.phase is Phase.STOPPED
+    else:
+        os.kill(head.pid, signal.SIGKILL)
+        over = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
+        assert over.phase is Phase.FAILED
+    assert "Its jobs were cancelled" in over.reason
+    wait_until(clusters, other.id, lambda _: len(site.queue()) == 1)
+    assert {job.state for job in clusters.jobs(view.id)} == {JobState.CANCELLED}
+    clusters.stop(other.id)
+    clusters.wait_stopped(other.id, timeout=SECONDS)

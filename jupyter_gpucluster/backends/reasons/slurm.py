@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 HELD = frozenset(
-    {"JobHeldUser", "JobHeldAdmin", "job requeued in held state", "launch failed requeued held"}
+    {
+        "JobHeldUser",
+        "JobHeldAdmin",
+        "JobHoldMaxRequeue",
+        "job requeued in held state",
+        "launch failed requeued held",
+    }
 )
 """Reasons with which a pending job does not move until somebody releases it."""
 
@@ -15,10 +23,22 @@ WAITING = {
     "BeginTime": "Its earliest start time is still to come (as after a requeue).",
     "JobHeldUser": "Held by you: release it with `scontrol release`, or stop the cluster.",
     "JobHeldAdmin": "Held by an administrator: ask the site's support.",
+    "JobHoldMaxRequeue": "Put back into the queue so often that Slurm now holds it: see its log, "
+    "then stop the cluster.",
+    "job requeued in held state": "Put back into the queue and held: release it with "
+    "`scontrol release`, or stop the cluster.",
+    "launch failed requeued held": "Its node could not start it, and Slurm holds it now: release "
+    "it with `scontrol release`, or stop the cluster.",
     "JobArrayTaskLimit": "The array allows no more of its tasks at a time.",
     "Prolog": "The node is being prepared.",
     "ReqNodeNotAvail": "Nodes that it needs are down or reserved (maintenance?); ask for other "
     "nodes, or a walltime that ends before the reservation begins.",
+    "ReservationDeleted": "Its reservation is gone: remove the --reservation directive.",
+    "Cleaning": "It was put back into the queue, and its last run is still being cleared away.",
+    "SchedDefer": "Slurm starts it at its next look at the queue.",
+    "FrontEndDown": "No front end is there to start it.",
+    "DeadLine": "It cannot end before its deadline, so it will never start: remove the directive "
+    "--deadline or ask for a shorter walltime.",
     "Reservation": "Waits for its reservation to begin.",
     "PartitionDown": "The partition takes jobs but starts none now: choose another queue or wait.",
     "PartitionInactive": "The partition is inactive: choose another queue.",
@@ -41,19 +61,50 @@ WAITING = {
     "AssocGrpGRESMinutes": "Your account's GPU-minutes are used up, so it will not start: use "
     "another account.",
     "AssocGrpCPUMinutesLimit": "Your account's CPU-minutes are used up: use another account.",
+    "AssocMaxWallDurationPerJobLimit": "Its walltime is above the limit of your account, so it "
+    "will not start: ask for less.",
+    "AccountNotAllowed": "Your account may not use this partition: set another job.queue or "
+    "job.account.",
+    "QOSNotAllowed": "Your account may not use this quality of service here: change the directive "
+    "--qos or job.queue.",
+    "QOSUsageThreshold": "The use of your quality of service is above its threshold: wait, or use "
+    "another.",
     "InvalidAccount": "The account does not exist or you may not use it: set the account.",
     "InvalidQOS": "The quality of service does not exist or you may not use it.",
 }
 """Exact reason -> sentence."""
 
+USED_UP = re.compile(r"(Assoc|QOS)Grp\w*Minutes(Limit)?")
+"""What has a budget of minutes, which waiting does not bring back."""
+
+ENDED = {
+    "JobLaunchFailure": "Its node could not start it, or ended it for more memory than job.memory "
+    "asks for: see its log, or ask for more memory.",
+    "BadConstraints": "No node has what it asks for: check constraint, GPU type and memory.",
+    "OutOfMemory": "It used more memory than job.memory asks for; ask for more.",
+    "TimeLimit": "It reached its walltime; ask for a longer one.",
+    "DeadLine": "It was still waiting or running at its deadline.",
+    "NodeDown": "Its node failed.",
+    "SystemFailure": "Slurm itself failed it: ask the site's support.",
+    "InactiveLimit": "It did nothing for longer than the site allows.",
+}
+"""Reason of a job that has failed -> sentence."""
+
 WAITING_PREFIXES = (
     ("ReqNodeNotAvail", WAITING["ReqNodeNotAvail"]),
+    (
+        "QOSMin",
+        "The quality of service is for larger jobs ({reason}): ask for more, or change the "
+        "directive --qos.",
+    ),
     ("QOSMax", "A limit of your quality of service is reached ({reason}); ask for less, or wait."),
     ("QOSGrp", "The limit that all users of this quality of service share is reached ({reason})."),
     ("QOS", "The quality of service does not allow it ({reason}): ask for less."),
     ("AssocGrp", "A limit that your account's users share is reached ({reason})."),
     ("Assoc", "A limit of your account is reached ({reason})."),
     ("MaxGRESPerAccount", "Your account's limit of GPUs is reached."),
+    ("Max", "A limit of your account is reached ({reason}); ask for less, or wait."),
+    ("BurstBuffer", "Its burst buffer is being prepared ({reason})."),
     ("Partition", "The partition does not allow it ({reason}): choose another queue."),
 )
 """Beginning of a reason -> sentence, for the families of limits that Slurm spells out."""
@@ -64,9 +115,9 @@ REFUSALS = (
     ("Invalid qos", "Remove or change the --qos directive (see: sacctmgr show qos)."),
     ("Invalid feature", "Change the constraint (-C) to a feature of the site (sinfo -o '%P %f')."),
     ("generic resource", "Change how GPUs are asked for: job.gpu_request and job.gpu_type."),
+    ("Memory specification", "Lower job.memory, or leave it out: skip_directives: ['--mem']."),
     ("Requested node configuration is not available", "No node of this partition has that many "
      "GPUs, cores or that GPU type: lower job.gpus or job.cpus, or change job.queue or gpu_type."),
-    ("Memory specification", "Lower job.memory, or leave it out: skip_directives: ['--mem']."),
     ("time limit is invalid", "Lower job.walltime below the partition's limit."),
     ("Node count specification", "Lower job.nodes below the partition's limit."),
     ("More processors requested", "Lower job.cpus."),
@@ -76,6 +127,12 @@ REFUSALS = (
     ("Required partition not available", "The partition takes no jobs now: choose another queue."),
     ("Invalid job array specification", "Ask for fewer workers: the site allows smaller arrays."),
     ("reservation", "Remove or change the --reservation directive."),
+    ("Job dependency problem", "Remove or correct the --dependency directive."),
+    ("Invalid node name", "Remove or correct the --nodelist directive (-w)."),
+    ("Invalid --time", "Correct the --time directive (-t), or use job.walltime instead."),
+    ("Invalid --begin", "Remove or correct the --begin directive."),
+    ("Job violates accounting/QOS policy", "It asks for more than your account or quality of "
+     "service allows: lower job.gpus, job.cpus, job.nodes or job.walltime."),
     ("unrecognized option", "Remove the directive that Slurm does not know from job.directives."),
     ("Invalid license", "Remove or change the --licenses directive."),
     ("command not found", "Start from a host of the site that has Slurm's commands."),

@@ -1,0 +1,115 @@
+"""What a real Slurm does to jobs: refuse, preempt, lose a node, end them at a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.backends.slurm import Slurm
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.connection import connect
+from jupyter_gpucluster.errors import BackendError, BackendUnavailable
+from jupyter_gpucluster.records import Job, JobState, Phase, Submission
+from jupyter_gpucluster.submission import ProcessRunner, Queue
+
+from .conftest import WriteProfile
+from .slurm_site import SlurmSite
+from .test_slurm import SECONDS, fixed, wait_until
+
+
+@pytest.mark.parametrize(
+    "directive,said,cure,count",
+    [
+        ("--gres=nosuch:1", "Invalid generic resource (gres) specification", "job.gpu_request", 1),
+        ("-C nosuch", "Invalid feature specification", "constraint", 1),
+        ("--mem=900G", "Memory specification can not be satisfied", "job.memory", 1),
+        ("-p gpu --gpus-per-node=99", "Requested node configuration is not available", "job.gpus",
+         1),
+        ("--nosuchoption=1", "unrecognized option", "job.directives", 1),
+        ("-t 00:01:00", "Invalid job array specification", "fewer workers", 2000),
+    ],
+)  # fmt: skip
+def test_a_refusal_tells_the_words_and_the_cure(
+    directive: str, said: str, cure: str, count: int, home: Path, site: SlurmSite
+) -> None:
+    script = home / "job.sh"
+    script.write_text(f"#!/bin/bash\n#SBATCH -J refused {directive}\nsleep 60\n")
+    queue = Queue(Slurm(), ProcessRunner({**os.environ, **site.environment}))
+    with pytest.raises(BackendError) as caught:
+        asyncio.run(queue.submit(Submission("refused", str(script), count)))
+    assert not isinstance(caught.value, BackendUnavailable)
+    assert said in caught.value.message
+    assert cure in caught.value.hint
+    assert caught.value.detail.startswith("$ sbatch ")
+    assert site.queue() == []
+
+
+def test_a_preempted_job_waits_and_comes_back(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    job = 'job: {cpus: 8, memory: 500 MiB, walltime: "00:10:00", queue: scavenge}\n'
+    view = clusters.start(write_profile("scavenger", job), target=fixed(1))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    better = ["sbatch", "--parsable", "-p", "gpu", "-N2", "-n2", "-c8", "-o", "/dev/null"]
+    winner = site.run(*better, "--wrap", "sleep 60").strip()
+    wait_until(clusters, view.id, lambda v: v.workers.ready == 0 and v.workers.pending == 1)
+    [job_now] = clusters.jobs(view.id)
+    assert job_now.state is JobState.PENDING
+    site.run("scancel", winner)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert len(clusters.jobs(view.id)) == 1
+    assert ".r1 on " in clusters.logs(view.id)
+
+
+def test_each_way_to_lose_a_job_has_its_own_words(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    text = """
+        job: {cpus: 1, memory: 400 MiB, walltime: "00:10:00", queue: cpu,
+              directives: ["--no-requeue"]}
+        workers: {extra_args: [--no-nanny, --memory-limit, "0"]}
+    """
+    view = clusters.start(write_profile("doomed", text), target=fixed(3))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    first, second, third = clusters.jobs(view.id)
+    with connect(view.name) as client:
+        worker = {str(each["name"]): address for address, each in client.scheduler_info()[
+            "workers"].items()}[f"{second.mark}_{second.task}"]  # fmt: skip
+        eat = client.submit(
+            lambda: (b"x" * 900_000_000, __import__("time").sleep(60)), workers=[worker], retries=0
+        )
+        lost = wait_for_end(clusters, view.id, second)
+        eat.cancel()
+    assert lost.state in (JobState.OUT_OF_MEMORY, JobState.FAILED)
+    assert "memory" in lost.cause
+    # Slurm looks for jobs over their time twice a minute: it goes on meanwhile.
+    site.run("scontrol", "update", f"JobId={first.id}", "EndTime=now+5")
+    node = third.nodes[0]
+    site.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+    try:
+        lost = wait_for_end(clusters, view.id, third)
+        assert lost.state is JobState.NODE_FAIL
+        assert "Its node failed" in lost.cause
+    finally:
+        # It returns by itself (ReturnToService), perhaps it already has.
+        site.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+    lost = wait_for_end(clusters, view.id, first)
+    assert lost.state is JobState.TIMEOUT
+    assert "walltime" in lost.cause
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert view.phase is Phase.RUNNING
+    assert view.workers.ready == 3
+
+
+def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:
+    def ended() -> Job | None:
+        found = (each for each in clusters.jobs(name) if each.id == job.id)
+        return next((each for each in found if each.ended is not None), None)
+
+    wait_until(clusters, name, lambda _: ended() is not None)
+    found = ended()
+    assert found is not None
+    return found
