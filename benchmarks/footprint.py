@@ -29,7 +29,7 @@ def children(pid: int) -> list[int]:
 
 def main() -> None:
     from jupyter_gpucluster.clusters import Clusters
-    from jupyter_gpucluster.headclient import TOKEN_HEADER
+    from jupyter_gpucluster.records import TOKEN_HEADER
     from jupyter_gpucluster.store import ClusterDirectory
 
     with own_place():

@@ -20,6 +20,8 @@ AUTH_RESOURCE = "gpucluster"
 """What an authorizer is asked about, with the action read, write or execute."""
 
 CLUSTERS_SETTING = "gpucluster_clusters"
+MODELS_SETTING = "gpucluster_models"
+WATCH_SETTING = "gpucluster_watch"
 
 B = TypeVar("B", bound=Body)
 

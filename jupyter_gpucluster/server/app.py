@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from jupyter_server.extension.application import ExtensionApp
-from traitlets import Type, default
+from typing import TYPE_CHECKING, cast
 
-from .api import CLUSTERS_SETTING
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Bool, Type, default
+
+from .activity import BusyClusters
+from .api import CLUSTERS_SETTING, MODELS_SETTING, WATCH_SETTING
+from .events import Hints
+from .gauges import GAUGES
+from .models import Models
 from .routes import ROUTES
+from .watching import Watch
+
+if TYPE_CHECKING:
+    from ..aio import AsyncClusters
 
 
 class GpuClusterApp(ExtensionApp):
@@ -25,6 +35,14 @@ class GpuClusterApp(ExtensionApp):
         help="Class with the calls of jupyter_gpucluster.aio.AsyncClusters.",
     ).tag(config=True)
 
+    busy_clusters_count = Bool(
+        False,
+        help="""Whether a cluster that computes keeps this server from being culled for idleness.
+
+        Clusters go on without a server, so by default they do not. What users do counts always;
+        pages that ask by themselves, dashboards and events never do.""",
+    ).tag(config=True)
+
     @default("clusters_class")
     def _default_clusters_class(self) -> type:
         from ..aio import AsyncClusters
@@ -33,8 +51,24 @@ class GpuClusterApp(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Hand the handlers what they share."""
-        self.settings[CLUSTERS_SETTING] = self.clusters_class()
+        server = self.serverapp
+        assert server is not None and server.event_logger is not None  # noqa: S101, PT018  # set long before
+        clusters = cast("AsyncClusters", self.clusters_class())
+        self.watch = Watch(clusters, Hints(server.event_logger), GAUGES.take)
+        self.busy = BusyClusters(clusters, server.web_app.settings)
+        self.settings[CLUSTERS_SETTING] = clusters
+        self.settings[MODELS_SETTING] = Models(server.base_url)
+        self.settings[WATCH_SETTING] = self.watch
+        GAUGES.reset(lambda: server.io_loop.add_callback(self.watch.glance))
+        if self.busy_clusters_count:
+            server.io_loop.add_callback(self.busy.start)
 
     def initialize_handlers(self) -> None:
         """Open the routes."""
         self.handlers.extend(ROUTES)
+
+    async def stop_extension(self) -> None:
+        """End what looks at clusters, not the clusters."""
+        GAUGES.reset()
+        await self.busy.close()
+        await self.watch.close()

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, unquote_plus, urljoin, urlsplit
 
 from jupyter_server.utils import ensure_async, url_path_join
 from jupyter_server_proxy.handlers import ProxyHandler
+from jupyter_server_proxy.websocket import pingable_ws_connect
 from tornado import web
 from tornado.concurrent import Future
 from tornado.httpclient import HTTPClientError, HTTPRequest
@@ -15,7 +16,7 @@ from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.websocket import WebSocketClosedError, WebSocketError
 
 from ..errors import ClusterNotFound, GpuClusterError, HeadUnreachable
-from ..headclient import TOKEN_HEADER
+from ..records import TOKEN_HEADER
 from .api import AUTH_RESOURCE, ShowsErrors
 from .pages import page
 
@@ -91,13 +92,13 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
             raise web.HTTPError(403)
         self.head_path = open_path(self.path_kwargs["path"])
         self.endpoint: Endpoint = await self.clusters.endpoint(self.path_kwargs["cluster_id"])
-        self.host_allowlist = [self.endpoint.host]
 
     async def http_get(self, cluster_id: str, path: str) -> None:
         """Pass a page on."""
         request = HTTPRequest(
-            self.get_client_uri("http", self.endpoint.host, self.endpoint.port, self.head_path),
+            self.head_uri("http", self.head_path),
             headers=self.proxy_request_headers(),
+            ssl_options=self.endpoint.tls(),
             follow_redirects=False,
             decompress_response=False,
             connect_timeout=CONNECT_SECONDS,
@@ -121,12 +122,33 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
             self.write(answer.body)
 
     async def open(self, cluster_id: str, path: str) -> None:
-        """Pass a websocket on."""
+        """Pass a websocket on.
+
+        ProxyHandler's own way knows neither HTTPS nor the cluster's authority.
+        """
+        request = HTTPRequest(
+            self.head_uri("ws", self.head_path),
+            headers=self.proxy_request_headers(),
+            ssl_options=self.endpoint.tls(),
+            connect_timeout=CONNECT_SECONDS,
+        )
         try:
-            await self.proxy_open(self.endpoint.host, self.endpoint.port, self.head_path)
+            self.ws = await pingable_ws_connect(
+                request=request,
+                on_message_callback=self.pass_message,
+                on_ping_callback=self.ping,
+                subprotocols=self._requested_subprotocols,
+            )
         except (HTTPClientError, WebSocketError, OSError) as error:
             self.log.info("No websocket of cluster %s: %s", cluster_id, error)
             self.close(TRY_AGAIN_LATER, "The head does not answer.")
+
+    def pass_message(self, message: bytes | str | None) -> None:
+        """Pass on what the head says, or that it says no more."""
+        if message is None:
+            self.close()
+        else:
+            _ = self.write_message(message, binary=isinstance(message, bytes))
 
     def write_message(
         self, message: bytes | str | dict[str, Any], binary: bool = False
@@ -137,7 +159,7 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         except WebSocketClosedError:
             sent = Future()
             sent.set_result(None)
-        # ProxyHandler drops the future; asyncio would log the error of a closed tab from there.
+        # Nobody awaits it; asyncio would log the error of a closed tab from there.
         sent.add_done_callback(lambda done: done.cancelled() or done.exception())
         return sent
 
@@ -146,11 +168,14 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         if self.ws_connection is not None and not self.ws_connection.is_closing():
             super().ping(data)
 
-    def get_client_uri(self, protocol: str, host: str, port: int, proxied_path: str) -> str:
+    def head_uri(self, protocol: str, path: str) -> str:
         """Return the head's address for this request, without Jupyter's token."""
+        host, port = self.endpoint.host, self.endpoint.port
         host = f"[{host}]" if ":" in host else host
-        query = without_token(self.request.query)
-        return f"{protocol}://{host}:{port}{quoted(proxied_path)}{query}"
+        secure = "s" if self.endpoint.ca else ""
+        return (
+            f"{protocol}{secure}://{host}:{port}{quoted(path)}{without_token(self.request.query)}"
+        )
 
     def proxy_request_headers(self) -> HTTPHeaders:
         """Return what the head may know of the browser, and the head's own token."""
@@ -160,8 +185,8 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
     def below_here(self, cluster_id: str, location: str) -> str:
         """Return a redirect of the head as a path of ours; raises `RedirectRefused`."""
         url = urlsplit(location)
-        home = urlsplit(self.get_client_uri("http", self.endpoint.host, self.endpoint.port, "/"))
-        if (url.scheme, url.netloc) != ("http", home.netloc):
+        home = urlsplit(self.head_uri("http", "/"))
+        if (url.scheme, url.netloc) != (home.scheme, home.netloc):
             raise RedirectRefused("The head points to another server.")
         path = quoted(open_path(unquote(url.path)))
         query = without_token(url.query)

@@ -1,27 +1,44 @@
-"""Whether what the extension needs is in order: profiles, the state directory, a fitting Python."""
+"""Whether what clusters need is in order: profiles, state directory, a fitting Python, heads."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from tornado.httpclient import HTTPClientError
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
+
 from ..environments import list_environments
-from ..errors import GpuClusterError, UnsuitableEnvironment
+from ..errors import BackendUnavailable, GpuClusterError, HeadUnreachable, UnsuitableEnvironment
+from ..pacing import CALLS_PER_MINUTE
 from ..profiles import load_profiles
+from ..records import Phase
+from .watching import is_followed, newest_revision
 
 if TYPE_CHECKING:
     from ..aio import AsyncClusters
+    from ..views import ClusterView
+
+PATIENCE_SECONDS = 3.0
+ASKED = 50
+"""Heads asked at a time."""
 
 
 async def check_health(clusters: AsyncClusters) -> dict[str, Any]:
     """Return ``{"ok", "version", "problems"}``, each problem with message, hint and detail."""
     problems = await asyncio.to_thread(_profile_problems)
     try:
-        await clusters.list()
+        await clusters.check_directory()
+        views = await clusters.list()
         problems += await clusters.damaged()
     except GpuClusterError as error:
         problems.append(error)
+    else:
+        problems += [_trouble(view) for view in views if _troubled(view)]
+        problems += await _silent_heads(clusters, list(filter(is_followed, views)))
     if not any(e.suitable for e in await asyncio.to_thread(list_environments)):
         problems.append(
             UnsuitableEnvironment(
@@ -30,7 +47,12 @@ async def check_health(clusters: AsyncClusters) -> dict[str, Any]:
             )
         )
     shown = [problem.as_json() for problem in problems]
-    return {"ok": not shown, "version": _version(), "problems": shown}
+    return {
+        "ok": not shown,
+        "version": _version(),
+        "calls_per_minute": CALLS_PER_MINUTE,
+        "problems": shown,
+    }
 
 
 def _profile_problems() -> list[GpuClusterError]:
@@ -38,6 +60,47 @@ def _profile_problems() -> list[GpuClusterError]:
         GpuClusterError(p.message, hint="Correct the profile.", detail=f"{p.file}:{p.line}")
         for p in load_profiles().problems
     ]
+
+
+def _troubled(view: ClusterView) -> bool:
+    return view.phase is Phase.UNREACHABLE or view.stale_since is not None
+
+
+def _trouble(view: ClusterView) -> GpuClusterError:
+    if view.phase is Phase.UNREACHABLE:
+        return HeadUnreachable(f"Cluster {view.name} is unreachable. {view.reason}".strip())
+    minutes = (time.time() - (view.stale_since or 0.0)) / 60
+    return BackendUnavailable(
+        f"The queueing system of cluster {view.name} has not answered for {minutes:.0f} min.",
+        hint="Nothing is lost by that; jobs are shown as they were last seen.",
+    )
+
+
+async def _silent_heads(
+    clusters: AsyncClusters, views: Sequence[ClusterView]
+) -> list[GpuClusterError]:
+    """Ask each head for a sign of life; return those that gave none."""
+    client = SimpleAsyncHTTPClient(force_instance=True, max_clients=ASKED)
+    turns = asyncio.Semaphore(ASKED)
+
+    async def ask(view: ClusterView) -> GpuClusterError | None:
+        try:
+            async with turns:
+                endpoint = await clusters.endpoint(view.id)
+                await newest_revision(client, endpoint, -1, wait=0, patience=PATIENCE_SECONDS)
+        except (HTTPClientError, OSError, ValueError, GpuClusterError) as error:
+            return HeadUnreachable(
+                f"The head of cluster {view.name} does not answer.",
+                hint="It may be busy or frozen, or just ending; look at its log.",
+                detail=str(error),
+            )
+        return None
+
+    try:
+        answers = await asyncio.gather(*map(ask, views))
+    finally:
+        client.close()
+    return [answer for answer in answers if answer is not None]
 
 
 def _version() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
@@ -14,15 +14,17 @@ from tornado import web
 from ..environments import list_environments
 from ..errors import InvalidInput
 from ..places import one_place, places
-from ..records import ENDED, Phase, to_json
+from ..records import ENDED, to_json
 from . import notebooks
-from .api import ApiHandler
+from .api import MODELS_SETTING, WATCH_SETTING, ApiHandler
 from .bodies import CopyBody, StartBody, TrialBody, UpdateBody
 from .dashboard import DashboardHandler
 from .health import check_health
 
 if TYPE_CHECKING:
-    from ..views import ClusterView, Script
+    from ..views import Script
+    from .models import Models
+    from .watching import Watch
 
 MAXIMUM_LINES = 100_000
 
@@ -45,6 +47,15 @@ class ProfileHandler(ApiHandler):
         self.respond(await asyncio.to_thread(one_place, name))
 
 
+class CapacityHandler(ApiHandler):
+    """What is free now at one place to run."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, name: str) -> None:
+        self.respond(await self.clusters.capacity(name))
+
+
 class TrialHandler(ApiHandler):
     """A start that is only tried out."""
 
@@ -65,7 +76,7 @@ class ScriptHandler(TrialHandler):
     @authorized
     async def post(self, name: str) -> None:
         script = await self.script(name, self.body(TrialBody))
-        self.respond({"text": script.text, "command": script.command})
+        self.respond(to_json(script))
 
 
 class CheckHandler(TrialHandler):
@@ -97,10 +108,17 @@ class EnvironmentsHandler(ApiHandler):
 class ClusterRoute(ApiHandler):
     """A handler that answers clusters."""
 
-    def model(self, view: ClusterView) -> dict[str, Any]:
-        alive = view.scheduler_address and view.phase not in ENDED | {Phase.UNREACHABLE}
-        dashboard = url_path_join(self.base_url, "gpucluster/dashboard", view.id) + "/"
-        return {**to_json(view), "dashboard": dashboard if alive else None}
+    @property
+    def models(self) -> Models:
+        """What makes JSON of clusters."""
+        return cast("Models", self.settings[MODELS_SETTING])
+
+    def on_finish(self) -> None:
+        """Watch for whoever was answered."""
+        super().on_finish()
+        if self.get_status() < HTTPStatus.BAD_REQUEST:
+            watch = cast("Watch", self.settings[WATCH_SETTING])
+            watch.want(now=self.request.method != "GET")
 
 
 class ClustersHandler(ClusterRoute):
@@ -110,7 +128,7 @@ class ClustersHandler(ClusterRoute):
     @authorized
     async def get(self) -> None:
         views = await self.clusters.list(ended=self.flag("ended"))
-        self.respond({"clusters": [self.model(view) for view in views]})
+        self.write(await asyncio.to_thread(self.models.list, views))
 
     @web.authenticated
     @authorized
@@ -127,7 +145,7 @@ class ClustersHandler(ClusterRoute):
         )
         where = url_path_join(self.base_url, "gpucluster/api/clusters", quote(view.id, safe=""))
         self.set_header("Location", where)
-        self.respond(self.model(view), HTTPStatus.CREATED)
+        self.respond(self.models.model(view), HTTPStatus.CREATED)
 
 
 class ClusterHandler(ClusterRoute):
@@ -136,7 +154,7 @@ class ClusterHandler(ClusterRoute):
     @web.authenticated
     @authorized
     async def get(self, cluster_id: str) -> None:
-        self.respond(self.model(await self.clusters.get(cluster_id)))
+        self.respond(self.models.model(await self.clusters.get(cluster_id)))
 
     @web.authenticated
     @authorized
@@ -146,7 +164,7 @@ class ClusterHandler(ClusterRoute):
         if body.name is None and target is None:
             raise InvalidInput("Nothing to change.", hint="Give a name, a target or both.")
         view = await self.clusters.update(cluster_id, new_name=body.name, target=target)
-        self.respond(self.model(view))
+        self.respond(self.models.model(view))
 
     @web.authenticated
     @authorized
@@ -156,8 +174,8 @@ class ClusterHandler(ClusterRoute):
             await self.clusters.forget(view.id)
             self.set_status(HTTPStatus.NO_CONTENT)
         else:
-            stopping = await self.clusters.stop(view.id)
-            self.respond(self.model(stopping), HTTPStatus.ACCEPTED)
+            stopping = await self.clusters.stop(view.id, force=self.flag("force"))
+            self.respond(self.models.model(stopping), HTTPStatus.ACCEPTED)
 
 
 class JobsHandler(ApiHandler):
@@ -244,6 +262,7 @@ CLUSTER = API + r"clusters/(?P<cluster_id>[^/]+)"
 ROUTES = [
     (API + "profiles", ProfilesHandler),
     (PROFILE, ProfileHandler),
+    (PROFILE + "/capacity", CapacityHandler),
     (PROFILE + "/script", ScriptHandler),
     (PROFILE + "/check", CheckHandler),
     (API + "environments", EnvironmentsHandler),

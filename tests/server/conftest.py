@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,17 +109,24 @@ def ask(
     return ask_path
 
 
+async def serve_a_head(
+    certificates: Path | None = None, role: str = "scheduler"
+) -> tuple[httpserver.HTTPServer, int]:
+    """Serve the double of a head; over HTTPS where it is given certificates."""
+    context = None
+    if certificates is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates / f"{role}-cert.pem", certificates / f"{role}-key.pem")
+    server = httpserver.HTTPServer(a_head(), ssl_options=context)
+    [socket] = netutil.bind_sockets(0, "127.0.0.1")
+    server.add_sockets([socket])
+    return server, socket.getsockname()[1]
+
+
 @pytest.fixture
 def head(clusters: InMemoryClusters, jp_asyncio_loop: asyncio.AbstractEventLoop) -> Iterator[int]:
     """Serve a head for the running cluster; return its port."""
-
-    async def listen() -> tuple[httpserver.HTTPServer, int]:
-        server = httpserver.HTTPServer(a_head())
-        [socket] = netutil.bind_sockets(0, "127.0.0.1")
-        server.add_sockets([socket])
-        return server, socket.getsockname()[1]
-
-    server, port = jp_asyncio_loop.run_until_complete(listen())
+    server, port = jp_asyncio_loop.run_until_complete(serve_a_head())
     clusters.endpoints[RUNNING] = Endpoint("127.0.0.1", port, TOKEN)
     yield port
     server.stop()

@@ -87,6 +87,7 @@ class InMemoryClusters:
         self.broken: Exception | None = None
         """Raised by `list`."""
         self.damage = False
+        self.unwritable: Exception | None = None
 
     async def start(
         self,
@@ -98,6 +99,7 @@ class InMemoryClusters:
         python: str = "",
         kernel: str = "",
         request_id: str = "",
+        owned: bool = False,
     ) -> ClusterView:
         if profile != "local":
             raise ProfileNotFound(f"There is no profile {profile!r}.", hint="Did you mean 'local'?")
@@ -122,6 +124,10 @@ class InMemoryClusters:
             raise self.broken
         return [v for v in self.views.values() if ended or v.phase not in ENDED]
 
+    async def check_directory(self) -> None:
+        if self.unwritable:
+            raise self.unwritable
+
     async def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
         return [RecordError("A record is damaged.", hint="Remove it.")] if self.damage else []
 
@@ -142,9 +148,10 @@ class InMemoryClusters:
         self.views[view.id] = changed
         return changed
 
-    async def stop(self, name: str) -> ClusterView:
+    async def stop(self, name: str, *, force: bool = False) -> ClusterView:
         view = await self._alive(name)
-        self.views[view.id] = dataclasses.replace(view, phase=Phase.STOPPING)
+        phase = Phase.STOPPED if force else Phase.STOPPING
+        self.views[view.id] = dataclasses.replace(view, phase=phase)
         return self.views[view.id]
 
     async def forget(self, name: str) -> None:
@@ -167,6 +174,12 @@ class InMemoryClusters:
     async def why(self, name: str) -> str:
         await self.get(name)
         return "It runs."
+
+    async def capacity(self, profile: str) -> dict[str, Any]:
+        return {
+            "partitions": [{"name": "gpu", "free": 3, "total": 8, "unit": "GPUs"}],
+            "words": "gpu: 3 of 8 GPUs free.",
+        }
 
     async def client_code(self, name: str) -> dict[str, str]:
         await self.get(name)
@@ -192,6 +205,8 @@ class InMemoryClusters:
             raise HeadUnreachable("The head does not answer.")
         if view.phase is Phase.STARTING:
             raise ClusterConflict("The head has not started yet.")
+        if view.id not in self.endpoints:
+            raise HeadUnreachable("The head does not answer.")
         return self.endpoints[view.id]
 
     async def _alive(self, name: str) -> ClusterView:
@@ -234,6 +249,13 @@ class Echo(web.RequestHandler):
         )
 
 
+class News(web.RequestHandler):
+    """The long request for news: there are none."""
+
+    def get(self) -> None:
+        self.write({"revision": 3})
+
+
 class EchoSocket(websocket.WebSocketHandler):
     """Tells what its opening brought, then repeats messages."""
 
@@ -271,4 +293,11 @@ class SlowSocket(EchoSocket):
 def a_head() -> web.Application:
     """Return the HTTP side of a head without its gate: it answers whatever it is asked."""
     SlowSocket.may_open, SlowSocket.closed = asyncio.Event(), asyncio.Event()
-    return web.Application([(r"/ws", EchoSocket), (r"/slow", SlowSocket), (r"/.*", Echo)])
+    return web.Application(
+        [
+            (r"/ws", EchoSocket),
+            (r"/slow", SlowSocket),
+            (r"/gpucluster/summary", News),
+            (r"/.*", Echo),
+        ]
+    )

@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +19,8 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from jupyter_gpucluster.headclient import Endpoint
 from jupyter_gpucluster.server.dashboard import open_path, without_token
-from tests.server.conftest import Allowing, Ask
+from jupyter_gpucluster.tls import make_certificates
+from tests.server.conftest import Allowing, Ask, serve_a_head
 from tests.server.doubles import (
     LOST,
     RUNNING,
@@ -63,6 +65,21 @@ def connect(
     yield connect_to
     for socket in opened:
         socket.close()
+
+
+@pytest.fixture
+def secure_head(
+    clusters: InMemoryClusters, jp_asyncio_loop: asyncio.AbstractEventLoop, tmp_path: Path
+) -> Iterator[int]:
+    """Serve a head over HTTPS, with certificates made as for any cluster; return its port."""
+    make_certificates(tmp_path, cluster="abcdef", seconds=3600)
+    server, port = jp_asyncio_loop.run_until_complete(serve_a_head(tmp_path))
+    clusters.endpoints[RUNNING] = Endpoint(
+        "127.0.0.1", port, TOKEN, (tmp_path / "ca.pem").read_text()
+    )
+    yield port
+    server.stop()
+    jp_asyncio_loop.run_until_complete(server.close_all_connections())
 
 
 @pytest.fixture
@@ -328,6 +345,55 @@ async def test_a_tab_closed_too_early_leaves_no_websocket_behind(
     await ask(HERE + "/status")  # our side has seen it by now
     SlowSocket.may_open.set()
     await asyncio.wait_for(SlowSocket.closed.wait(), 10)
+
+
+async def test_a_head_on_another_node_is_reached_over_https(
+    ask: Ask, connect: Any, secure_head: int, jp_base_url: str
+) -> None:
+    answer = await ask(f"{HERE}/status?a=1", headers=BROWSER)
+    assert answer.status == 200
+    told = answer.json
+    assert (told["uri"], told["headers"]["x-gpucluster-token"]) == ("/status?a=1", TOKEN)
+    assert "secret" not in answer.body.decode()
+    socket = await connect(f"{HERE}/ws", BROWSER)
+    opened = json.loads(await socket.read_message())
+    assert opened["headers"]["x-gpucluster-token"] == TOKEN
+    await socket.write_message("over TLS")
+    assert await socket.read_message() == "over TLS"
+    home = f"https://127.0.0.1:{secure_head}/workers"
+    moved = await ask(f"{HERE}/status?to={quote(home, safe='')}")
+    assert moved.headers["Location"].startswith(f"{jp_base_url}{HERE}/workers")
+    plain = home.replace("https", "http")
+    assert (await ask(f"{HERE}/status?to={quote(plain, safe='')}")).status == 502
+
+
+async def test_a_head_of_another_cluster_is_not_believed(
+    ask: Ask, connect: Any, clusters: InMemoryClusters, secure_head: int, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    make_certificates(other, cluster="fedcba", seconds=3600)
+    authority = (other / "ca.pem").read_text()
+    clusters.endpoints[RUNNING] = Endpoint("127.0.0.1", secure_head, TOKEN, authority)
+    answer = await ask(f"{HERE}/status")
+    assert answer.status == 503
+    assert answer.headers["Content-Security-Policy"] == SELF
+    assert TOKEN not in answer.body.decode()
+    socket = await connect(f"{HERE}/ws")
+    assert await socket.read_message() is None
+
+
+async def test_who_has_only_a_clients_certificate_cannot_pose_as_a_head(
+    ask: Ask, clusters: InMemoryClusters, tmp_path: Path
+) -> None:
+    make_certificates(tmp_path, cluster="abcdef", seconds=3600)
+    server, port = await serve_a_head(tmp_path, role="client")
+    clusters.endpoints[RUNNING] = Endpoint(
+        "127.0.0.1", port, TOKEN, (tmp_path / "ca.pem").read_text()
+    )
+    assert (await ask(f"{HERE}/status")).status == 503
+    server.stop()
+    await server.close_all_connections()
 
 
 async def test_what_the_browser_has_already_is_not_sent_again(ask: Ask, head: int) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from jupyter_gpucluster.aio import AsyncClusters
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.server.events import SCHEMA_ID
 from tests.server.conftest import Allowing, Ask
 from tests.server.test_openapi import check, schema_of, spec
 from tests.server.test_routes import API
@@ -61,6 +62,10 @@ async def test_a_cluster_from_start_to_gone(
     jp_auth_header: dict[str, str],
     jp_serverapp: ServerApp,
 ) -> None:
+    server = f"ws://127.0.0.1:{http_server_client.get_http_port()}{jp_base_url}"
+    hints = await websocket_connect(
+        HTTPRequest(server + "api/events/subscribe", headers=jp_auth_header)
+    )
     body = {"profile": "local", "name": "live", "target": {"workers": 2}, "request_id": "r-1"}
     started = await ask(API + "clusters", "POST", body)
     assert started.status == 201, started.body
@@ -79,6 +84,7 @@ async def test_a_cluster_from_start_to_gone(
         code = (await ask(f"{path}/client-code")).body.decode()
         endpoint = await AsyncClusters().endpoint(ready["id"])
         assert endpoint.token not in code
+        await hear_of(hints, ready["id"], ready["revision"])
         taken = await ask(API + "clusters", "POST", {**body, "request_id": "r-2"})
         assert taken.status == 409
         scaled = await ask(path, "PATCH", {"name": "other", "target": {"workers": 1}})
@@ -90,12 +96,23 @@ async def test_a_cluster_from_start_to_gone(
         stopping = await ask(path, "DELETE")
     assert stopping.status == 202, stopping.body
     stopped = await until(ask, path, lambda c: c["phase"] == "stopped")
+    hints.close()
     assert stopped["dashboard"] is None
     page = await ask(f"gpucluster/dashboard/{ready['id']}/status")
     assert (page.status, page.headers["Content-Security-Policy"]) == (409, "frame-ancestors 'self'")
     await asyncio.to_thread(Clusters().wait_stopped, ready["id"], timeout=PATIENCE)
     assert (await ask(path, "DELETE")).status == 204
     assert (await ask(path)).status == 404
+
+
+async def hear_of(hints: WebSocketClientConnection, cluster_id: str, revision: int) -> None:
+    """Wait until the server has told of a revision, whatever it told before."""
+    while True:
+        async with asyncio.timeout(PATIENCE):
+            event = json.loads(await hints.read_message() or "{}")
+        if event.get("schema_id") == SCHEMA_ID and event["id"] == cluster_id:
+            if event["revision"] >= revision:
+                return
 
 
 async def see_the_dashboard(

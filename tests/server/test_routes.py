@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import re
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ from jupyter_server.serverapp import ServerApp
 from jupyter_gpucluster.aio import AsyncClusters
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import StateError
+from jupyter_gpucluster.headclient import Endpoint
+from jupyter_gpucluster.pacing import CALLS_PER_MINUTE
 from jupyter_gpucluster.records import Target
 from jupyter_gpucluster.server import notebooks
 from jupyter_gpucluster.server.api import ApiHandler
@@ -28,6 +33,7 @@ API = "gpucluster/api/"
 REQUESTS: list[tuple[str, str, Any, int]] = [
     ("GET", "profiles", None, 200),
     ("GET", "profiles/local", None, 200),
+    ("GET", "profiles/local/capacity", None, 200),
     ("POST", "profiles/local/script", {"workers": 2}, 200),
     ("POST", "profiles/local/check", {"minimum": 1, "maximum": 2}, 200),
     ("GET", "environments", None, 200),
@@ -301,6 +307,11 @@ async def test_an_ended_cluster_cannot_be_changed(ask: Ask) -> None:
     assert answer.json["hint"]
 
 
+async def test_a_head_that_hangs_is_ended_by_force(ask: Ask) -> None:
+    ended = await ask(API + f"clusters/{RUNNING}?force=1", "DELETE")
+    assert (ended.status, ended.json["phase"]) == (202, "stopped")
+
+
 async def test_deleting_stops_first_and_forgets_once_ended(
     ask: Ask, clusters: InMemoryClusters
 ) -> None:
@@ -357,17 +368,46 @@ async def test_an_unexpected_error_stays_in_the_log(
     assert "a secret" in caplog.text
 
 
-async def test_health_says_what_is_wrong(ask: Ask, clusters: InMemoryClusters) -> None:
+async def health(ask: Ask) -> tuple[bool, list[str]]:
+    told = (await ask(API + "health")).json
+    return told["ok"], [p["message"] for p in told["problems"]]
+
+
+async def test_health_says_what_is_wrong(ask: Ask, clusters: InMemoryClusters, head: int) -> None:
+    del clusters.views[LOST]
+    assert await health(ask) == (True, [])
     well = (await ask(API + "health")).json
-    assert (well["ok"], well["problems"]) == (True, [])
     assert well["version"]
+    assert well["calls_per_minute"] == CALLS_PER_MINUTE
     clusters.damage = True
-    hurt = (await ask(API + "health")).json
-    assert [p["message"] for p in hurt["problems"]] == ["A record is damaged."]
-    clusters.broken = StateError("The disk is full.", hint="Make room.")
-    ill = (await ask(API + "health")).json
-    assert not ill["ok"]
-    assert [p["message"] for p in ill["problems"]] == ["The disk is full."]
+    assert await health(ask) == (False, ["A record is damaged."])
+    clusters.damage = False
+    clusters.unwritable = StateError("The disk is full.", hint="Make room.")
+    assert await health(ask) == (False, ["The disk is full."])
+    clusters.unwritable = None
+    clusters.broken = StateError("The disk is gone.", hint="Find it.")
+    assert await health(ask) == (False, ["The disk is gone."])
+
+
+async def test_health_names_clusters_that_nobody_can_tell_of(
+    ask: Ask, clusters: InMemoryClusters, head: int
+) -> None:
+    ok, messages = await health(ask)
+    assert (ok, messages) == (False, [f"Cluster name of {LOST} is unreachable."])
+    del clusters.views[LOST]
+    since = time.time() - 600
+    clusters.views[RUNNING] = dataclasses.replace(clusters.views[RUNNING], stale_since=since)
+    ok, [message] = await health(ask)
+    assert not ok
+    assert message.startswith(f"The queueing system of cluster name of {RUNNING}")
+    assert "10 min" in message
+    clusters.views[RUNNING] = dataclasses.replace(clusters.views[RUNNING], stale_since=None)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
+        clusters.endpoints[RUNNING] = Endpoint("127.0.0.1", silent.getsockname()[1], "t")
+        assert await health(ask) == (
+            False,
+            [f"The head of cluster name of {RUNNING} does not answer."],
+        )
 
 
 async def test_a_notebook_is_copied_beside_others_and_never_over_them(

@@ -1,0 +1,142 @@
+"""200 sleeping jobs on a real Slurm: one array of ours against 200 submissions, one by one.
+
+Real workers of that number fit no small machine, so the job is a sleeper; ours goes through the
+package's own queue and dialect, the other way sends and cancels each job by a command of its own,
+as dask-jobqueue does.  Needs root and Debian's Slurm, of which it starts one of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from measuring import CHECKOUT, verdict
+
+sys.path.insert(0, str(CHECKOUT))
+
+from jupyter_gpucluster.backends.slurm import Slurm  # found by the line above
+from jupyter_gpucluster.records import CommandResult, JobState, Submission
+from jupyter_gpucluster.submission import ProcessRunner, Queue
+from tests.schedulers.slurm_site import SlurmSite
+
+SLOWEST = 180.0
+LOOK_EVERY = 0.2
+
+
+class CountingRunner(ProcessRunner):
+    """Counts the commands that were run, but for those that only measure."""
+
+    calls = 0
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        self.calls += argv[0] != "squeue"
+        return await super().run(argv, stdin)
+
+
+@dataclass
+class Figures:
+    """What one way took: commands, and seconds since the first of them."""
+
+    submitted: float
+    running: float
+    cancelled: float
+    calls: int
+
+
+async def reached(queue: Queue, true: Callable[[list[JobState]], bool], began: float) -> float:
+    """Return the seconds until the states of all jobs are as they should be."""
+    while True:
+        listed = await queue.poll(())
+        if listed is not None and true([job.state for job in listed.values()]):
+            return time.perf_counter() - began
+        if time.perf_counter() - began > SLOWEST:
+            sys.exit("Slurm has not got there; is the machine busy?")
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def measure(
+    queue: Queue,
+    runner: CountingRunner,
+    count: int,
+    submit: Callable[[], Awaitable[Sequence[str]]],
+    cancel: Callable[[Sequence[str]], Awaitable[None]],
+) -> Figures:
+    """Submit, wait until all run, cancel, wait until none does."""
+    live = (JobState.PENDING, JobState.RUNNING, JobState.ENDING)
+    runner.calls = 0
+    began = time.perf_counter()
+    ids = await submit()
+    submitted = time.perf_counter() - began
+    running = await reached(queue, lambda states: states.count(JobState.RUNNING) == count, began)
+    began = time.perf_counter()
+    await cancel(ids)
+    cancelled = await reached(queue, lambda states: not any(s in live for s in states), began)
+    return Figures(submitted, running, cancelled, runner.calls)
+
+
+async def compare(site: SlurmSite, count: int) -> tuple[Figures, Figures]:
+    """Run both ways, one after the other, on one Slurm."""
+    runner = CountingRunner({**os.environ, **site.environment})
+    queue = Queue(Slurm(), runner)
+    script = site.base / "sleeper.sh"
+    head = "#!/bin/bash\n#SBATCH -J sleeper -o /dev/null -p cpu -n 1 --mem=10M -t 00:20:00\n"
+    script.write_text(f"{head}exec sleep 900\n")
+
+    async def as_array() -> Sequence[str]:
+        return await queue.submit(Submission("sleeper", str(script), count))
+
+    async def one_by_one() -> Sequence[str]:
+        answers = [await runner.run(["sbatch", "--parsable", str(script)]) for _ in range(count)]
+        return [answer.stdout.strip() for answer in answers]
+
+    async def cancel_each(ids: Sequence[str]) -> None:
+        for id in ids:
+            await runner.run(["scancel", id])
+
+    ours = await measure(queue, runner, count, as_array, queue.cancel)
+    theirs = await measure(queue, runner, count, one_by_one, cancel_each)
+    return ours, theirs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=200)
+    count = parser.parse_args().jobs
+    if os.geteuid() != 0:
+        sys.exit("Slurm's daemons need root.")
+    base = Path(tempfile.mkdtemp(prefix="slurm-"))
+    base.chmod(0o755)
+    # Four nodes that claim enough cores; nobody watches the memory of the sleepers.
+    site = SlurmSite(base, gpu_nodes=1, cpu_nodes=4, cpus=-(-count // 4), gatherer=False)
+    try:
+        site.start()
+        ours, theirs = asyncio.run(compare(site, count))
+    finally:
+        site.stop()
+        shutil.rmtree(base, ignore_errors=True)
+    print(f"{count} jobs{'':<21} one array   one by one   ratio")
+    rows = [
+        ("commands", ours.calls, theirs.calls),
+        ("seconds to submitted", ours.submitted, theirs.submitted),
+        ("seconds to all running", ours.running, theirs.running),
+        ("seconds to all cancelled", ours.cancelled, theirs.cancelled),
+    ]
+    for title, mine, other in rows:
+        print(f"{title:<28} {mine:9.2f} {other:12.2f} {mine / other:7.3f}")
+    met = [
+        verdict("commands to submit and cancel, one array", ours.calls, 2, ""),
+        verdict("to all running, of the other way's time", ours.running / theirs.running, 0.5, "x"),
+    ]
+    sys.exit(0 if all(met) else 1)
+
+
+if __name__ == "__main__":
+    main()
