@@ -4,20 +4,25 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 
+import type { Absence } from './absence';
+import type { ActiveCluster } from './active';
 import { CommandIDs } from './commands/ids';
 import { plotsOf } from './dashboard';
 import type { ICluster, IClustersModel } from './tokens';
 import type { IListActions } from './views/clusters';
-import { isEnded } from './words';
+import { dragCode } from './drag';
+import { isEnded, isQueued } from './words';
 
 interface IActionOptions {
   commands: CommandRegistry;
   model: IClustersModel;
+  active: ActiveCluster;
+  absence: Absence;
   trans: TranslationBundle;
 }
 
 export function createCardActions(options: IActionOptions): IListActions {
-  const { commands, model } = options;
+  const { absence, active, commands, model, trans } = options;
   const run = (command: string) => (cluster: ICluster) => {
     void commands.execute(command, { cluster: cluster.id });
   };
@@ -31,11 +36,34 @@ export function createCardActions(options: IActionOptions): IListActions {
     openNotebook: () => {
       void commands.execute(CommandIDs.openNotebook);
     },
+    tryHere: () => void commands.execute(CommandIDs.tryHere),
     openDashboard: run(CommandIDs.openDashboard),
+    openDetails: run(CommandIDs.openDetails),
     connect: run(CommandIDs.connect),
     stop: run(CommandIDs.stop),
     forget: run(CommandIDs.forget),
     startAgain: run(CommandIDs.startAgain),
+    fix: run(CommandIDs.fix),
+    resubmit: run(CommandIDs.resubmit),
+    notify: async cluster => {
+      await commands.execute(CommandIDs.notify, { cluster: cluster.id });
+    },
+    isAwaited: cluster =>
+      commands.isToggled(CommandIDs.notify, { cluster: cluster.id }),
+    touch: cluster => {
+      active.id = cluster.id;
+    },
+    news: cluster => absence.news(cluster.id),
+    dismissNews: cluster => absence.dismiss(cluster.id),
+    drag: (cluster, event) => {
+      if (event.button === 0) {
+        dragCode({
+          event: event.nativeEvent,
+          label: trans.__('Connect to %1', cluster.name),
+          code: async () => (await model.clientCode(cluster.id)).connect
+        });
+      }
+    },
     events: cluster => model.events(cluster.id),
     jobs: cluster => model.jobs(cluster.id),
     showLog: run(CommandIDs.showLog),
@@ -63,13 +91,18 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
   const menu = new Menu({ commands });
   const args = { cluster: cluster.id };
   const addRecipes = (): void => {
-    for (const form of ['command', 'python']) {
+    for (const form of ['command', 'python', 'profile']) {
       menu.addItem({ command: CommandIDs.copyRecipe, args: { ...args, form } });
     }
   };
+  menu.addItem({ command: CommandIDs.openDetails, args });
   if (isEnded(cluster.phase)) {
+    menu.addItem({ command: CommandIDs.startAgain, args });
     addRecipes();
     return menu;
+  }
+  if (isQueued(cluster)) {
+    menu.addItem({ command: CommandIDs.scale, args });
   }
   for (const form of ['magic', 'dask']) {
     menu.addItem({ command: CommandIDs.connect, args: { ...args, form } });
@@ -83,9 +116,11 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
     });
   }
   menu.addItem({ type: 'submenu', submenu: plots });
+  menu.addItem({ command: CommandIDs.openLayout, args });
   menu.addItem({ type: 'separator' });
   menu.addItem({ command: CommandIDs.rename, args });
   menu.addItem({ command: CommandIDs.showLog, args });
+  menu.addItem({ command: CommandIDs.startAgain, args });
   addRecipes();
   return menu;
 }

@@ -5,6 +5,7 @@ import { ServerConnection } from '@jupyterlab/services';
 
 import type {
   IBundledNotebook,
+  ICapacity,
   IClientCode,
   ICluster,
   IClusterEvent,
@@ -89,16 +90,20 @@ export class ClusterApi {
   }
 
   /** Ask a live cluster to stop; delete the record of an ended one. */
-  async remove(id: string): Promise<void> {
-    await this._request('DELETE', ['clusters', id]);
+  async remove(id: string, force = false): Promise<void> {
+    await this._request(
+      'DELETE',
+      ['clusters', id],
+      force ? { query: { force: '1' } } : {}
+    );
   }
 
-  async logs(id: string): Promise<string> {
-    const answer = await this._request<{ text: string }>('GET', [
-      'clusters',
-      id,
-      'logs'
-    ]);
+  async logs(id: string, job: string): Promise<string> {
+    const answer = await this._request<{ text: string }>(
+      'GET',
+      ['clusters', id, 'logs'],
+      job === '' ? {} : { query: { job } }
+    );
     return answer.text;
   }
 
@@ -125,6 +130,18 @@ export class ClusterApi {
     return this._request('POST', ['profiles', profile, 'script'], {
       body: request
     });
+  }
+
+  /** What is free where a profile's jobs would run; null where nobody can tell. */
+  async capacity(profile: string): Promise<ICapacity | null> {
+    try {
+      return await this._request('GET', ['profiles', profile, 'capacity']);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) {
+        return null;
+      }
+      throw error;
+    }
   }
 
   clientCode(id: string): Promise<IClientCode> {

@@ -3,7 +3,8 @@
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { IFrame, ReactWidget } from '@jupyterlab/ui-components';
+import { IFrame, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { StackedLayout, Widget } from '@lumino/widgets';
 import * as React from 'react';
@@ -57,8 +58,8 @@ interface IDashboardOptions {
   cluster: string;
   plot: string;
   baseUrl: string;
-  /** Shows the cluster's card. */
-  onShowCluster: () => void;
+  onShowCluster: (cluster: string) => void;
+  onShowTimeline: (cluster: string) => void;
   trans: TranslationBundle;
 }
 
@@ -66,14 +67,25 @@ interface IDashboardOptions {
 export class DashboardTab extends MainAreaWidget<DashboardView> {
   constructor(options: IDashboardOptions) {
     super({ content: new DashboardView(options) });
-    const { cluster, plot, trans } = options;
-    this.id = `jupyter-gpucluster-dashboard-${cluster}-${plot}`;
+    this._options = options;
+    this.id = `jupyter-gpucluster-dashboard-${UUID.uuid4()}`;
     this.title.icon = dashboardIcon;
     this.title.closable = true;
     this.toolbar.hide();
-    const known = options.model.cluster(cluster);
+    options.model.changed.connect(this._name, this);
+    this._name();
+  }
+
+  /** Turn to another cluster. */
+  showCluster(cluster: string): void {
+    this.content.showCluster(cluster);
+    this._name();
+  }
+
+  private _name(): void {
+    const { model, plot, trans } = this._options;
     const page = plotsOf('GPUs', trans).find(item => item.path === plot);
-    const name = known?.name ?? cluster;
+    const name = model.cluster(this.cluster)?.name ?? this.cluster;
     this.title.label = page ? trans.__('%1: %2', name, page.title) : name;
     this.title.caption = trans.__('Dask dashboard of %1', name);
   }
@@ -85,13 +97,15 @@ export class DashboardTab extends MainAreaWidget<DashboardView> {
   get plot(): string {
     return this.content.plot;
   }
+
+  private readonly _options: IDashboardOptions;
 }
 
 class DashboardView extends Widget {
   constructor(options: IDashboardOptions) {
     super();
     this.addClass('jp-gpucluster-Dashboard');
-    this.cluster = options.cluster;
+    this._cluster = options.cluster;
     this.plot = options.plot;
     this._options = options;
     // The dashboard's own scripts and websockets need its origin.
@@ -99,7 +113,14 @@ class DashboardView extends Widget {
       sandbox: ['allow-same-origin', 'allow-scripts']
     });
     this._placeholder = ReactWidget.create(
-      React.createElement(DashboardPlaceholder, options)
+      React.createElement(UseSignal<IClustersModel, void>, {
+        signal: options.model.changed,
+        children: () =>
+          React.createElement(DashboardPlaceholder, {
+            ...options,
+            cluster: this._cluster
+          })
+      })
     );
     const layout = new StackedLayout();
     this.layout = layout;
@@ -111,8 +132,17 @@ class DashboardView extends Widget {
     void options.model.refresh();
   }
 
-  readonly cluster: string;
   readonly plot: string;
+
+  get cluster(): string {
+    return this._cluster;
+  }
+
+  showCluster(cluster: string): void {
+    this._cluster = cluster;
+    this._placeholder.update();
+    this._show();
+  }
 
   override dispose(): void {
     this._watch.dispose();
@@ -121,17 +151,16 @@ class DashboardView extends Widget {
 
   private _show(): void {
     const { model, baseUrl } = this._options;
-    const cluster = model.cluster(this.cluster);
+    const cluster = model.cluster(this._cluster);
     const open = cluster !== undefined && hasDashboard(cluster);
     this._frame.setHidden(!open);
     this._placeholder.setHidden(open);
-    if (open && this._shown === '') {
-      this._shown = dashboardUrl(baseUrl, this.cluster, this.plot);
-      this._frame.url = this._shown;
-    } else if (!open && this._shown !== '') {
-      // An empty frame lets go of its websockets.
-      this._shown = '';
-      this._frame.url = 'about:blank';
+    // An empty frame lets go of its websockets.
+    const wanted = open
+      ? dashboardUrl(baseUrl, this._cluster, this.plot)
+      : 'about:blank';
+    if (wanted !== this._frame.url && (open || this._frame.url !== '')) {
+      this._frame.url = wanted;
     }
   }
 
@@ -139,7 +168,7 @@ class DashboardView extends Widget {
   private readonly _frame: IFrame;
   private readonly _placeholder: ReactWidget;
   private readonly _watch: IDisposable;
-  private _shown = '';
+  private _cluster: string;
 }
 
 function hasDashboard(cluster: ICluster): boolean {

@@ -2,7 +2,6 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { ApiError } from './api';
 import type {
   ICluster,
   IEnvironment,
@@ -34,15 +33,17 @@ export interface IDraft {
 /** Message per field, by the path under which the server knows it; '' stands for the whole form. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
-/** The profile to offer first: the one asked for, the site's default, one for this host, any. */
+/** The profile to offer first: the one asked for, the site's default, one for this host, the last one, any. */
 export function preferredProfile(
   profiles: ReadonlyArray<IProfile>,
-  wanted?: string
+  wanted?: string,
+  last?: string
 ): IProfile | undefined {
   return (
     profiles.find(profile => profile.name === wanted) ??
     profiles.find(profile => profile.default) ??
     profiles.find(profile => profile.matches_host) ??
+    profiles.find(profile => profile.name === last) ??
     profiles[0]
   );
 }
@@ -54,7 +55,9 @@ export function obstacles(
 ): string[] {
   return [
     ...(environment.suitable ? [] : environment.problems),
-    ...(profile.unit === 'GPUs' ? environment.gpu_problems : [])
+    ...(profile.unit === 'GPUs' && !profile.simulated
+      ? environment.gpu_problems
+      : [])
   ];
 }
 
@@ -87,9 +90,27 @@ export function draftFor(profile: IProfile, kept?: IDraft): IDraft {
   };
 }
 
-/** A draft with what another cluster of the profile was started with. */
-export function draftLike(cluster: ICluster, profile: IProfile): IDraft {
-  const draft = draftFor(profile);
+/** The cluster that was started last from a profile, or from any. */
+export function newestOf(
+  clusters: ReadonlyArray<ICluster>,
+  profile?: string
+): ICluster | undefined {
+  return clusters
+    .filter(item => profile === undefined || item.profile === profile)
+    .reduce<ICluster | undefined>(
+      (newest, item) =>
+        newest === undefined || item.created > newest.created ? item : newest,
+      undefined
+    );
+}
+
+/** A draft with what another cluster of the profile was started with; the name is kept. */
+export function draftLike(
+  cluster: ICluster,
+  profile: IProfile,
+  kept?: IDraft
+): IDraft {
+  const draft = draftFor(profile, kept);
   const options = { ...draft.options };
   for (const [name, value] of Object.entries(cluster.options)) {
     if (name in options) {
@@ -217,43 +238,6 @@ function placeOf(
   return draft.environment === ''
     ? { options }
     : { options, kernel: draft.environment };
-}
-
-/** Where the dialog shows a request that failed: beside the field it names, else on top. */
-export function errorsOf(
-  error: unknown,
-  fields: ReadonlyArray<string>
-): FieldErrors {
-  const text =
-    error instanceof ApiError && error.hint !== ''
-      ? `${error.message} ${error.hint}`
-      : error instanceof Error
-        ? error.message
-        : String(error);
-  if (error instanceof ApiError && error.status < 500) {
-    const path = error.detail === 'target' ? 'target.workers' : error.detail;
-    const field =
-      fields.find(name => name === path) ??
-      fields.find(name => name === `options.${path}`);
-    if (field !== undefined) {
-      return { [field]: text };
-    }
-  }
-  return { '': text };
-}
-
-/** The fields that a draft shows, by their paths in a request. */
-export function fieldsOf(draft: IDraft): string[] {
-  const amounts = draft.amounts.adaptive
-    ? ['target.minimum', 'target.maximum']
-    : ['target.workers'];
-  return [
-    'profile',
-    'kernel',
-    ...amounts,
-    'name',
-    ...Object.keys(draft.options).map(name => `options.${name}`)
-  ];
 }
 
 function firstValue(option: IOption): string | boolean {

@@ -9,27 +9,32 @@ import {
   createToolbarFactory,
   ICommandPalette,
   IToolbarWidgetRegistry,
-  setToolbar,
-  WidgetTracker
+  setToolbar
 } from '@jupyterlab/apputils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRunningSessionManagers } from '@jupyterlab/running';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { Absence } from './absence';
 import { createCardActions } from './actions';
+import { ActiveCluster } from './active';
+import { AutoConnect } from './autoConnect';
 import { addCommands } from './commands';
 import { CommandIDs } from './commands/ids';
-import { dashboardUrl, DashboardTab } from './dashboard';
+import { warnOfEndings } from './endings';
 import { ClustersModel } from './model';
 import { giveNotices } from './notices';
+import { Preferences } from './preferences';
 import { runningClusters } from './running';
 import { ClustersPanel } from './sidebar';
 import { addStatusItem } from './status';
+import { DETAILS_QUERY, Tabs } from './tabs';
 import { IClustersModel } from './tokens';
 
 const TRANSLATION_DOMAIN = 'jupyter_gpucluster';
@@ -42,7 +47,10 @@ const modelPlugin: JupyterFrontEndPlugin<IClustersModel> = {
   autoStart: true,
   provides: IClustersModel,
   activate: (app: JupyterFrontEnd): IClustersModel =>
-    new ClustersModel({ serverSettings: app.serviceManager.serverSettings })
+    new ClustersModel({
+      serverSettings: app.serviceManager.serverSettings,
+      events: app.serviceManager.events.stream
+    })
 };
 
 const frontEndPlugin: JupyterFrontEndPlugin<void> = {
@@ -59,7 +67,8 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
     INotebookTracker,
     IDefaultFileBrowser,
     IToolbarWidgetRegistry,
-    ISettingRegistry
+    ISettingRegistry,
+    IStateDB
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -72,17 +81,24 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
     notebooks: INotebookTracker | null,
     files: IDefaultFileBrowser | null,
     toolbars: IToolbarWidgetRegistry | null,
-    settings: ISettingRegistry | null
+    settings: ISettingRegistry | null,
+    state: IStateDB | null
   ) => {
     translator ??= nullTranslator;
     const trans = bundleOf(translator);
-    const { commands, shell, serviceManager } = app;
-    const { baseUrl } = serviceManager.serverSettings;
+    const { commands, shell } = app;
+    const active = new ActiveCluster();
+    const absence = new Absence({ model, state, trans });
+    const preferences = new Preferences(settings);
 
     const panel = new ClustersPanel({
       model,
-      actions: createCardActions({ commands, model, trans }),
+      actions: createCardActions({ absence, active, commands, model, trans }),
       trans
+    });
+    absence.changed.connect(() => panel.redraw());
+    model.started.connect((_, cluster) => {
+      active.id = cluster.id;
     });
     const showPanel = (): void => shell.activateById(panel.id);
     const reveal = (cluster: string): void => {
@@ -90,33 +106,19 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
       panel.reveal(cluster);
     };
 
-    const tracker = new WidgetTracker<DashboardTab>({
-      namespace: 'jupyter-gpucluster-dashboard'
+    const tabs = new Tabs({
+      app,
+      labShell,
+      model,
+      active,
+      preferences,
+      reveal,
+      trans
     });
-    const openDashboard = (cluster: string, plot: string): void => {
-      if (labShell === null) {
-        // Notebook 7 has room for one document only.
-        window.open(dashboardUrl(baseUrl, cluster, plot), '_blank', 'noopener');
-        return;
-      }
-      let tab = tracker.find(
-        item => item.cluster === cluster && item.plot === plot
-      );
-      if (tab === undefined) {
-        // eslint-disable-next-line jupyter/require-disposable-ownership -- the shell ends it on closing
-        tab = new DashboardTab({
-          model,
-          cluster,
-          plot,
-          baseUrl,
-          onShowCluster: () => reveal(cluster),
-          trans
-        });
-        void tracker.add(tab);
-        labShell.add(tab, 'main');
-      }
-      labShell.activateById(tab.id);
-    };
+    const connected =
+      notebooks === null
+        ? null
+        : new AutoConnect({ model, notebooks, preferences, state, trans });
 
     addCommands({
       app,
@@ -124,7 +126,10 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
       notebooks,
       showPanel,
       reveal,
-      openDashboard,
+      tabs,
+      active,
+      preferences,
+      remember: (notebook, cluster) => connected?.remember(notebook, cluster),
       directory: () => files?.model.path ?? '',
       trans
     });
@@ -143,14 +148,17 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
     shell.add(panel, 'left', { rank: PANEL_RANK, type: 'GPU clusters' });
     if (restorer !== null) {
       restorer.add(panel, panel.id);
-      void restorer.restore(tracker, {
-        command: CommandIDs.openDashboard,
-        args: tab => ({ cluster: tab.cluster, plot: tab.plot }),
-        name: tab => `${tab.cluster}/${tab.plot}`
-      });
+      void tabs.restore(restorer);
     }
     // The palette offers what the clusters allow, even before the panel was ever shown.
-    void app.restored.then(() => model.refresh());
+    void app.restored.then(() => {
+      const wanted = new URLSearchParams(window.location.search);
+      const details = wanted.get(DETAILS_QUERY);
+      if (details !== null && labShell !== null) {
+        tabs.openDetails(details);
+      }
+      return model.refresh();
+    });
     for (const command of Object.values(CommandIDs)) {
       palette?.addItem({ command, category: trans.__('GPU clusters') });
     }
@@ -163,7 +171,7 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
 
 const noticesPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-gpucluster:notices',
-  description: 'Tells when a cluster is ready or has failed.',
+  description: 'Tells when a cluster is ready, has failed or is about to end.',
   autoStart: true,
   requires: [IClustersModel],
   optional: [ITranslator],
@@ -171,7 +179,11 @@ const noticesPlugin: JupyterFrontEndPlugin<void> = {
     { commands }: JupyterFrontEnd,
     model: IClustersModel,
     translator: ITranslator | null
-  ) => giveNotices({ model, commands, trans: bundleOf(translator) })
+  ) => {
+    const trans = bundleOf(translator);
+    giveNotices({ model, commands, trans });
+    warnOfEndings({ model, commands, trans });
+  }
 };
 
 const statusPlugin: JupyterFrontEndPlugin<void> = {

@@ -1,17 +1,19 @@
 /** The state that all views show: what the server said last, and how well it answers. */
 
-import type { ServerConnection } from '@jupyterlab/services';
+import type { Event, ServerConnection } from '@jupyterlab/services';
 import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import { JSONExt } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
-import type { ISignal } from '@lumino/signaling';
+import type { ISignal, IStream } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import { ClusterApi } from './api';
+import { Hints } from './hints';
 import { Pacer } from './pacer';
 import type {
   Connection,
   IBundledNotebook,
+  ICapacity,
   IClientCode,
   ICluster,
   IClusterEvent,
@@ -31,6 +33,8 @@ interface IClustersModelOptions {
   /** The routes; tests hand in one of their own. */
   api?: ClusterApi;
   serverSettings?: ServerConnection.ISettings;
+  /** The server's events; without them, or where the user may not listen, polling does. */
+  events?: IStream<unknown, Event.Emission>;
 }
 
 /** Fetches while someone watches, tells only of changes, and never guesses. */
@@ -41,6 +45,11 @@ export class ClustersModel implements IClustersModel {
       await this.refresh();
       if (this._failure !== null) {
         throw this._failure;
+      }
+    });
+    this._hints = new Hints(options.events, (id, revision) => {
+      if (revision > (this.cluster(id)?.revision ?? -1)) {
+        void this.refresh();
       }
     });
   }
@@ -98,6 +107,7 @@ export class ClustersModel implements IClustersModel {
     }
     this._isDisposed = true;
     this._pacer.dispose();
+    this._hints.dispose();
     Signal.clearData(this);
   }
 
@@ -168,8 +178,8 @@ export class ClustersModel implements IClustersModel {
     await this.refresh();
   }
 
-  async stop(id: string): Promise<void> {
-    await this._api.remove(id);
+  async stop(id: string, force = false): Promise<void> {
+    await this._api.remove(id, force);
     await this.refresh();
   }
 
@@ -178,8 +188,8 @@ export class ClustersModel implements IClustersModel {
     await this.refresh();
   }
 
-  logs(id: string): Promise<string> {
-    return this._api.logs(id);
+  logs(id: string, job = ''): Promise<string> {
+    return this._api.logs(id, job);
   }
 
   events(id: string): Promise<IClusterEvent[]> {
@@ -192,6 +202,10 @@ export class ClustersModel implements IClustersModel {
 
   script(profile: string, request: IScriptRequest): Promise<IScript> {
     return this._api.script(profile, request);
+  }
+
+  capacity(profile: string): Promise<ICapacity | null> {
+    return this._api.capacity(profile);
   }
 
   clientCode(id: string): Promise<IClientCode> {
@@ -210,13 +224,14 @@ export class ClustersModel implements IClustersModel {
     try {
       const clusters = await this._api.clusters();
       const recovered = this._failure !== null;
+      this._hints.compare(this._clusters, clusters);
       this._update(() => {
         this._clusters = clusters;
         this._failure = null;
         this._lastAnswer = Date.now();
       });
       const busy = clusters.some(cluster => isChanging(cluster.phase));
-      this._pacer.adjust(busy, recovered);
+      this._pacer.adjust(busy, this._hints.arrive, recovered);
       if (recovered && this._profiles === null) {
         void this.loadProfiles();
       }
@@ -250,6 +265,7 @@ export class ClustersModel implements IClustersModel {
 
   private readonly _api: ClusterApi;
   private readonly _pacer: Pacer;
+  private readonly _hints: Hints;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _started = new Signal<this, ICluster>(this);
   private _clusters: ICluster[] = [];

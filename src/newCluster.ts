@@ -6,20 +6,25 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import { UUID } from '@lumino/coreutils';
 import * as React from 'react';
 
+import { errorsOf, fieldsOf } from './blame';
 import { KeyDialog } from './dialogs';
 import type { FieldErrors, IDraft } from './draft';
 import {
   check,
   draftFor,
   draftLike,
-  errorsOf,
-  fieldsOf,
+  newestOf,
   preferredEnvironment,
   preferredProfile,
   requestOf,
   scriptRequestOf
 } from './draft';
-import type { ICluster, IClustersModel, IProfile } from './tokens';
+import type {
+  ICluster,
+  IClustersModel,
+  IProfile,
+  IStartRequest
+} from './tokens';
 import { NewClusterForm } from './views/form';
 import type { IScriptPreview } from './views/script';
 
@@ -32,6 +37,10 @@ interface INewClusterOptions {
   kernel?: string;
   /** A cluster whose start to repeat. */
   like?: ICluster;
+  /** Whether that one still waits, and goes when the new one is accepted. */
+  replace?: boolean;
+  /** What went wrong the last time, beside the field that may be the reason. */
+  trouble?: FieldErrors;
 }
 
 const NO_ERRORS: FieldErrors = {};
@@ -58,13 +67,13 @@ export async function askNewCluster(
 class NewClusterDialog extends KeyDialog<null> {
   constructor(body: NewClusterBody, trans: TranslationBundle) {
     super({
-      title: trans.__('New GPU cluster'),
+      title: body.heading,
       body,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
-        Dialog.okButton({ label: trans.__('Start') })
+        Dialog.okButton({ label: body.verb })
       ],
-      focusNodeSelector: 'input[type="radio"]:checked'
+      focusNodeSelector: body.focus
     });
     this._form = body;
     this.addClass('jp-gpucluster-Dialog');
@@ -91,19 +100,49 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     this._model = options.model;
     this._trans = options.trans;
     this._like = options.like;
-    const wanted = options.like?.profile ?? options.profile;
-    const profile = preferredProfile(this._profiles, wanted);
+    this._replace = options.replace === true;
+    this._errors = options.trouble ?? NO_ERRORS;
+    const profile = preferredProfile(
+      this._profiles,
+      options.like?.profile ?? options.profile,
+      newestOf(this._model.clusters)?.profile
+    );
     if (profile !== undefined) {
-      this._draft =
-        options.like !== undefined && options.like.profile === profile.name
-          ? draftLike(options.like, profile)
-          : draftFor(profile);
+      const again = options.like?.profile === profile.name;
+      this._draft = this._firstDraft(profile, {
+        ...this._draft,
+        name: again ? (options.like?.name ?? '') : ''
+      });
     }
     this._kernel = options.kernel ?? '';
     this._model
       .loadEnvironments()
-      .then(() => this._change(this._draft))
+      .then(() => {
+        this._draft = this._withEnvironment(this._draft);
+        this.update();
+      })
       .catch((error: unknown) => this._showErrors(errorsOf(error, [])));
+  }
+
+  get heading(): string {
+    if (this._like === undefined) {
+      return this._trans.__('New GPU cluster');
+    }
+    return this._replace
+      ? this._trans.__('Edit and resubmit %1', this._like.name)
+      : this._trans.__('Start a cluster like %1', this._like.name);
+  }
+
+  get verb(): string {
+    return this._replace ? this._trans.__('Resubmit') : this._trans.__('Start');
+  }
+
+  /** What takes the focus at first. */
+  get focus(): string {
+    const [path] = Object.keys(this._errors);
+    return path
+      ? `[data-path="${path}"]`
+      : 'input[type="radio"]:checked, .jp-gpucluster-Form input';
   }
 
   /** The cluster that the server has accepted; null until then. */
@@ -128,7 +167,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     }
     this._busy = true;
     try {
-      this._started = await this._model.start(
+      this._started = await this._start(
         requestOf(this._draft, profile, this._requestId)
       );
       return true;
@@ -151,6 +190,8 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
           environments: this._model.environments,
           errors: this._errors,
           script: this._script(),
+          capacity: profile => this._model.capacity(profile),
+          draftFor: profile => this._firstDraft(profile, this._draft),
           trans: this._trans,
           onChange: draft => this._change(draft)
         })
@@ -181,18 +222,55 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     return this._profiles.find(item => item.name === this._draft.profile);
   }
 
-  private _change(draft: IDraft): void {
+  /** What was chosen for the profile the last time, else its own defaults. */
+  private _firstDraft(profile: IProfile, kept: IDraft): IDraft {
+    const last =
+      this._like?.profile === profile.name
+        ? this._like
+        : newestOf(this._model.clusters, profile.name);
+    return last === undefined
+      ? draftFor(profile, kept)
+      : draftLike(last, profile, kept);
+  }
+
+  /** Start what was asked for; what it replaces goes only once the new one is accepted. */
+  private async _start(request: IStartRequest): Promise<ICluster> {
+    const old = this._replace ? this._like : undefined;
+    if (old === undefined) {
+      return this._model.start(request);
+    }
+    const sameName = request.name === old.name;
+    if (sameName) {
+      await this._model.rename(old.id, `${old.name}-replaced`);
+    }
+    let cluster: ICluster;
+    try {
+      cluster = await this._model.start(request);
+    } catch (error) {
+      if (sameName) {
+        await this._model.rename(old.id, old.name);
+      }
+      throw error;
+    }
+    await this._model.stop(old.id);
+    return cluster;
+  }
+
+  private _withEnvironment(draft: IDraft): IDraft {
     const profile = this._profiles.find(item => item.name === draft.profile);
     const environments = this._model.environments;
-    this._draft = draft;
-    if (profile !== undefined && environments !== null) {
-      const same = environments.find(
-        item => item.python === this._like?.python
-      );
-      const wanted = [draft.environment, same?.name ?? '', this._kernel];
-      const environment = preferredEnvironment(environments, profile, wanted);
-      this._draft = { ...draft, environment };
+    if (profile === undefined || environments === null) {
+      return draft;
     }
+    const last = this._like ?? newestOf(this._model.clusters, profile.name);
+    const same = environments.find(item => item.python === last?.python);
+    const wanted = [draft.environment, same?.name ?? '', this._kernel];
+    const environment = preferredEnvironment(environments, profile, wanted);
+    return { ...draft, environment };
+  }
+
+  private _change(draft: IDraft): void {
+    this._draft = this._withEnvironment(draft);
     this._errors = NO_ERRORS;
     this.update();
   }
@@ -206,6 +284,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
   private readonly _trans: TranslationBundle;
   private readonly _kernel: string;
   private readonly _like: ICluster | undefined;
+  private readonly _replace: boolean;
   // One for the dialog's whole life: trying again after a lost answer must not start a second cluster.
   private readonly _requestId = UUID.uuid4();
   private _draft: IDraft = {
@@ -215,7 +294,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     amounts: { adaptive: false, workers: '1', minimum: '0', maximum: '1' },
     options: {}
   };
-  private _errors: FieldErrors = NO_ERRORS;
+  private _errors: FieldErrors;
   private _started: ICluster | null = null;
   private _busy = false;
 }

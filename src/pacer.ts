@@ -6,6 +6,8 @@ import { Poll } from '@lumino/polling';
 
 const BUSY_INTERVAL_MS = 1000;
 const CALM_INTERVAL_MS = 5000;
+/** While hints of changes arrive, polling only guards against those that got lost. */
+const HINTED_INTERVAL_MS = 20000;
 const GLANCE_INTERVAL_MS = 30000;
 const LONGEST_INTERVAL_MS = 60000;
 
@@ -53,13 +55,15 @@ export class Pacer implements IDisposable {
    * Set the time between two questions after an answer.
    *
    * @param busy - whether the next change is expected soon
+   * @param hinted - whether hints of changes arrive
    * @param recovered - whether the question before had no answer
    */
-  adjust(busy: boolean, recovered: boolean): void {
+  adjust(busy: boolean, hinted: boolean, recovered: boolean): void {
     if (this.isDisposed) {
       return;
     }
-    const close = busy ? BUSY_INTERVAL_MS : CALM_INTERVAL_MS;
+    const unhinted = busy ? BUSY_INTERVAL_MS : CALM_INTERVAL_MS;
+    const close = hinted ? HINTED_INTERVAL_MS : unhinted;
     const interval = this._close > 0 ? close : GLANCE_INTERVAL_MS;
     const sooner = recovered || interval < this._poll.frequency.interval;
     this._poll.frequency = frequency(interval);

@@ -3,10 +3,17 @@
 import type { ICluster, OptionValue } from './tokens';
 
 /** The forms in which the way to start a cluster can be copied. */
-export type RecipeForm = 'command' | 'python';
+export type RecipeForm = 'command' | 'python' | 'profile';
 
 export function recipeOf(cluster: ICluster, form: RecipeForm): string {
-  return form === 'command' ? commandOf(cluster) : pythonOf(cluster);
+  switch (form) {
+    case 'command':
+      return commandOf(cluster);
+    case 'python':
+      return pythonOf(cluster);
+    case 'profile':
+      return profileOf(cluster);
+  }
 }
 
 function commandOf(cluster: ICluster): string {
@@ -48,6 +55,20 @@ function pythonOf(cluster: ICluster): string {
     '',
     `cluster = GPUCluster(${parts.join(', ')})`,
     'client = cluster.get_client()',
+    ''
+  ].join('\n');
+}
+
+/** A file that is merged over the profile: what was chosen becomes its defaults. */
+function profileOf(cluster: ICluster): string {
+  const options = Object.entries(cluster.options).map(
+    ([name, value]) =>
+      `  ${JSON.stringify(name)}: {default: ${JSON.stringify(value)}}`
+  );
+  return [
+    `# Save as gpucluster/profiles/${cluster.profile}.yaml below a data directory of Jupyter`,
+    '# (jupyter --paths lists them): what was chosen becomes the default.',
+    ...(options.length > 0 ? ['options:', ...options] : ['options: {}']),
     ''
   ].join('\n');
 }

@@ -50,6 +50,11 @@ export class ClustersPanel extends SidePanel {
     this._clusters.reveal(id);
   }
 
+  /** Draw the cards anew, for what the model does not tell of. */
+  redraw(): void {
+    this._clusters.update();
+  }
+
   override dispose(): void {
     this._watch?.dispose();
     super.dispose();

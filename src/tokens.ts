@@ -34,6 +34,30 @@ export interface IClock {
   name: string;
   seconds: number;
   ends: number | null;
+  /** The job that it ends; empty or missing where it ends the cluster. */
+  job?: string;
+}
+
+/** What a worker's GPU did at the last look; null where the card does not tell. */
+export interface IGpuReading {
+  worker: string;
+  host: string;
+  index: number | null;
+  name: string;
+  /** In percent. */
+  utilization: number | null;
+  /** In bytes. */
+  memory_used: number;
+  memory_total: number;
+  /** In watts. */
+  power: number | null;
+  /** In degrees Celsius. */
+  temperature: number | null;
+  /** What holds its clocks down that should not. */
+  slowed: string[];
+  ecc_errors: number | null;
+  /** Numbers of the errors that the driver has reported. */
+  xids?: number[];
 }
 
 /** A cluster; times are epoch seconds, memory is in bytes with 0 for unknown. */
@@ -68,8 +92,17 @@ export interface ICluster {
   clocks: IClock[];
   /** The profile's options as they were given. */
   options: Record<string, OptionValue>;
+  /** When the first of its waiting jobs may start, in epoch seconds; null where nobody tells. */
+  expected_start: number | null;
   stale_since: number | null;
   directory: string;
+  gpus: IGpuReading[];
+  /** GPUs held times hours, so far. */
+  gpu_hours: number;
+  /** The most that it may come to; null where nothing ends it. */
+  gpu_hours_estimate: number | null;
+  /** That GPUs are held and idle; else empty. */
+  gpu_words: string;
   /** Address of the proxied dashboard, null while there is none. */
   dashboard: string | null;
 }
@@ -120,6 +153,8 @@ export interface IProfile {
   summary: string;
   gpus_per_job: number;
   unit: string;
+  /** Whether CPU workers stand for GPUs on a site that is not there. */
+  simulated: boolean;
   default: boolean;
   matches_host: boolean;
   source: string;
@@ -143,6 +178,8 @@ export interface IEnvironment {
   python: string;
   suitable: boolean;
   problems: string[];
+  /** Versions by package; one that is not installed is missing. */
+  versions: Record<string, string>;
   /** What keeps it from running workers with GPUs; no obstacle to others. */
   gpu_problems: string[];
 }
@@ -164,12 +201,26 @@ export interface IStartRequest {
 export type IScriptRequest = TargetRequest & {
   options: Record<string, OptionValue>;
   kernel?: string;
+  /** Path of a Python, in place of a kernel. */
+  python?: string;
 };
 
 /** The text of one job, and the command that would submit it. */
 export interface IScript {
   text: string;
   command: string;
+  /** GPUs times hours until the jobs' walltime is over; null where nothing ends them. */
+  gpu_hours_estimate?: number | null;
+  /** Whether the cluster would outlive Jupyter. */
+  survives?: boolean;
+  /** Why it would or would not. */
+  survival?: string;
+}
+
+/** What a queueing system has free, where it can tell. */
+export interface ICapacity {
+  partitions: { name: string; free: number; total: number; unit: string }[];
+  words: string;
 }
 
 /** The forms in which a notebook can reach a cluster. */
@@ -216,12 +267,16 @@ export interface IClustersModel extends IDisposable {
   start(request: IStartRequest): Promise<ICluster>;
   scale(id: string, target: TargetRequest): Promise<void>;
   rename(id: string, name: string): Promise<void>;
-  stop(id: string): Promise<void>;
+  /** End a cluster; with force also one whose head does not answer. */
+  stop(id: string, force?: boolean): Promise<void>;
   forget(id: string): Promise<void>;
-  logs(id: string): Promise<string>;
+  /** The newest lines of all logs, or of one job's. */
+  logs(id: string, job?: string): Promise<string>;
   events(id: string): Promise<IClusterEvent[]>;
   jobs(id: string): Promise<IJob[]>;
   script(profile: string, request: IScriptRequest): Promise<IScript>;
+  /** Null where the place cannot tell what is free. */
+  capacity(profile: string): Promise<ICapacity | null>;
   clientCode(id: string): Promise<IClientCode>;
   notebooks(): Promise<IBundledNotebook[]>;
   copyNotebook(name: string, directory: string): Promise<string>;

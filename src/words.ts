@@ -31,6 +31,24 @@ export function isConnectable(cluster: ICluster): boolean {
   return isSteerable(cluster.phase) && cluster.scheduler_address !== '';
 }
 
+/** Whether all it does is wait for its first worker. */
+export function isQueued(cluster: ICluster): boolean {
+  return cluster.phase === 'pending' && cluster.workers.ready === 0;
+}
+
+/** What ends a cluster first, not one job of it; null where nothing does by itself. */
+export function nextEnd(
+  cluster: ICluster
+): { name: string; ends: number } | null {
+  return cluster.clocks.reduce<{ name: string; ends: number } | null>(
+    (first, { name, ends, job }) =>
+      ends !== null && !job && (first === null || ends < first.ends)
+        ? { name, ends }
+        : first,
+    null
+  );
+}
+
 export function phaseWord(phase: Phase, trans: TranslationBundle): string {
   switch (phase) {
     case 'pending':

@@ -8,6 +8,8 @@ const site = await makeSite();
 
 export default defineConfig({
   testDir: 'tests',
+  // Pictures for the documentation are made on demand only.
+  testIgnore: process.env.GPUCLUSTER_UI_PICTURES ? [] : ['**/pictures.spec.ts'],
   workers: 1,
   retries: 0,
   forbidOnly: process.env.CI !== undefined,
@@ -37,7 +39,8 @@ export default defineConfig({
     command:
       'exec jupyter lab --no-browser --allow-root --ServerApp.port_retries=0 ' +
       `--ServerApp.ip=127.0.0.1 --ServerApp.port=${site.port} ` +
-      `--ServerApp.base_url=${site.basePath}`,
+      `--ServerApp.base_url=${site.basePath} ` +
+      '--LabApp.expose_app_in_browser=True',
     cwd: site.work,
     env: site.env,
     url: `${site.baseUrl}api`,

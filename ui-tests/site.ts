@@ -45,7 +45,11 @@ export function theSite(): ISite {
       JUPYTER_CONFIG_DIR: join(root, 'config'),
       JUPYTER_DATA_DIR: join(root, 'data'),
       JUPYTER_RUNTIME_DIR: join(root, 'runtime'),
-      JUPYTER_TOKEN: token
+      JUPYTER_TOKEN: token,
+      // Pictures are taken on the simulated site.
+      ...(process.env.GPUCLUSTER_UI_PICTURES
+        ? { JUPYTER_GPUCLUSTER_DEMO: '1' }
+        : {})
     }
   };
 }

@@ -6,35 +6,19 @@ import {
   waitFor
 } from '@testing-library/react';
 import * as React from 'react';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { ApiError } from '../api';
 import type { ICluster, Phase } from '../tokens';
-import type { ICardActions } from '../views/card';
 import { ClusterCard } from '../views/card';
-import { aCluster, trans } from './fakes';
+import { aCluster, someActions, trans } from './fakes';
 
 const NOW = 1_700_000_200;
 
-function actions() {
-  return {
-    openDashboard: vi.fn<ICardActions['openDashboard']>(),
-    connect: vi.fn<ICardActions['connect']>(),
-    scale: vi.fn<ICardActions['scale']>(() => Promise.resolve()),
-    stop: vi.fn<ICardActions['stop']>(),
-    startAgain: vi.fn<ICardActions['startAgain']>(),
-    events: vi.fn<ICardActions['events']>(() => Promise.resolve([])),
-    jobs: vi.fn<ICardActions['jobs']>(() => Promise.resolve([])),
-    forget: vi.fn<ICardActions['forget']>(),
-    showLog: vi.fn<ICardActions['showLog']>(),
-    showMore: vi.fn<ICardActions['showMore']>()
-  };
-}
-
-let done: ReturnType<typeof actions>;
+let done: ReturnType<typeof someActions>;
 
 beforeEach(() => {
-  done = actions();
+  done = someActions();
 });
 
 afterEach(cleanup);
@@ -130,10 +114,91 @@ describe('a card', () => {
     render(card(cluster));
     screen.getByText('The head was killed.');
     expect(screen.queryByRole('button', { name: /^Stop/ })).toBeNull();
+    fireEvent.click(button(/^Fix and retry/));
     fireEvent.click(button(/^Show log/));
     fireEvent.click(button(/^Forget/));
+    expect(done.fix).toHaveBeenCalledWith(cluster);
     expect(done.showLog).toHaveBeenCalledWith(cluster);
     expect(done.forget).toHaveBeenCalledWith(cluster);
+  });
+});
+
+describe('a card of a cluster that waits', () => {
+  const cluster = aCluster({
+    phase: 'pending',
+    reason: 'The partition is full.',
+    workers: { asked: 8, pending: 8, starting: 0, ready: 0, lost: 0 }
+  });
+
+  it('says since when and why in one line, and how to change it', async () => {
+    render(card(cluster));
+    expect(screen.getByRole('article').textContent).toContain(
+      'Waiting 3 min: the partition is full.'
+    );
+    fireEvent.click(button(/^Edit and resubmit/));
+    fireEvent.click(button(/^Cancel/));
+    expect(done.resubmit).toHaveBeenCalledWith(cluster);
+    expect(done.stop).toHaveBeenCalledWith(cluster);
+    done.isAwaited.mockReturnValue(true);
+    fireEvent.click(button(/^Notify me/));
+    await waitFor(() =>
+      expect(button(/^Notify me/).getAttribute('aria-pressed')).toBe('true')
+    );
+  });
+});
+
+describe('a card of a cluster with GPUs', () => {
+  const clock = (name: string, ends: number | null) => ({
+    name,
+    seconds: 3600,
+    ends
+  });
+
+  it('tells their use, the GPU-hours, and which clock ends first', () => {
+    const gpu = (utilization: number | null) => ({
+      worker: 'w',
+      host: '',
+      index: 0,
+      name: 'A',
+      utilization,
+      memory_used: 1024 ** 3,
+      memory_total: 4 * 1024 ** 3,
+      power: null,
+      temperature: null,
+      slowed: [],
+      ecc_errors: null
+    });
+    render(
+      card(
+        aCluster({
+          unit: 'GPUs',
+          gpus: [gpu(40), gpu(60), gpu(null)],
+          gpu_hours: 3.21,
+          gpu_hours_estimate: 16,
+          gpu_words: '1 GPU is idle.',
+          clocks: [
+            clock('maximum lifetime', NOW + 7200),
+            clock('walltime', NOW + 300),
+            clock('idle time-out', null)
+          ]
+        })
+      )
+    );
+    screen.getByText('GPUs: 50 % busy, 3.0 GiB of 12 GiB');
+    screen.getByText('1 GPU is idle.');
+    screen.getByText('3.2 GPU-hours so far, at most 16');
+    const end = screen.getByText(/^Ends in 5 min, at .* \(walltime\)$/);
+    expect(end.dataset.soon).toBe('true');
+  });
+});
+
+describe('what happened meanwhile', () => {
+  it('is on the card until it is put aside', () => {
+    done.news.mockReturnValue('started 14:02, 1 worker replaced');
+    render(card(aCluster()));
+    screen.getByText('Since you were away: started 14:02, 1 worker replaced');
+    fireEvent.click(button(/^Put aside/));
+    expect(done.dismissNews).toHaveBeenCalled();
   });
 });
 
@@ -239,7 +304,13 @@ describe('any sequence of states', () => {
       memory_used: draw(3) * 1e9,
       scheduler_address: reachable ? 'tls://127.0.0.1:1' : '',
       dashboard: reachable ? '/dashboard/' : null,
-      stale_since: draw(2) === 1 ? NOW : null
+      stale_since: draw(2) === 1 ? NOW : null,
+      gpu_hours: draw(3) / 7,
+      clocks: Array.from({ length: draw(3) }, (_, index) => ({
+        name: `clock ${index}`,
+        seconds: 60,
+        ends: draw(2) === 1 ? NOW + draw(9000) : null
+      }))
     });
   }
 
@@ -264,14 +335,23 @@ describe('any sequence of states', () => {
     );
     const ended = cluster.phase === 'stopped' || cluster.phase === 'failed';
     expect(labels.includes('Forget')).toBe(ended);
-    expect(labels.includes('Stop')).toBe(!ended);
+    const queued = cluster.phase === 'pending' && cluster.workers.ready === 0;
+    expect(labels.includes('Stop')).toBe(!ended && !queued);
+    expect(labels.includes('Notify me')).toBe(queued);
+    expect(labels.includes('Fix and retry')).toBe(cluster.phase === 'failed');
+    expect(labels.includes('Start again')).toBe(cluster.phase === 'stopped');
+    const text = document.body.textContent;
+    expect(text.includes('Ends in')).toBe(
+      !ended && cluster.clocks.some(clock => clock.ends !== null)
+    );
+    expect(text).not.toMatch(/NaN|undefined|null/);
     expect(document.querySelectorAll('strong')).toHaveLength(1);
-    if (ended || cluster.phase === 'stopping') {
+    if (ended || queued || cluster.phase === 'stopping') {
       expect(document.querySelector('form')).toBeNull();
     }
     const dashboard = document.querySelector('[aria-label^="Dashboard"]');
     expect(dashboard?.getAttribute('aria-disabled')).toBe(
-      ended ? undefined : String(cluster.dashboard === null)
+      ended || queued ? undefined : String(cluster.dashboard === null)
     );
     const widths = [
       ...document.querySelectorAll<HTMLElement>('.jp-gpucluster-Bar > span')

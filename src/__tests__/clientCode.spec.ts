@@ -26,6 +26,10 @@ function aPanel(sources: string[], language = 'python') {
   return {
     cells,
     isVisible: true,
+    sessionContext: {
+      ready: Promise.resolve(),
+      session: { kernel: { requestExecute } }
+    },
     context: { ready: Promise.resolve() },
     content: {
       activeCellIndex: 0,
@@ -45,6 +49,15 @@ function aPanel(sources: string[], language = 'python') {
 
 let commands: CommandRegistry;
 const created = vi.fn();
+/** Whether the kernel says that it has this package. */
+let has = 'True';
+
+function requestExecute(): object {
+  const user_expressions = { has: { data: { 'text/plain': has } } };
+  return {
+    done: Promise.resolve({ content: { status: 'ok', user_expressions } })
+  };
+}
 
 beforeEach(() => {
   commands = new CommandRegistry();
@@ -56,7 +69,7 @@ async function insert(current: ReturnType<typeof aPanel> | null) {
   await insertClientCode({
     commands,
     notebooks: { currentWidget: current } as unknown as INotebookTracker,
-    code: 'connect()',
+    code: { connect: 'connect()', magic: '%connect', dask: 'Client()' },
     kernel: () => Promise.resolve('python3'),
     directory: 'work'
   });
@@ -85,6 +98,14 @@ describe('client code', () => {
       kernelName: 'python3'
     });
     expect(panel.cells.map(cell => cell.source)).toEqual(['connect()']);
+  });
+
+  it('turns into plain Dask where the kernel lacks the package', async () => {
+    has = 'False';
+    const panel = aPanel(['']);
+    await insert(panel);
+    await vi.waitFor(() => expect(panel.cells[0].source).toBe('Client()'));
+    has = 'True';
   });
 
   it('never goes into a notebook of another language', async () => {

@@ -4,15 +4,20 @@ import { fireEvent, screen, waitFor } from '@testing-library/dom';
 import { CommandRegistry } from '@lumino/commands';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { ActiveCluster } from '../active';
 import { addCommands } from '../commands';
 import { CommandIDs } from '../commands/ids';
 import { ClustersModel } from '../model';
+import { giveNotices } from '../notices';
+import { Preferences } from '../preferences';
+import type { Tabs } from '../tabs';
 import { aCluster, FakeServer, trans } from './fakes';
 
 let server: FakeServer;
 let model: ClustersModel;
 let commands: CommandRegistry;
 const openDashboard = vi.fn();
+const openDetails = vi.fn();
 const reveal = vi.fn();
 
 beforeEach(() => {
@@ -28,10 +33,14 @@ beforeEach(() => {
     notebooks: null,
     showPanel: () => undefined,
     reveal,
-    openDashboard,
+    tabs: { openDashboard, openDetails, plots: [] } as unknown as Tabs,
+    active: new ActiveCluster(),
+    preferences: new Preferences(null),
+    remember: () => undefined,
     directory: () => 'work',
     trans
   });
+  giveNotices({ model, commands, trans });
 });
 
 afterEach(() => {

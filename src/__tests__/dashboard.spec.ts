@@ -9,6 +9,7 @@ import { aCluster, FakeServer, trans } from './fakes';
 let server: FakeServer;
 let model: ClustersModel;
 let tab: DashboardTab;
+const onShowTimeline = vi.fn();
 
 beforeEach(() => {
   server = new FakeServer();
@@ -27,6 +28,7 @@ function open(): void {
     plot: 'status',
     baseUrl: 'http://localhost/user/ada/',
     onShowCluster: vi.fn(),
+    onShowTimeline,
     trans
   });
   Widget.attach(tab, document.body);
@@ -65,7 +67,18 @@ describe('a dashboard’s tab', () => {
     await model.refresh();
     await screen.findByText('quiet-fox has ended.');
     screen.getByText('Killed.');
+    screen.getByText('Show its timeline').click();
+    expect(onShowTimeline).toHaveBeenCalledWith('c1');
     expect(frame()).toBe('about:blank');
+  });
+
+  it('turns to another cluster', async () => {
+    server.clusters = [aCluster(), aCluster({ id: 'c2', name: 'second' })];
+    await model.refresh();
+    open();
+    tab.showCluster('c2');
+    expect(frame()).toContain('/dashboard/c2/status');
+    expect(tab.title.label).toBe('second');
   });
 
   it('keeps its frame while the cluster changes otherwise', async () => {

@@ -1,19 +1,18 @@
 import { describe, expect, it } from 'vitest';
 
 import { ApiError } from '../api';
+import { errorsOf, fieldsOf, suspectOf } from '../blame';
 import {
   check,
   checkAmounts,
   draftFor,
-  errorsOf,
-  fieldsOf,
   obstacles,
   preferredEnvironment,
   preferredProfile,
   requestOf
 } from '../draft';
 import type { IOption } from '../tokens';
-import { anEnvironment, anOption, aProfile, trans } from './fakes';
+import { aCluster, anEnvironment, anOption, aProfile, trans } from './fakes';
 
 const options: Record<string, IOption> = {
   account: anOption({ required: true }),
@@ -54,6 +53,7 @@ describe('what is offered first', () => {
     expect(preferredEnvironment(all, gpus, ['cpu'])).toBe('gpu');
     expect(preferredEnvironment([bare], gpus, ['bare'])).toBe('');
     expect(obstacles(cpu, gpus)).toEqual(['dask-cuda is missing.']);
+    expect(obstacles(cpu, { ...gpus, simulated: true })).toEqual([]);
   });
 });
 
@@ -126,6 +126,33 @@ describe('amounts', () => {
     expect(checkAmounts({ ...range, minimum: '3' }, 4, trans)).toHaveProperty([
       'target.maximum'
     ]);
+  });
+});
+
+describe('the field to look at after a failure', () => {
+  const profile = aProfile({
+    options: {
+      account: anOption({ title: 'Project' }),
+      memory: anOption({ kind: 'memory', title: 'Memory per worker' }),
+      walltime: anOption({ kind: 'duration', title: 'Time' })
+    }
+  });
+  const suspect = (reason: string, ...states: string[]): string =>
+    suspectOf(aCluster({ phase: 'failed', reason }), states, profile);
+
+  it('is what the last job ran out of', () => {
+    expect(suspect('', 'timeout', 'out_of_memory')).toBe('options.memory');
+    expect(suspect('', 'out_of_memory', 'timeout')).toBe('options.walltime');
+  });
+
+  it('is the one whose name or title the reason has as a word', () => {
+    expect(suspect('Invalid account or partition')).toBe('options.account');
+    expect(suspect('No such project.')).toBe('options.account');
+    expect(suspect('Too many accounts.')).toBe('');
+  });
+
+  it('is none where nothing points at one', () => {
+    expect(suspect('The node failed.', 'node_fail')).toBe('');
   });
 });
 

@@ -2,9 +2,11 @@
 
 import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
+import { vi } from 'vitest';
 
 import { ClusterApi } from '../api';
 import type { ICluster, IEnvironment, IOption, IProfile } from '../tokens';
+import type { IListActions } from '../views/clusters';
 
 export const trans = nullTranslator.load('jupyter_gpucluster');
 
@@ -91,6 +93,11 @@ export function aCluster(changes: Partial<ICluster> = {}): ICluster {
     options: {},
     stale_since: null,
     directory: '/home/ada/clusters/c1',
+    gpus: [],
+    gpu_hours: 0,
+    gpu_hours_estimate: null,
+    expected_start: null,
+    gpu_words: '',
     dashboard: '/user/a%40b/gpucluster/dashboard/c1/',
     ...changes
   };
@@ -104,6 +111,7 @@ export function aProfile(changes: Partial<IProfile> = {}): IProfile {
     summary: 'Workers on this machine',
     gpus_per_job: 0,
     unit: 'workers',
+    simulated: false,
     default: false,
     matches_host: false,
     source: 'built in',
@@ -124,6 +132,7 @@ export function anEnvironment(
     python: '/usr/bin/python3',
     suitable: true,
     problems: [],
+    versions: { dask: '2026.8.0', distributed: '2026.8.0' },
     gpu_problems: [],
     ...changes
   };
@@ -138,4 +147,32 @@ export function anOption(changes: Partial<IOption> = {}): IOption {
     allowed: 'text on one line',
     ...changes
   };
+}
+
+/** What the buttons of cards and list do, each noting what it was asked. */
+export function someActions() {
+  return {
+    newCluster: vi.fn<IListActions['newCluster']>(),
+    openNotebook: vi.fn<IListActions['openNotebook']>(),
+    tryHere: vi.fn<IListActions['tryHere']>(),
+    openDashboard: vi.fn<IListActions['openDashboard']>(),
+    openDetails: vi.fn<IListActions['openDetails']>(),
+    connect: vi.fn<IListActions['connect']>(),
+    scale: vi.fn<IListActions['scale']>(() => Promise.resolve()),
+    stop: vi.fn<IListActions['stop']>(),
+    startAgain: vi.fn<IListActions['startAgain']>(),
+    fix: vi.fn<IListActions['fix']>(),
+    resubmit: vi.fn<IListActions['resubmit']>(),
+    notify: vi.fn<IListActions['notify']>(() => Promise.resolve()),
+    isAwaited: vi.fn<IListActions['isAwaited']>(() => false),
+    events: vi.fn<IListActions['events']>(() => Promise.resolve([])),
+    jobs: vi.fn<IListActions['jobs']>(() => Promise.resolve([])),
+    forget: vi.fn<IListActions['forget']>(),
+    showLog: vi.fn<IListActions['showLog']>(),
+    showMore: vi.fn<IListActions['showMore']>(),
+    drag: vi.fn<IListActions['drag']>(),
+    touch: vi.fn<IListActions['touch']>(),
+    news: vi.fn<IListActions['news']>(() => ''),
+    dismissNews: vi.fn<IListActions['dismissNews']>()
+  } satisfies IListActions;
 }

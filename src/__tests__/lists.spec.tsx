@@ -10,27 +10,13 @@ import * as React from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ClustersModel } from '../model';
-import type { IListActions } from '../views/clusters';
 import { ClusterList } from '../views/clusters';
 import { ProfileList } from '../views/profiles';
-import { aCluster, aProfile, FakeServer, trans } from './fakes';
+import { aCluster, aProfile, FakeServer, someActions, trans } from './fakes';
 
 let server: FakeServer;
 let model: ClustersModel;
-const actions: IListActions = {
-  newCluster: vi.fn(),
-  openNotebook: vi.fn(),
-  openDashboard: vi.fn(),
-  connect: vi.fn(),
-  scale: vi.fn(),
-  stop: vi.fn(),
-  startAgain: vi.fn(),
-  events: vi.fn(),
-  jobs: vi.fn(),
-  forget: vi.fn(),
-  showLog: vi.fn(),
-  showMore: vi.fn()
-};
+const actions = someActions();
 
 beforeEach(() => {
   server = new FakeServer();

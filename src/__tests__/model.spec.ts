@@ -1,3 +1,5 @@
+import type { Event } from '@jupyterlab/services';
+import { Stream } from '@lumino/signaling';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ClustersModel } from '../model';
@@ -156,6 +158,75 @@ describe('watching', () => {
     const before = server.countOf(LIST);
     await vi.advanceTimersByTimeAsync(5_500);
     expect(server.countOf(LIST)).toBe(before + 1);
+  });
+});
+
+describe('hints', () => {
+  const sender = {};
+  let events: Stream<unknown, Event.Emission>;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    model.dispose();
+    events = new Stream(sender);
+    model = new ClustersModel({ api: server.api, events });
+  });
+
+  function hint(revision: number): void {
+    events.emit({
+      schema_id:
+        'https://events.jupyter.org/jupyter_gpucluster/cluster_changed/v1',
+      id: 'c1',
+      revision
+    });
+  }
+
+  it('are followed by a question, unless the revision is known', async () => {
+    server.clusters = [aCluster({ revision: 3 })];
+    await model.refresh();
+    hint(3);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.countOf(LIST)).toBe(1);
+    server.clusters = [aCluster({ revision: 4 })];
+    hint(4);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(model.cluster('c1')?.revision).toBe(4);
+  });
+
+  it('of others are not ours', async () => {
+    events.emit({
+      schema_id:
+        'https://events.jupyter.org/jupyter_server/contents_service/v1',
+      id: 'c1',
+      revision: 9
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.asked).toEqual([]);
+  });
+
+  it('spare a waiting cluster the question each second', async () => {
+    server.clusters = [aCluster({ phase: 'pending' })];
+    model.watch();
+    await vi.advanceTimersByTimeAsync(100);
+    hint(4);
+    await vi.advanceTimersByTimeAsync(100);
+    const before = server.countOf(LIST);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(server.countOf(LIST) - before).toBe(3);
+  });
+
+  it('are not relied on once a change came without one', async () => {
+    server.clusters = [aCluster({ phase: 'pending', revision: 4 })];
+    model.watch();
+    await vi.advanceTimersByTimeAsync(100);
+    hint(5);
+    server.clusters = [aCluster({ phase: 'pending', revision: 6 })];
+    await vi.advanceTimersByTimeAsync(20_500);
+    server.clusters = [aCluster({ phase: 'pending', revision: 8 })];
+    await vi.advanceTimersByTimeAsync(20_500);
+    const before = server.countOf(LIST);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(server.countOf(LIST) - before).toBe(5);
   });
 });
 

@@ -100,10 +100,11 @@ describe('the dialog for a new cluster', () => {
 
   it('names why an environment cannot be chosen', async () => {
     await open();
-    const option = screen.getByText<HTMLOptionElement>(
+    screen.getByText('Checked: dask 2026.8.0, distributed 2026.8.0');
+    screen.getByText('1 kernel cannot run this cluster');
+    expect(screen.getByText('Bare').closest('li')?.textContent).toBe(
       'Bare: dask is missing.'
     );
-    expect(option.disabled).toBe(true);
     press('Cancel');
     await result;
   });
@@ -112,7 +113,7 @@ describe('the dialog for a new cluster', () => {
     await open('big');
     screen.getByText('GPUs');
     type('target.workers', '6');
-    await screen.findByText('8 GPUs = 2 jobs of 4');
+    await screen.findByText('8 GPUs = 2 jobs of 4.');
     press('Cancel');
     await result;
   });
@@ -167,16 +168,14 @@ describe('the dialog for a new cluster', () => {
     await result;
   });
 
-  it('shows the job script of what is typed, once it is unfolded', async () => {
+  it('shows the job script of what is typed', async () => {
     server.routes['POST profiles/local/script'] = body => ({
       body: {
         text: '#!/bin/sh',
         command: `submit ${(body as { workers: number }).workers}`
       }
     });
-    const route = 'POST profiles/local/script';
     await open();
-    expect(server.countOf(route)).toBe(0);
     const fold = screen.getByText('Job script and submit command');
     const details = fold.closest('details') as HTMLDetailsElement;
     details.open = true;
@@ -187,6 +186,118 @@ describe('the dialog for a new cluster', () => {
     await screen.findByText('submit 3');
     type('target.workers', '0');
     await screen.findByText('The fields above are incomplete.');
+    press('Cancel');
+    await result;
+  });
+
+  it('tells what it takes and whether it survives, as the server says', async () => {
+    server.routes['POST profiles/big/script'] = () => ({
+      body: {
+        text: '#!/bin/sh',
+        command: 'submit',
+        gpu_hours_estimate: 4,
+        survives: true,
+        survival: 'It has a scope of its own.'
+      }
+    });
+    server.routes['GET profiles/big/capacity'] = () => ({
+      body: {
+        words: '',
+        partitions: [{ name: 'gpu', free: 12, total: 32, unit: 'GPUs' }]
+      }
+    });
+    await open('big');
+    type('options.account', 'phys');
+    await screen.findByText('4 GPUs = 1 job of 4, up to 4 GPU-hours.');
+    screen.getByText('Survives closing Jupyter: yes.');
+    screen.getByText('gpu: 12 of 32 GPUs free');
+    press('Cancel');
+    await result;
+  });
+
+  it('shows what the server says of a field before anything is sent', async () => {
+    server.routes['POST profiles/big/script'] = () => ({
+      status: 422,
+      body: { message: 'No such account.', hint: '', detail: 'options.account' }
+    });
+    await open('big');
+    type('options.account', 'nobody');
+    const alert = await screen.findByText('No such account.');
+    expect(alert.id).toContain('account');
+    expect(sent()).toEqual([]);
+    press('Cancel');
+    await result;
+  });
+
+  it('begins with what was chosen the last time', async () => {
+    server.clusters = [
+      aCluster({ profile: 'big', created: 1, options: { account: 'old' } }),
+      aCluster({
+        id: 'c2',
+        profile: 'big',
+        created: 2,
+        options: { account: 'phys' },
+        target: { minimum: 8, maximum: 8 }
+      })
+    ];
+    await model.refresh();
+    await open('big');
+    expect(field('options.account').value).toBe('phys');
+    expect(field('target.workers').value).toBe('8');
+    expect(field('name').value).toBe('');
+    press('Cancel');
+    await result;
+  });
+
+  it('puts a new cluster in the place of one that waits, under its name', async () => {
+    server.routes['PATCH clusters/c1'] = () => ({ body: {} });
+    server.routes['DELETE clusters/c1'] = () => ({ status: 202, body: {} });
+    server.routes['POST clusters'] = () => ({
+      status: 409,
+      body: { message: 'Not now.', hint: '', detail: '' }
+    });
+    const like = aCluster({ phase: 'pending' });
+    result = askNewCluster({ model, trans, like, replace: true });
+    await screen.findByText('Edit and resubmit quiet-fox');
+    await waitFor(() =>
+      expect(field<HTMLSelectElement>('kernel').value).toBe('python3')
+    );
+    press('Resubmit');
+    await screen.findByText('Not now.');
+    const renamed = (): unknown[] =>
+      server.asked
+        .filter(item => item.route === 'PATCH clusters/c1')
+        .map(item => item.body);
+    expect(renamed()).toEqual([
+      { name: 'quiet-fox-replaced' },
+      { name: 'quiet-fox' }
+    ]);
+    expect(server.countOf('DELETE clusters/c1')).toBe(0);
+    server.routes['POST clusters'] = () => ({
+      status: 201,
+      body: aCluster({ id: 'c2' })
+    });
+    press('Resubmit');
+    expect((await result)?.id).toBe('c2');
+    expect(sent()[1].name).toBe('quiet-fox');
+    expect(server.countOf('DELETE clusters/c1')).toBe(1);
+  });
+
+  it('reopens at the field that may have made a cluster fail', async () => {
+    result = askNewCluster({
+      model,
+      trans,
+      like: aCluster({ profile: 'big', options: { account: 'nobody' } }),
+      trouble: { 'options.account': 'Invalid account nobody.' }
+    });
+    await screen.findByText('Invalid account nobody.');
+    await waitFor(() =>
+      expect(document.activeElement).toBe(field('options.account'))
+    );
+    await waitFor(() =>
+      expect(field<HTMLSelectElement>('kernel').value).toBe('python3')
+    );
+    screen.getByText('Invalid account nobody.');
     press('Cancel');
     await result;
   });

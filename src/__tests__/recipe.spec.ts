@@ -34,4 +34,11 @@ describe('a recipe', () => {
         'python="/usr/bin/python3")'
     );
   });
+
+  it('as a profile makes what was chosen the default', () => {
+    expect(recipeOf(aCluster({ options }), 'profile')).toContain(
+      'options:\n  "account": {default: "o\'hara lab"}\n' +
+        '  "exclusive": {default: true}\n  "cpus": {default: 4}\n'
+    );
+  });
 });

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { CommandIDs } from '../commands/ids';
 import { ClustersModel } from '../model';
+import { warnOfEndings } from '../endings';
 import { giveNotices } from '../notices';
 import { runningClusters } from '../running';
 import type { ICluster } from '../tokens';
@@ -22,6 +23,9 @@ beforeEach(() => {
   model = new ClustersModel({ api: server.api });
   commands = new CommandRegistry();
   for (const id of Object.values(CommandIDs)) {
+    if (id === CommandIDs.notify) {
+      continue;
+    }
     commands.addCommand(id, {
       execute: args => executed(id, args.cluster) as unknown
     });
@@ -39,6 +43,35 @@ async function know(...clusters: ICluster[]): Promise<void> {
   server.clusters = clusters;
   await model.refresh();
 }
+
+describe('a warning before the end', () => {
+  it('names what is lost, once for each clock, and offers a replacement', async () => {
+    warnOfEndings({ model, commands, trans });
+    const soon = Date.now() / 1000 + 500;
+    const clock = (ends: number) => [{ name: 'walltime', seconds: 1, ends }];
+    await know(aCluster({ clocks: clock(soon + 900) }));
+    expect(Notification.manager.notifications).toHaveLength(0);
+    await know(aCluster({ clocks: clock(soon) }));
+    await know(aCluster({ clocks: clock(soon), memory_used: 1 }));
+    const [notice, ...others] = Notification.manager.notifications;
+    expect(others).toEqual([]);
+    expect(notice.message).toContain('(walltime)');
+    expect(notice.message).toContain('2 workers end and the 3.0 GiB');
+    notice.options.actions?.[0].callback(new MouseEvent('click'));
+    expect(executed).toHaveBeenCalledWith(CommandIDs.startAgain, 'c1');
+    await know(aCluster({ clocks: clock(soon + 3600) }));
+    await know(aCluster({ clocks: clock(soon) }));
+    expect(Notification.manager.notifications).toHaveLength(2);
+  });
+
+  it('is not given for what is stopping anyway', async () => {
+    warnOfEndings({ model, commands, trans });
+    const ends = Date.now() / 1000 + 60;
+    const clocks = [{ name: 'walltime', seconds: 1, ends }];
+    await know(aCluster({ phase: 'stopping', clocks }));
+    expect(Notification.manager.notifications).toHaveLength(0);
+  });
+});
 
 describe('notices', () => {
   beforeEach(() => {

@@ -4,6 +4,7 @@ import { CommandIDs } from './ids';
 import { addLifeCommands } from './life';
 import { addPanelCommands } from './panel';
 import type { ICommandOptions } from './register';
+import { addTabCommands } from './tabs';
 import { addUseCommands } from './use';
 
 /** Add the commands, and tell the registry whenever what they may do has changed. */
@@ -12,9 +13,12 @@ export function addCommands(options: ICommandOptions): void {
   addPanelCommands(options);
   addUseCommands(options);
   addLifeCommands(options);
+  addTabCommands(options);
   model.changed.connect(() => {
     for (const id of Object.values(CommandIDs)) {
-      app.commands.notifyCommandChanged(id);
+      if (app.commands.hasCommand(id)) {
+        app.commands.notifyCommandChanged(id);
+      }
     }
   });
 }

@@ -3,9 +3,11 @@
 import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { suspectOf } from '../blame';
+import type { FieldErrors } from '../draft';
 import { askNewCluster } from '../newCluster';
 import type { ICluster } from '../tokens';
-import { amount, bytes, isEnded, isSteerable } from '../words';
+import { amount, bytes, isEnded, isQueued, isSteerable } from '../words';
 import { CommandIDs } from './ids';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, stringOf, text } from './register';
@@ -59,9 +61,15 @@ export function addLifeCommands(options: ICommandOptions): void {
     caption: trans.__('End a cluster and all its workers'),
     applies: cluster => isSteerable(cluster.phase),
     execute: async cluster => {
+      // Nobody is there to be asked: only the processes and jobs themselves can be ended.
+      const force = cluster.phase === 'unreachable';
       const answer = await showDialog({
         title: trans.__('Stop %1?', cluster.name),
-        body: consequences(cluster, trans),
+        body: force
+          ? trans.__(
+              'Its head does not answer. It is killed, its jobs are ended, and results in memory are lost.'
+            )
+          : consequences(cluster, trans),
         buttons: [
           Dialog.cancelButton({ label: trans.__('Keep it') }),
           Dialog.warnButton({ label: trans.__('Stop cluster') })
@@ -69,20 +77,49 @@ export function addLifeCommands(options: ICommandOptions): void {
         defaultButton: 0
       });
       if (answer.button.accept) {
-        await model.stop(cluster.id);
+        await model.stop(cluster.id, force);
       }
     }
   });
-  addClusterCommand(options, CommandIDs.startAgain, {
-    label: trans.__('Start again…'),
-    caption: trans.__('Start a cluster like one that has ended'),
-    applies: cluster => isEnded(cluster.phase),
-    execute: async cluster => {
-      const again = await askNewCluster({ model, trans, like: cluster });
-      if (again !== null) {
-        options.reveal(again.id);
-      }
+  const again = async (
+    like: ICluster,
+    more: { replace?: boolean; trouble?: FieldErrors } = {}
+  ): Promise<void> => {
+    const cluster = await askNewCluster({ model, trans, like, ...more });
+    if (cluster !== null) {
+      options.reveal(cluster.id);
     }
+  };
+  addClusterCommand(options, CommandIDs.startAgain, {
+    label: trans.__('Start another like it…'),
+    caption: trans.__('Start a cluster like another one'),
+    applies: () => true,
+    execute: cluster => again(cluster)
+  });
+  addClusterCommand(options, CommandIDs.fix, {
+    label: trans.__('Fix and retry…'),
+    caption: trans.__('Change what made a cluster fail, and start it again'),
+    applies: cluster => cluster.phase === 'failed',
+    execute: async cluster => {
+      await model.loadProfiles();
+      const profile = model.profiles?.find(
+        item => item.name === cluster.profile
+      );
+      const jobs = await model.jobs(cluster.id).catch(() => []);
+      const states = [...jobs]
+        .sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0))
+        .map(job => job.state);
+      const path =
+        profile === undefined ? '' : suspectOf(cluster, states, profile);
+      const [told] = cluster.reason.split('\n');
+      await again(cluster, { trouble: { [path]: told } });
+    }
+  });
+  addClusterCommand(options, CommandIDs.resubmit, {
+    label: trans.__('Edit and resubmit…'),
+    caption: trans.__('Put another request in the place of one that waits'),
+    applies: isQueued,
+    execute: cluster => again(cluster, { replace: true })
   });
   addClusterCommand(options, CommandIDs.forget, {
     label: trans.__('Forget cluster'),

@@ -1,9 +1,12 @@
 /** Commands that need no cluster: show the panel, refresh it, start a cluster, open a notebook. */
 
 import { addIcon, notebookIcon, refreshIcon } from '@jupyterlab/ui-components';
+import { UUID } from '@lumino/coreutils';
 
 import { clusterIcon } from '../icons';
+import { preferredEnvironment } from '../draft';
 import { askNewCluster } from '../newCluster';
+import { profileHere, triedWords, triedWorkers } from '../tryout';
 import { CommandIDs } from './ids';
 import type { ICommandOptions } from './register';
 import { guarded, schema, stringOf, text } from './register';
@@ -60,6 +63,37 @@ export function addPanelCommands(options: ICommandOptions): void {
         options.reveal(cluster.id);
       }
     }
+  });
+  app.commands.addCommand(CommandIDs.tryHere, {
+    label: () => {
+      const profile = profileHere(model);
+      return profile === undefined
+        ? trans.__('Try on this machine')
+        : trans.__('Try on this machine (%1)', triedWords(profile, trans));
+    },
+    caption: trans.__(
+      'Start a small cluster on the machine of Jupyter, at once'
+    ),
+    describedBy: { args: schema({}) },
+    isEnabled: () => profileHere(model) !== undefined,
+    execute: guarded(options, async () => {
+      const profile = profileHere(model);
+      if (profile === undefined) {
+        return;
+      }
+      await model.loadEnvironments();
+      const kernel = preferredEnvironment(model.environments ?? [], profile, [
+        app.serviceManager.kernelspecs.specs?.default ?? ''
+      ]);
+      const cluster = await model.start({
+        profile: profile.name,
+        target: { workers: triedWorkers(profile) },
+        options: {},
+        ...(kernel === '' ? {} : { kernel }),
+        request_id: UUID.uuid4()
+      });
+      options.reveal(cluster.id);
+    })
   });
   app.commands.addCommand(CommandIDs.openNotebook, {
     label: trans.__('Open benchmark notebook'),

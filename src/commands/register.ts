@@ -2,7 +2,7 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { InputDialog } from '@jupyterlab/apputils';
-import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type {
@@ -10,7 +10,10 @@ import type {
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
 
+import type { ActiveCluster } from '../active';
 import { showFailure } from '../failure';
+import type { Preferences } from '../preferences';
+import type { Tabs } from '../tabs';
 import type { ICluster, IClustersModel } from '../tokens';
 
 export interface ICommandOptions {
@@ -23,7 +26,11 @@ export interface ICommandOptions {
   reveal: (cluster: string) => void;
   /** Folder in which the user works. */
   directory: () => string;
-  openDashboard: (cluster: string, plot: string) => void;
+  tabs: Tabs;
+  active: ActiveCluster;
+  preferences: Preferences;
+  /** Notes that a notebook uses a cluster. */
+  remember: (panel: NotebookPanel, cluster: string) => void;
   trans: TranslationBundle;
 }
 

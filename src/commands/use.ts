@@ -31,11 +31,12 @@ export function addUseCommands(options: ICommandOptions): void {
     args: { plot: text(trans.__('Page of the dashboard, such as "status".')) },
     applies: cluster => cluster.dashboard !== null,
     execute: (cluster, args) => {
-      options.openDashboard(cluster.id, plotOf(args));
+      options.active.id = cluster.id;
+      options.tabs.openDashboard(cluster.id, plotOf(args));
     },
     // A restored tab says itself that its cluster is gone.
     otherwise: (id, args) => {
-      options.openDashboard(id, plotOf(args));
+      options.tabs.openDashboard(id, plotOf(args));
     }
   });
   addClusterCommand(options, CommandIDs.connect, {
@@ -59,11 +60,11 @@ export function addUseCommands(options: ICommandOptions): void {
         return;
       }
       const code = await model.clientCode(cluster.id);
-      const form = (stringOf(args, 'form') ?? 'connect') as keyof IClientCode;
-      await insertClientCode({
+      const panel = await insertClientCode({
         commands: app.commands,
         notebooks,
-        code: code[form],
+        code,
+        form: stringOf(args, 'form') as keyof IClientCode | undefined,
         kernel: async () => {
           if (model.environments === null) {
             await model.loadEnvironments();
@@ -76,6 +77,8 @@ export function addUseCommands(options: ICommandOptions): void {
         },
         directory: stringOf(args, 'cwd') ?? options.directory()
       });
+      options.active.id = cluster.id;
+      options.remember(panel, cluster.id);
     }
   });
   addClusterCommand(options, CommandIDs.showLog, {
@@ -103,12 +106,14 @@ export function addUseCommands(options: ICommandOptions): void {
     label: args =>
       args.form === 'python'
         ? trans.__('Copy as Python')
-        : trans.__('Copy as command'),
+        : args.form === 'profile'
+          ? trans.__('Copy as profile')
+          : trans.__('Copy as command'),
     caption: trans.__('Copy what starts a cluster like this one'),
     args: {
       form: {
         type: 'string',
-        enum: ['command', 'python'],
+        enum: ['command', 'python', 'profile'],
         description: trans.__('Form of the text; a shell command by default.')
       }
     },

@@ -3,7 +3,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type { ICluster, IClustersModel } from '../tokens';
+import type { ICluster, IClustersModel, IProfile } from '../tokens';
+import { profileHere, triedWords } from '../tryout';
 import { isEnded, moment, phaseWord } from '../words';
 import type { ICardActions } from './card';
 import { ClusterCard } from './card';
@@ -16,6 +17,8 @@ const HISTORY_AT_FIRST = 5;
 export interface IListActions extends ICardActions {
   newCluster: (profile?: string) => void;
   openNotebook: () => void;
+  /** Start a small cluster here without asking. */
+  tryHere: () => void;
 }
 
 interface IClusterListProps {
@@ -61,6 +64,7 @@ export function ClusterList(props: IClusterListProps): JSX.Element {
       <ConnectionNotice model={model} trans={trans} />
       {model.lastAnswer !== null && live.length === 0 && (
         <EmptyNotice
+          tried={profileHere(model)}
           text={
             ended.length === 0
               ? trans.__(
@@ -105,6 +109,7 @@ function ConnectionNotice(props: {
     case 'stale':
       return (
         <Failure
+          sticky
           text={
             model.lastAnswer === null
               ? trans.__('The clusters cannot be shown.')
@@ -123,6 +128,8 @@ function ConnectionNotice(props: {
 
 interface IFailureProps {
   text: string;
+  /** Whether it stays in sight when the list is scrolled. */
+  sticky?: boolean;
   failure: Error | null;
   onRetry: () => void;
   trans: TranslationBundle;
@@ -131,7 +138,12 @@ interface IFailureProps {
 /** What could not be fetched, why, and a way to try again. */
 export function Failure(props: IFailureProps): JSX.Element {
   return (
-    <div className="jp-gpucluster-Notice" data-kind="failure" role="alert">
+    <div
+      className="jp-gpucluster-Notice"
+      data-kind="failure"
+      data-sticky={props.sticky}
+      role="alert"
+    >
       <p>{props.text}</p>
       {props.failure !== null && <p>{props.failure.message}</p>}
       <button
@@ -147,6 +159,8 @@ export function Failure(props: IFailureProps): JSX.Element {
 
 function EmptyNotice(props: {
   text: string;
+  /** The profile of this machine; undefined where there is none. */
+  tried: IProfile | undefined;
   actions: IListActions;
   trans: TranslationBundle;
 }): JSX.Element {
@@ -162,6 +176,18 @@ function EmptyNotice(props: {
         >
           {trans.__('New GPU cluster…')}
         </button>
+        {props.tried !== undefined && (
+          <button
+            type="button"
+            className="jp-gpucluster-Button"
+            onClick={actions.tryHere}
+          >
+            {trans.__(
+              'Try on this machine (%1)',
+              triedWords(props.tried, trans)
+            )}
+          </button>
+        )}
         <button
           type="button"
           className="jp-gpucluster-Button"

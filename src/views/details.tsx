@@ -12,12 +12,47 @@ interface IClusterDetailsProps {
   cluster: ICluster;
   source: ITimelineSource;
   now: number;
+  onOpenTab: () => void;
   trans: TranslationBundle;
 }
 
 export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
   const { cluster, trans } = props;
   const [open, setOpen] = React.useState(false);
+  return (
+    <details
+      className="jp-gpucluster-Details"
+      onToggle={event => setOpen(event.currentTarget.open)}
+    >
+      <summary aria-label={trans.__('Details of %1', cluster.name)}>
+        {trans.__('Details')}
+      </summary>
+      <Facts cluster={cluster} now={props.now} trans={trans} />
+      {open && (
+        <>
+          <Timeline cluster={cluster} source={props.source} trans={trans} />
+          <div className="jp-gpucluster-Buttons">
+            <button
+              type="button"
+              className="jp-gpucluster-Button"
+              onClick={props.onOpenTab}
+            >
+              {trans.__('Open in a tab')}
+            </button>
+          </div>
+        </>
+      )}
+    </details>
+  );
+}
+
+/** What does not change from moment to moment. */
+export function Facts(props: {
+  cluster: ICluster;
+  now: number;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { cluster, trans } = props;
   const facts: [string, string][] = [
     [
       trans.__('Profile'),
@@ -37,27 +72,16 @@ export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
     [trans.__('Directory'), cluster.directory]
   ];
   return (
-    <details
-      className="jp-gpucluster-Details"
-      onToggle={event => setOpen(event.currentTarget.open)}
-    >
-      <summary aria-label={trans.__('Details of %1', cluster.name)}>
-        {trans.__('Details')}
-      </summary>
-      <dl>
-        {facts
-          .filter(([, value]) => value !== '')
-          .map(([name, value]) => (
-            <React.Fragment key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </React.Fragment>
-          ))}
-      </dl>
-      {open && (
-        <Timeline cluster={cluster} source={props.source} trans={trans} />
-      )}
-    </details>
+    <dl className="jp-gpucluster-Facts">
+      {facts
+        .filter(([, value]) => value !== '')
+        .map(([name, value]) => (
+          <React.Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </React.Fragment>
+        ))}
+    </dl>
   );
 }
 

@@ -3,13 +3,18 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { ApiError } from '../api';
+import { errorsOf, fieldsOf } from '../blame';
 import type { FieldErrors, IDraft } from '../draft';
-import { draftFor, obstacles } from '../draft';
-import type { IEnvironment, IProfile } from '../tokens';
-import { amount } from '../words';
+import type { ICapacity, IEnvironment, IProfile } from '../tokens';
+import { EnvironmentChoice } from './environment';
+import { AmountFields, Field, FieldError, OptionField } from './fields';
+import { useLoaded } from './loaded';
 import type { IScriptPreview } from './script';
 import { ScriptPreview } from './script';
-import { AmountFields, Field, FieldError, OptionField } from './fields';
+import { Capacity, StartSummary } from './summary';
+
+const TYPING_MS = 400;
 
 interface INewClusterFormProps {
   draft: IDraft;
@@ -21,20 +26,43 @@ interface INewClusterFormProps {
   errors: FieldErrors;
   /** Null while the draft is wrong. */
   script: IScriptPreview | null;
+  capacity: (profile: string) => Promise<ICapacity | null>;
+  /** A draft for another profile that keeps what it can. */
+  draftFor: (profile: IProfile) => IDraft;
   trans: TranslationBundle;
   onChange: (draft: IDraft) => void;
 }
 
 /** Profile, environment and amount first; the profile's own options and the name follow. */
 export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
-  const { draft, errors, trans, onChange } = props;
+  const { draft, script, trans, onChange } = props;
   const profile = props.profiles.find(item => item.name === draft.profile);
   const form = React.useRef<HTMLFormElement>(null);
+  const trial = useLoaded(
+    () => script?.load() ?? Promise.resolve(null),
+    script?.key ?? '',
+    TYPING_MS
+  );
+  // What the server says of the fields as they are, until something is sent.
+  const told =
+    script !== null &&
+    trial.failure instanceof ApiError &&
+    trial.failure.status === 422
+      ? errorsOf(trial.failure, fieldsOf(draft))
+      : {};
+  const errors = { ...told, ...props.errors };
   // Runs after the effect of More, which uncovers a field that is wrong.
   React.useEffect(() => {
-    const [path] = Object.keys(errors);
-    form.current?.querySelector<HTMLElement>(`[data-path="${path}"]`)?.focus();
-  }, [errors]);
+    const [path] = Object.keys(props.errors);
+    const field = form.current?.querySelector<HTMLElement>(
+      `[data-path="${path}"]`
+    );
+    field?.focus();
+    // What is wrong stands below the field, where the summary would cover it.
+    field
+      ?.closest('.jp-gpucluster-Field')
+      ?.scrollIntoView?.({ block: 'center' });
+  }, [props.errors]);
   if (profile === undefined) {
     return (
       <p role="alert">
@@ -67,8 +95,15 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
       onSubmit={event => event.preventDefault()}
     >
       {errors[''] && <FieldError text={errors['']} />}
-      <ProfileChoice {...props} />
-      <EnvironmentChoice {...props} profile={profile} />
+      <ProfileChoice {...props} errors={errors} />
+      <EnvironmentChoice
+        profile={profile}
+        environments={props.environments}
+        chosen={draft.environment}
+        error={errors['kernel']}
+        trans={trans}
+        onChange={environment => onChange({ ...draft, environment })}
+      />
       <AmountFields
         id="jp-gpucluster-new"
         amounts={draft.amounts}
@@ -77,9 +112,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
         trans={trans}
         onChange={amounts => onChange({ ...draft, amounts })}
       />
-      <p className="jp-gpucluster-Form-note" aria-live="polite">
-        {jobWords(draft, profile, trans)}
-      </p>
+      <Capacity profile={profile.name} load={props.capacity} trans={trans} />
       {options(true)}
       <More errors={errors} trans={trans}>
         {options(false)}
@@ -104,7 +137,17 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
           )}
         </Field>
       </More>
-      <ScriptPreview script={props.script} trans={trans} />
+      <ScriptPreview
+        complete={script !== null && Object.keys(told).length === 0}
+        loaded={trial}
+        trans={trans}
+      />
+      <StartSummary
+        amounts={draft.amounts}
+        profile={profile}
+        script={trial.value}
+        trans={trans}
+      />
     </form>
   );
 }
@@ -131,8 +174,15 @@ function More(props: {
 
 function ProfileChoice(props: INewClusterFormProps): JSX.Element {
   const { draft, errors, trans } = props;
+  const choice = React.useRef<HTMLFieldSetElement>(null);
+  React.useEffect(() => {
+    choice.current
+      ?.querySelector('input:checked')
+      ?.closest('label')
+      ?.scrollIntoView?.({ block: 'nearest' });
+  }, []);
   return (
-    <fieldset className="jp-gpucluster-Choice">
+    <fieldset ref={choice} className="jp-gpucluster-Choice">
       <legend>{trans.__('Profile')}</legend>
       {props.profiles.map(profile => (
         <label key={profile.name} className="jp-gpucluster-Choice-item">
@@ -141,97 +191,24 @@ function ProfileChoice(props: INewClusterFormProps): JSX.Element {
             name="jp-gpucluster-new-profile"
             data-path="profile"
             checked={profile.name === draft.profile}
-            onChange={() => props.onChange(draftFor(profile, draft))}
+            onChange={() => props.onChange(props.draftFor(profile))}
           />
           <span>
             <span className="jp-gpucluster-Choice-title">
               {profile.title || profile.name}
             </span>
             <span className="jp-gpucluster-Choice-words">
-              {profile.words || profile.summary}
+              {profile.summary || profile.words}
             </span>
+            {profile.summary !== '' && profile.name === draft.profile && (
+              <span className="jp-gpucluster-Choice-words">
+                {profile.words}
+              </span>
+            )}
           </span>
         </label>
       ))}
       {errors['profile'] && <FieldError text={errors['profile']} />}
     </fieldset>
-  );
-}
-
-function EnvironmentChoice(
-  props: INewClusterFormProps & { profile: IProfile }
-): JSX.Element {
-  const { draft, environments, errors, trans } = props;
-  const choices = environments?.map(item => ({
-    ...item,
-    obstacles: obstacles(item, props.profile)
-  }));
-  const none =
-    choices !== undefined && choices.every(item => item.obstacles.length > 0);
-  return (
-    <Field
-      id="jp-gpucluster-new-kernel"
-      label={trans.__('Environment')}
-      help={
-        none
-          ? trans.__(
-              'None of the kernels here can run a cluster: each lacks what its line names.'
-            )
-          : trans.__('Scheduler, workers and your notebook share it.')
-      }
-      error={errors['kernel']}
-    >
-      {input => (
-        <select
-          {...input}
-          className="jp-mod-styled"
-          data-path="kernel"
-          value={draft.environment}
-          disabled={environments === null}
-          onChange={event =>
-            props.onChange({ ...draft, environment: event.target.value })
-          }
-        >
-          {environments === null && (
-            <option value="">{trans.__('Checking the kernels…')}</option>
-          )}
-          {none && <option value="">{trans.__('No suitable kernel')}</option>}
-          {choices?.map(item => (
-            <option
-              key={item.name}
-              value={item.name}
-              disabled={item.obstacles.length > 0}
-            >
-              {item.obstacles.length === 0
-                ? item.title
-                : trans.__('%1: %2', item.title, item.obstacles.join(' '))}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
-  );
-}
-
-/** How the amount becomes jobs, where a job holds several GPUs. */
-function jobWords(
-  draft: IDraft,
-  profile: IProfile,
-  trans: TranslationBundle
-): string {
-  const wanted = Number(
-    draft.amounts.adaptive ? draft.amounts.maximum : draft.amounts.workers
-  );
-  const each = profile.gpus_per_job;
-  if (each < 2 || !Number.isInteger(wanted) || wanted < 1) {
-    return '';
-  }
-  const jobs = Math.ceil(wanted / each);
-  return trans._n(
-    '%2 = %1 job of %3',
-    '%2 = %1 jobs of %3',
-    jobs,
-    amount(jobs * each, profile.unit, trans),
-    each
   );
 }

@@ -3,7 +3,7 @@
 import * as React from 'react';
 
 /** The newest answer; null before the first. A failure leaves the last answer in place. */
-interface ILoaded<T> {
+export interface ILoaded<T> {
   value: T | null;
   failure: Error | null;
 }

@@ -1,7 +1,6 @@
 /** What a dashboard's tab shows while there is no dashboard. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import type { IClustersModel } from '../tokens';
@@ -11,36 +10,40 @@ interface IDashboardPlaceholderProps {
   model: IClustersModel;
   /** The cluster's id. */
   cluster: string;
-  onShowCluster: () => void;
+  onShowCluster: (cluster: string) => void;
+  onShowTimeline: (cluster: string) => void;
   trans: TranslationBundle;
 }
 
 export function DashboardPlaceholder(
   props: IDashboardPlaceholderProps
 ): JSX.Element {
-  const { model, trans } = props;
+  const { model, cluster, trans } = props;
+  const known = model.cluster(cluster) !== undefined;
+  const [title, text] = wordsFor(props);
   return (
-    <UseSignal signal={model.changed}>
-      {() => {
-        const known = model.cluster(props.cluster) !== undefined;
-        const [title, text] = wordsFor(props);
-        return (
-          <div className="jp-gpucluster-Placeholder" role="status">
-            <h2>{title}</h2>
-            <p>{text}</p>
-            {known && (
-              <button
-                type="button"
-                className="jp-gpucluster-Button"
-                onClick={props.onShowCluster}
-              >
-                {trans.__('Show the cluster')}
-              </button>
-            )}
-          </div>
-        );
-      }}
-    </UseSignal>
+    <div className="jp-gpucluster-Placeholder" role="status">
+      <h2>{title}</h2>
+      <p>{text}</p>
+      {known && (
+        <div className="jp-gpucluster-Buttons">
+          <button
+            type="button"
+            className="jp-gpucluster-Button"
+            onClick={() => props.onShowCluster(cluster)}
+          >
+            {trans.__('Show the cluster')}
+          </button>
+          <button
+            type="button"
+            className="jp-gpucluster-Button"
+            onClick={() => props.onShowTimeline(cluster)}
+          >
+            {trans.__('Show its timeline')}
+          </button>
+        </div>
+      )}
+    </div>
   );
 }
 

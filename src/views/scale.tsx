@@ -3,8 +3,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { errorsOf } from '../blame';
 import type { FieldErrors } from '../draft';
-import { amountsOf, checkAmounts, errorsOf, targetOf } from '../draft';
+import { amountsOf, checkAmounts, targetOf } from '../draft';
 import type { ICluster, TargetRequest } from '../tokens';
 import { amount, rangeOf, targetWords } from '../words';
 import { AmountFields, FieldError } from './fields';

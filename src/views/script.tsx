@@ -4,9 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IScript } from '../tokens';
-import { useLoaded } from './loaded';
-
-const TYPING_MS = 400;
+import type { ILoaded } from './loaded';
 
 /** How to fetch the script that the fields stand for. */
 export interface IScriptPreview {
@@ -16,41 +14,47 @@ export interface IScriptPreview {
 }
 
 interface IScriptPreviewProps {
-  /** Null while the fields are wrong. */
-  script: IScriptPreview | null;
+  /** Whether the fields are complete enough to make a script of them. */
+  complete: boolean;
+  loaded: ILoaded<IScript | null>;
   trans: TranslationBundle;
 }
 
-/** Folded until it is asked for; then it follows the fields. */
+/** Folded until it is asked for; it follows the fields. */
 export function ScriptPreview(props: IScriptPreviewProps): JSX.Element {
-  const { script, trans } = props;
-  const [open, setOpen] = React.useState(false);
-  const { value, failure } = useLoaded(
-    () => script?.load() ?? Promise.resolve(null),
-    open ? (script?.key ?? '') : '',
-    TYPING_MS
-  );
+  const { complete, loaded, trans } = props;
   return (
-    <details
-      className="jp-gpucluster-More"
-      onToggle={event => setOpen(event.currentTarget.open)}
-    >
+    <details className="jp-gpucluster-More">
       <summary>{trans.__('Job script and submit command')}</summary>
       <div className="jp-gpucluster-More-fields">
-        {script === null ? (
-          <p>{trans.__('The fields above are incomplete.')}</p>
-        ) : failure !== null ? (
-          <p role="status">{failure.message}</p>
-        ) : value === null ? (
-          <p>{trans.__('Asking the server…')}</p>
+        {complete ? (
+          <ScriptTexts loaded={loaded} trans={trans} />
         ) : (
-          <>
-            <Code label={trans.__('Submit command')} text={value.command} />
-            <Code label={trans.__('Job script')} text={value.text} />
-          </>
+          <p>{trans.__('The fields above are incomplete.')}</p>
         )}
       </div>
     </details>
+  );
+}
+
+/** The command and the script, or why there is none yet. */
+export function ScriptTexts(props: {
+  loaded: ILoaded<IScript | null>;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { trans } = props;
+  const { value, failure } = props.loaded;
+  if (failure !== null) {
+    return <p role="status">{failure.message}</p>;
+  }
+  if (value === null) {
+    return <p>{trans.__('Asking the server…')}</p>;
+  }
+  return (
+    <>
+      <Code label={trans.__('Submit command')} text={value.command} />
+      <Code label={trans.__('Job script')} text={value.text} />
+    </>
   );
 }
 

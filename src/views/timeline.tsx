@@ -21,9 +21,18 @@ interface ITimelineProps {
   trans: TranslationBundle;
 }
 
+interface ITimeline {
+  /** Null before the first answer. */
+  jobs: IJob[] | null;
+  events: IClusterEvent[] | null;
+  failure: Error | null;
+}
+
 /** Both, fetched anew whenever the cluster has changed. */
-export function Timeline(props: ITimelineProps): JSX.Element {
-  const { cluster, source, trans } = props;
+export function useTimeline(
+  cluster: ICluster,
+  source: ITimelineSource
+): ITimeline {
   const key = JSON.stringify([
     cluster.id,
     cluster.revision,
@@ -32,7 +41,17 @@ export function Timeline(props: ITimelineProps): JSX.Element {
   ]);
   const jobs = useLoaded(() => source.jobs(cluster), key);
   const events = useLoaded(() => source.events(cluster), key);
-  const failure = jobs.failure ?? events.failure;
+  return {
+    jobs: jobs.value,
+    events: events.value,
+    failure: jobs.failure ?? events.failure
+  };
+}
+
+/** What a card has room for. */
+export function Timeline(props: ITimelineProps): JSX.Element {
+  const { cluster, trans } = props;
+  const { jobs, events, failure } = useTimeline(cluster, props.source);
   return (
     <>
       {failure !== null && (
@@ -40,12 +59,8 @@ export function Timeline(props: ITimelineProps): JSX.Element {
           {failure.message}
         </p>
       )}
-      {jobs.value !== null && jobs.value.length > 0 && (
-        <Jobs jobs={jobs.value} cluster={cluster} trans={trans} />
-      )}
-      {events.value !== null && events.value.length > 0 && (
-        <Events events={events.value} cluster={cluster} trans={trans} />
-      )}
+      <Jobs jobs={jobs ?? []} cluster={cluster} trans={trans} />
+      <Events events={events ?? []} cluster={cluster} trans={trans} />
     </>
   );
 }
@@ -55,8 +70,17 @@ interface IPartProps {
   trans: TranslationBundle;
 }
 
-function Jobs(props: IPartProps & { jobs: IJob[] }): JSX.Element {
-  const { cluster, trans } = props;
+export function Jobs(
+  props: IPartProps & {
+    jobs: IJob[];
+    /** Whether there is room for times. */
+    wide?: boolean;
+  }
+): JSX.Element | null {
+  const { cluster, wide, trans } = props;
+  if (props.jobs.length === 0) {
+    return null;
+  }
   const newestFirst = [...props.jobs].sort((a, b) => b.submitted - a.submitted);
   return (
     <Shortened items={newestFirst} trans={trans}>
@@ -74,6 +98,13 @@ function Jobs(props: IPartProps & { jobs: IJob[] }): JSX.Element {
                 <th scope="col">{trans.__('Job')}</th>
                 <th scope="col">{trans.__('State')}</th>
                 <th scope="col">{trans.__('Node')}</th>
+                {wide && (
+                  <>
+                    <th scope="col">{trans.__('Asked for')}</th>
+                    <th scope="col">{trans.__('Started')}</th>
+                    <th scope="col">{trans.__('Ended')}</th>
+                  </>
+                )}
               </tr>
             </thead>
             <tbody>
@@ -82,6 +113,12 @@ function Jobs(props: IPartProps & { jobs: IJob[] }): JSX.Element {
                   <td>{job.id || `${job.mark}.${job.task}`}</td>
                   <td>{stateWords(job, trans)}</td>
                   <td>{job.nodes.join(', ')}</td>
+                  {wide &&
+                    [job.submitted, job.started, job.ended].map(
+                      (time, index) => (
+                        <td key={index}>{time ? moment(time) : '–'}</td>
+                      )
+                    )}
                 </tr>
               ))}
             </tbody>
@@ -92,8 +129,13 @@ function Jobs(props: IPartProps & { jobs: IJob[] }): JSX.Element {
   );
 }
 
-function Events(props: IPartProps & { events: IClusterEvent[] }): JSX.Element {
+export function Events(
+  props: IPartProps & { events: IClusterEvent[] }
+): JSX.Element | null {
   const { cluster, trans } = props;
+  if (props.events.length === 0) {
+    return null;
+  }
   return (
     <Shortened items={[...props.events].reverse()} trans={trans}>
       {events => (

@@ -37,6 +37,11 @@ export function cluster(changes: Record<string, unknown> = {}): object {
     options: {},
     stale_since: null,
     directory: '/home/ada/.local/share/jupyter/gpucluster/clusters/abc123',
+    gpus: [],
+    gpu_hours: 0,
+    gpu_hours_estimate: null,
+    expected_start: null,
+    gpu_words: '',
     dashboard: '/gpucluster/dashboard/abc123/',
     ...changes
   };
@@ -145,7 +150,8 @@ export class Answers {
   >();
 
   async install(page: Page): Promise<void> {
-    await page.route('**/gpucluster/api/**', async route => {
+    // Also in the pages that this one opens.
+    await page.context().route('**/gpucluster/api/**', async route => {
       const request = route.request();
       const path = new URL(request.url()).pathname.split('/api/')[1];
       const answer = this._answers.get(`${request.method()} ${path}`);

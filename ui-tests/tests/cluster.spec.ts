@@ -48,6 +48,40 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
   ).toContainText('42', { timeout: 90_000 });
   await lab.screenshot('6-result');
 
+  // A client comes back with the kernel, where that was asked for.
+  await lab.run('gpucluster:auto-connect');
+  const restarted = lab.run('notebook:restart-kernel');
+  await lab.dialog
+    .getByRole('button', { name: 'Confirm Kernel Restart' })
+    .click();
+  await restarted;
+  await expect(page.locator('.Toastify__toast')).toContainText(
+    'is connected to first-light again',
+    { timeout: 60_000 }
+  );
+  await cells.nth(1).click();
+  await page.keyboard.press('Shift+Enter');
+  await expect(cells.nth(1)).toContainText('[1]', { timeout: 60_000 });
+  await expect(
+    cells.nth(1).locator('.jp-OutputArea-output').last()
+  ).toContainText('42');
+
+  // A card dropped on a notebook is a cell.
+  const before = await cells.count();
+  const from = await card.getByRole('heading').boundingBox();
+  const to = await cells.nth(1).boundingBox();
+  if (from === null || to === null) {
+    throw new Error('card or cell cannot be seen');
+  }
+  await page.mouse.move(from.x + 5, from.y + 5);
+  await page.mouse.down();
+  await page.mouse.move(to.x + 50, to.y + 20, { steps: 10 });
+  await page.mouse.up();
+  await expect(cells).toHaveCount(before + 1);
+  await expect(cells.filter({ hasText: 'connect("first-light")' })).toHaveCount(
+    2
+  );
+
   await card.getByRole('button', { name: 'Scale' }).click();
   await card.getByRole('spinbutton', { name: 'Workers' }).fill('1');
   await expect(card).toContainText('From 2 to 1: 1 worker fewer');

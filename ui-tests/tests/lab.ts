@@ -43,7 +43,31 @@ export class Lab {
 
   async openDialog(): Promise<void> {
     await this.button('New GPU cluster…').first().click();
-    await expect(this.dialog.getByLabel('Environment')).toBeEnabled();
+    await expect(
+      this.dialog.getByLabel('Environment', { exact: true })
+    ).toBeEnabled();
+  }
+
+  /** Run a command of Lab. */
+  async run(command: string, args: object = {}): Promise<void> {
+    await this.page.evaluate(
+      async ([id, given]) => {
+        const { jupyterapp } = window as unknown as {
+          jupyterapp: {
+            commands: { execute: (id: string, args: object) => Promise<void> };
+          };
+        };
+        await jupyterapp.commands.execute(id, given);
+      },
+      [command, args] as const
+    );
+  }
+
+  async setTheme(theme: string): Promise<void> {
+    await this.run('apputils:change-theme', { theme });
+    await expect(
+      this.page.locator(`body[data-jp-theme-name="${theme}"]`)
+    ).toBeAttached();
   }
 
   card(name: string): Locator {
@@ -77,6 +101,7 @@ export class Lab {
         '#jupyter-gpucluster-panel',
         '.jp-Dialog-content',
         '.jp-gpucluster-Placeholder',
+        '.jp-gpucluster-Page',
         '.jp-gpucluster-Status'
       ].filter(selector =>
         [...document.querySelectorAll(selector)].some(

@@ -16,7 +16,10 @@ test('an empty panel says what to do', async () => {
   answers.clusters();
   await lab.open();
   await expect(lab.panel).toContainText('No cluster yet.');
-  await expect(lab.panel.getByText('This machine')).toBeVisible();
+  await expect(
+    lab.panel.getByRole('heading', { name: 'This machine' })
+  ).toBeVisible();
+  await expect(lab.button('Try on this machine (2 CPU workers)')).toBeVisible();
   await lab.screenshot('empty');
 });
 
@@ -91,7 +94,9 @@ test('a refusal appears beside its field, and the dialog stays', async () => {
   );
   await lab.open();
   await lab.openDialog();
-  await expect(lab.dialog.getByLabel('Environment')).toBeEnabled();
+  await expect(
+    lab.dialog.getByLabel('Environment', { exact: true })
+  ).toBeEnabled();
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
   await expect(lab.dialog.getByLabel('Name')).toBeVisible();
   await expect(lab.dialog.getByRole('alert')).toHaveText(
@@ -180,6 +185,91 @@ test('details tell jobs and timeline', async ({ page }) => {
   ).toContainText('1 asked for');
   await card.getByText('Timeline').scrollIntoViewIfNeeded();
   await lab.screenshot('timeline');
+});
+
+test('plots open as one layout, and follow the cluster that is worked with', async ({
+  page
+}) => {
+  await page.route('**/gpucluster/dashboard/**', route =>
+    route.fulfill({ contentType: 'text/html', body: '<h1>plots</h1>' })
+  );
+  answers.clusters(
+    cluster(),
+    cluster({ id: 'second', name: 'other-lynx' }),
+    ...everyPhase.slice(6, 7)
+  );
+  await lab.open();
+  await lab.run('gpucluster:open-layout', { cluster: 'abc123' });
+  const frames = page.locator('.jp-gpucluster-Dashboard iframe');
+  await expect(frames).toHaveCount(3);
+  for (const frame of await frames.all()) {
+    await expect(frame).toBeVisible();
+  }
+  await lab.run('gpucluster:follow-active');
+  await lab.card('other-lynx').focus();
+  for (const frame of await frames.all()) {
+    await expect(frame).toHaveAttribute('src', /dashboard\/second\//);
+  }
+  await lab.run('gpucluster:follow-active');
+});
+
+test('a failed cluster leads back to the field that may be the reason', async () => {
+  answers.clusters(
+    cluster({
+      phase: 'failed',
+      name: 'broken-jay',
+      ended: Date.now() / 1000,
+      reason:
+        'Its workers used more memory than they asked for.\nslurmstepd: error: Detected 1 oom_kill event',
+      dashboard: null
+    })
+  );
+  answers.set('GET clusters/abc123/jobs', {
+    jobs: [job({ state: 'out_of_memory', exit_code: 137 })]
+  });
+  await lab.open();
+  await lab
+    .card('broken-jay')
+    .getByRole('button', { name: /^Fix and retry/ })
+    .click();
+  const memory = lab.dialog.getByLabel('Memory per worker');
+  await expect(memory).toBeFocused();
+  await expect(lab.dialog.getByRole('alert')).toHaveText(
+    'Its workers used more memory than they asked for.'
+  );
+  await expect(
+    lab.dialog.getByLabel('Environment', { exact: true })
+  ).toBeEnabled();
+  await lab.screenshot('fix');
+});
+
+test('details have a tab, section by section', async ({ page }) => {
+  answers.clusters(cluster());
+  answers.set('GET clusters/abc123/events', { events: timeline });
+  answers.set('GET clusters/abc123/jobs', { jobs: [job()] });
+  answers.set('GET clusters/abc123/logs', { text: 'worker 1 is ready\n' });
+  answers.set('POST profiles/local/script', {
+    text: '#!/bin/sh\nexec dask worker\n',
+    command: 'start --count 2'
+  });
+  await lab.open();
+  await lab.run('gpucluster:open-details', { cluster: 'abc123' });
+  const details = page.getByRole('region', { name: 'Details of quiet-fox' });
+  await expect(details.getByRole('row')).toHaveCount(2);
+  await lab.screenshot('details-jobs');
+  await details.getByRole('tab', { name: 'Jobs' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(details.getByRole('tabpanel')).toContainText('The head runs');
+  await details.getByRole('tab', { name: 'Script' }).click();
+  await expect(
+    details.getByRole('region', { name: 'Submit command' })
+  ).toContainText('--count');
+  await lab.screenshot('details-script');
+  await details.getByRole('tab', { name: 'Log' }).click();
+  await expect(details.getByRole('tabpanel')).toContainText(
+    'worker 1 is ready'
+  );
+  await lab.screenshot('details-log');
 });
 
 test('a log is searched, and grows while it is followed', async () => {
@@ -296,6 +386,7 @@ test('history starts a cluster again, and tells how to elsewhere', async ({
     .getByRole('button', { name: /^Start again/ })
     .click();
   await expect(lab.dialog.getByLabel('Maximum')).toHaveValue('3');
+  await expect(lab.dialog.getByLabel('Name')).toHaveValue('old-0');
   await lab.dialog.getByText('Job script and submit command').click();
   await expect(
     lab.dialog.getByRole('region', { name: 'Submit command' })
@@ -329,15 +420,7 @@ test('a narrow panel in a dark theme shows everything', async ({ page }) => {
   await page.setViewportSize({ width: 900, height: 1300 });
   answers.clusters(...everyPhase.slice(0, 4));
   await lab.open();
-  await page.getByRole('menuitem', { name: 'Settings' }).click();
-  await page
-    .locator('#jp-mainmenu-settings')
-    .getByText('Theme', { exact: true })
-    .hover();
-  await page.getByText('JupyterLab Dark', { exact: true }).click();
-  await expect(
-    page.locator('body[data-jp-theme-light="false"]')
-  ).toBeAttached();
+  await lab.setTheme('JupyterLab Dark');
   await lab.narrow();
   await lab.card('early-lark').getByText('Details').click();
   await lab
@@ -352,4 +435,6 @@ test('a narrow panel in a dark theme shows everything', async ({ page }) => {
   );
   expect(overflowing).toBe(0);
   await lab.screenshot('narrow-dark');
+  await lab.setTheme('JupyterLab Dark High Contrast');
+  await lab.screenshot('narrow-high-contrast');
 });
