@@ -17,6 +17,9 @@ from .views import ClusterView, Script
 
 R = TypeVar("R")
 THREADS = 16
+STARTERS = 2
+"""Starts at a time: each computes for a while, and all threads of a process take turns with its
+loop."""
 
 
 class AsyncClusters:
@@ -27,10 +30,13 @@ class AsyncClusters:
         # Not the loop's default threads, which are few and everybody's: heads that hang, each for
         # as long as it may, must not keep Jupyter from reading its own files.
         self.threads = ThreadPoolExecutor(THREADS, "gpucluster")
+        self.starters = ThreadPoolExecutor(STARTERS, "gpucluster-start")
 
     async def _call(self, function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        call = functools.partial(function, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self.threads, call)
+        return await self._run(self.threads, functools.partial(function, *args, **kwargs))
+
+    async def _run(self, threads: ThreadPoolExecutor, call: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(threads, call)
 
     async def list(self, *, ended: bool = False) -> list[ClusterView]:
         """See `Clusters.list`."""
@@ -39,6 +45,10 @@ class AsyncClusters:
     async def get(self, name: str) -> ClusterView:
         """See `Clusters.get`."""
         return await self._call(self.sync.get, name)
+
+    async def check_directory(self) -> None:
+        """See `Clusters.check_directory`."""
+        await self._call(self.sync.check_directory)
 
     async def orphans(self) -> Sequence[str]:
         """See `Clusters.orphans`."""
@@ -64,6 +74,10 @@ class AsyncClusters:
         """See `Clusters.why`."""
         return await self._call(self.sync.why, name)
 
+    async def capacity(self, profile: str) -> dict[str, Any]:
+        """See `Clusters.capacity`."""
+        return await self._call(self.sync.capacity, profile)
+
     async def client_code(self, name: str) -> dict[str, str]:
         """See `Clusters.client_code`."""
         return await self._call(self.sync.client_code, name)
@@ -74,7 +88,8 @@ class AsyncClusters:
 
     async def start(self, profile: str, **request: Any) -> ClusterView:
         """See `Clusters.start`."""
-        return await self._call(self.sync.start, profile, **request)
+        call = functools.partial(self.sync.start, profile, **request)
+        return await self._run(self.starters, call)
 
     async def script(self, profile: str, **request: Any) -> Script:
         """See `Clusters.script`."""
@@ -86,9 +101,9 @@ class AsyncClusters:
         """See `Clusters.update`."""
         return await self._call(self.sync.update, name, new_name=new_name, target=target)
 
-    async def stop(self, name: str) -> ClusterView:
+    async def stop(self, name: str, *, force: bool = False) -> ClusterView:
         """See `Clusters.stop`."""
-        return await self._call(self.sync.stop, name)
+        return await self._call(self.sync.stop, name, force=force)
 
     async def forget(self, name: str) -> None:
         """See `Clusters.forget`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .clientcode import client_code
+from .daskfiles import own_settings
 from .errors import (
     ClusterConflict,
     ClusterNotFound,
@@ -18,24 +19,21 @@ from .errors import (
     WaitTimeout,
 )
 from .headclient import Endpoint, ask
-from .looking import damaged, directories, find, lives, look_at, see, tail
+from .joblogs import find_logs, logs_of
+from .looking import Memory, damaged, directories, find, head_of, lives, look_at, see
 from .orphans import find_orphans
 from .processes import is_alive
-from .records import ENDED, FINAL, NAME, Event, Job, Phase, Target, to_json
-from .store import ClusterDirectory
+from .records import ENDED, EXISTING, FINAL, NAME, Event, Job, Phase, Target, to_json
+from .root import default_root
+from .store import ClusterDirectory, check_writable, tail
 from .views import ClusterView, Look, Script, view_of
 
+MOST_WORKERS = 100_000
+"""Profiles may have no limit; a slip of the keyboard must not fill a site's queue for ever."""
 POLL_SECONDS = 0.03
+QUEUE_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 Progress = Callable[[ClusterView], None]
-
-
-def default_root() -> Path:
-    """Return the directory that holds all cluster directories of this user."""
-    from jupyter_core.paths import jupyter_data_dir
-
-    # Absolute: heads and workers do not share the starter's directory for ever.
-    return Path(jupyter_data_dir()).absolute() / "gpucluster" / "clusters"
 
 
 class Clusters:
@@ -51,6 +49,7 @@ class Clusters:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or default_root()
+        self.memory = Memory()
 
     # Looking.
 
@@ -66,9 +65,8 @@ class Clusters:
     ) -> tuple[Sequence[ClusterView], Sequence[GpuClusterError]]:
         """Return what `list` does, and why others cannot be read, in one look at the disk."""
         troubles: list[GpuClusterError] = []
-        every = directories(self.root)
-        found = [seen for d in every if (seen := see(d, ended=ended, troubles=troubles))]
-        return sorted(map(view_of, found), key=lambda view: view.created), troubles
+        found = self.memory.survey(self.root, ended=ended, troubles=troubles)
+        return sorted(found, key=lambda view: view.created), troubles
 
     def live(self) -> Sequence[ClusterView]:
         """Return the clusters that have not ended."""
@@ -78,9 +76,18 @@ class Clusters:
         """Return what cannot be read, each with its way out; `ended` as in `list`."""
         return damaged(self.root, ended=ended)
 
+    def check_directory(self) -> None:
+        """Raise `StateError` where no cluster could be put on disk."""
+        check_writable(self.root)
+
     def orphans(self) -> Sequence[str]:
         """Return what runs in the name of clusters that are over or unknown, a line for each."""
-        return find_orphans(self.root, {view.id for view in self.live()})
+        from .leftovers import left_jobs
+
+        looks = [look for d in directories(self.root) if (look := see(d, ended=True))]
+        live = {look.record.id for look in looks if look.record.phase not in ENDED}
+        over = [look.record for look in looks if look.record.phase in ENDED]
+        return [*find_orphans(self.root, live), *left_jobs(over)]
 
     def get(self, name: str) -> ClusterView:
         """Return a cluster by name or id; of several with one name the live one, else the newest.
@@ -90,7 +97,7 @@ class Clusters:
         ClusterNotFound
             There is none.
         """
-        return view_of(find(self.root, name))
+        return view_of(find(self.root, name, jobs=False))
 
     def jobs(self, name: str) -> Sequence[Job]:
         """Return the jobs of a cluster, also those that have ended."""
@@ -108,13 +115,11 @@ class Clusters:
         ClusterNotFound
             The cluster has no such job.
         """
-        logs = find(self.root, name).directory.logs
-        # Beside a job's log stands what the queueing system and the shell said before it was open.
-        found = (path for path in logs.glob("*") if path.suffix in (".log", ".out"))
-        paths = sorted(found, key=lambda path: (path.name != "head.log", path.name))
+        look = find(self.root, name)
+        paths = find_logs(look)
         if job:
             known = ", ".join(path.stem for path in paths)
-            paths = [path for path in paths if path.stem == job]
+            paths = logs_of(job, paths, look.record.jobs)
             if not paths:
                 raise ClusterNotFound(
                     f"Cluster {name} has no log of job {job!r}.", hint=f"There are: {known}."
@@ -132,8 +137,38 @@ class Clusters:
             text = job.cause or job.reason
             if text and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
                 told.append(f"{job.mark}_{job.task} ({job.state.value}): {text}")
-        told += [f"It ends by itself: {clock.name}." for clock in view.clocks if clock.ends]
-        return "\n".join(dict.fromkeys(told))
+        told += [
+            f"It ends by itself: {clock.name}."
+            for clock in view.clocks
+            if clock.ends and not clock.job
+        ]
+        if view.phase is Phase.FAILED and not any(job.connected for job in look.record.jobs):
+            told.append("" if "Dask settings" in view.reason else own_settings())
+        return "\n".join(dict.fromkeys(part for part in told if part))
+
+    def capacity(self, profile: str) -> dict[str, Any]:
+        """Return what is free now where the profile's jobs would run; takes up to ten seconds.
+
+        Returns
+        -------
+        dict
+            ``partitions``, each with ``name``, ``free``, ``total`` and ``unit``, and ``words``.
+
+        Raises
+        ------
+        ProfileNotFound, ProfileError
+            There is no such profile, or it cannot be read.
+        BackendUnavailable
+            The queueing system did not answer.
+        BackendError
+            Its command cannot be run here.
+        """
+        # Needs pydantic, which most calls do without.
+        from .capacity import capacity_of
+
+        local = [view for view in self.live() if view.backend == "local" and view.unit == "GPUs"]
+        held = sum(view.workers.ready + view.workers.starting for view in local)
+        return capacity_of(profile, self.root, held)
 
     def client_code(self, name: str) -> dict[str, str]:
         """Return code that connects to a cluster, without any secret in it.
@@ -157,7 +192,7 @@ class Clusters:
         HeadUnreachable
             Its head runs on another host.
         """
-        return self._endpoint(find(self.root, name))
+        return self._endpoint(find(self.root, name, jobs=False))
 
     def find_directory(self, name: str) -> ClusterDirectory:
         """Return the files of a cluster."""
@@ -175,6 +210,7 @@ class Clusters:
         python: str = "",
         kernel: str = "",
         request_id: str = "",
+        owned: bool = False,
     ) -> ClusterView:
         """Start a cluster and return at once; `wait_ready` waits for its workers.
 
@@ -193,6 +229,8 @@ class Clusters:
             profile's, else the Python that runs this.
         request_id
             Of two starts with the same one the second returns the first's cluster.
+        owned
+            Whether the cluster ends with this process, also where that is killed.
 
         Raises
         ------
@@ -206,7 +244,8 @@ class Clusters:
         # Needs pydantic and cryptography, which `list` and the others do without.
         from .starting import Request, start
 
-        request = Request(profile, name, target, dict(options or {}), python, kernel, request_id)
+        given = dict(options or {})
+        request = Request(profile, name, target, given, python, kernel, request_id, owned)
         return view_of(start(self, request))
 
     def script(
@@ -236,6 +275,10 @@ class Clusters:
             The profile allows fewer workers.
         """
         look = find(self.root, name)
+        if look.record.spec.backend == EXISTING and look.record.phase not in ENDED:
+            from .existing import not_ours
+
+            raise not_ours(look.record)
         if new_name is not None and new_name != look.record.name:
             self.check_name(new_name)
         if target is not None:
@@ -253,17 +296,42 @@ class Clusters:
         self._ask_started(look.directory, "PATCH", "/gpucluster/cluster", body)
         return self.get(look.record.id)
 
-    def stop(self, name: str) -> ClusterView:
+    def stop(self, name: str, *, force: bool = False) -> ClusterView:
         """Ask a cluster to stop; it is over when its phase says so (`wait_stopped`).
+
+        Parameters
+        ----------
+        force
+            Kill the head instead, which need not answer, and end its jobs from here.
 
         Raises
         ------
         HeadUnreachable
-            The head lives on another host.
+            The head lives on another host, or does not answer.
         """
         look = find(self.root, name)
-        if look.record.phase not in ENDED:
+        if look.record.phase in ENDED:
+            return view_of(look)
+        if look.record.spec.backend == EXISTING:
+            from .existing import detach
+
+            detach(look.directory, look.record)
+            return self.get(look.record.id)
+        if force:
+            from .burial import end_head
+
+            end_head(look.directory, look.record)
+            return self.get(look.record.id)
+        if look.record.spec.in_job and head_of(look.directory, look.record) is None:
+            from .burial import end_waiting
+
+            end_waiting(look.directory, look.record)
+            return self.get(look.record.id)
+        try:
             self._ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": ""})
+        except (HeadUnreachable, ClusterConflict) as error:
+            error.hint = by_force(look) or error.hint
+            raise
         return self.get(look.record.id)
 
     def forget(self, name: str) -> None:
@@ -304,10 +372,11 @@ class Clusters:
             if view.phase in ENDED or view.phase is Phase.STOPPING:
                 raise GpuClusterError(
                     f"Cluster {view.name} {view.phase.value}: {view.reason or 'it was stopped'}",
-                    hint=f"See: jupyter gpucluster logs {view.name}",
+                    hint=f"See: jupyter gpucluster why {view.name}, and logs {view.name}.",
                 )
             counted = view.revision > 0 and view.workers.asked >= view.target.minimum
-            return counted and view.workers.ready >= view.workers.asked
+            there = view.phase is not Phase.UNREACHABLE
+            return counted and there and view.workers.ready >= view.workers.asked
 
         return self._wait(name, ready, timeout, progress, "ready")
 
@@ -325,7 +394,17 @@ class Clusters:
         def gone(view: ClusterView) -> bool:
             return view.phase in ENDED and not lives(find(self.root, view.id).record)
 
-        return self._wait(name, gone, timeout, progress, "stopped")
+        relay = find(self.root, name).directory.read_relay()
+        view = self._wait(name, gone, timeout, progress, "stopped")
+        deadline = time.monotonic() + LOOK_SECONDS
+        while relay is not None and is_alive(relay) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)  # it ends when it sees that the cluster has
+        record = find(self.root, view.id).record
+        if record.spec.in_job:
+            from .headjob import wait_gone
+
+            wait_gone(record, LOOK_SECONDS)
+        return view
 
     def _wait(
         self,
@@ -344,7 +423,8 @@ class Clusters:
             if left is not None and left <= 0:
                 raise WaitTimeout(
                     f"Cluster {view.name} is not {word} after {timeout:g} s: {view.words}.",
-                    hint="It goes on by itself; see why with: jupyter gpucluster why " + view.name,
+                    hint=(by_force(find(self.root, view.id)) if word == "stopped" else "")
+                    or f"It goes on by itself; see why with: jupyter gpucluster why {view.name}",
                 )
             self._await_news(view, LOOK_SECONDS if left is None else min(left, LOOK_SECONDS))
             view = self.get(view.id)
@@ -354,13 +434,15 @@ class Clusters:
 
     def _await_news(self, view: ClusterView, seconds: float) -> None:
         """Return when the head has news, at the latest after some seconds."""
-        if view.phase not in ENDED:
+        if view.phase not in ENDED and view.backend != EXISTING:
             with contextlib.suppress(GpuClusterError):
                 endpoint = self.endpoint(view.id)
                 path = f"/gpucluster/summary?after={view.revision}&timeout={seconds:.2f}"
                 ask(endpoint, "GET", path, seconds=seconds + LOOK_SECONDS)
                 return
-        time.sleep(POLL_SECONDS)
+        # A head that waits in a queue has no news within milliseconds.
+        slow = view.phase is Phase.PENDING or view.backend == EXISTING
+        time.sleep(QUEUE_SECONDS if slow else POLL_SECONDS)
 
     # Inside.
 
@@ -385,21 +467,31 @@ class Clusters:
         record = look.record
         if record.phase in ENDED:
             raise ClusterConflict(f"Cluster {record.name} is {record.phase.value}.")
+        if record.spec.backend == EXISTING:
+            from .existing import dashboard_of
+
+            return dashboard_of(look.directory, record)
         if not record.http_address:
+            waits = record.spec.in_job and head_of(look.directory, record) is None
             raise ClusterConflict(
-                f"Cluster {record.name} is still starting.", hint="Try again soon."
+                f"Cluster {record.name} "
+                + ("waits in the queue for its head's job." if waits else "is still starting."),
+                hint="Scaling and renaming work from then on." if waits else "Try again soon.",
             )
-        if record.head is not None and is_alive(record.head) is None:
+        # A head that is to be asked from other hosts speaks HTTPS; any other listens on loopback.
+        https = record.http_address.startswith("https://")
+        if not https and record.head is not None and is_alive(record.head) is None:
             raise HeadUnreachable(
                 f"The head of {record.name} runs on {record.head.host}.",
                 hint=f"Use it from there: ssh {record.head.host}",
             )
-        host, _, port = record.http_address.rpartition(":")
+        host, _, port = record.http_address.removeprefix("https://").rpartition(":")
         try:
             token = (look.directory.path / "token").read_text().strip()
+            ca = (look.directory.tls / "ca.pem").read_text() if https else ""
         except OSError as error:
             raise ClusterConflict(f"Cluster {record.name} is ending.") from error
-        return Endpoint(host, int(port), token)
+        return Endpoint(host, int(port), token, ca)
 
     def _ask_started(
         self, directory: ClusterDirectory, method: str, path: str, body: object
@@ -412,6 +504,8 @@ class Clusters:
                 return
             if look.record.http_address or time.monotonic() > deadline:
                 break
+            if look.record.phase is Phase.PENDING and look.record.spec.in_job:
+                break  # that may take hours
             time.sleep(POLL_SECONDS)
         try:
             ask(self._endpoint(look), method, path, body)
@@ -419,6 +513,17 @@ class Clusters:
             # It may have ended while it was asked.
             if look_at(directory).record.phase not in ENDED:
                 raise
+
+
+def by_force(look: Look) -> str:
+    """Return how to end a cluster whose head does not; empty where it has none on this host."""
+    head = look.record.head or look.directory.read_process()
+    if head is None or not is_alive(head):
+        return ""
+    return (
+        f"If its head (process {head.pid}) hangs, kill it and end the cluster: "
+        f"jupyter gpucluster stop --force {look.record.name}"
+    )
 
 
 def check_target(target: Target, *, least: int) -> None:
@@ -430,6 +535,12 @@ def check_target(target: Target, *, least: int) -> None:
                 hint="Use a whole number.",
                 detail="target",
             )
+    if target.maximum > MOST_WORKERS:
+        raise InvalidInput(
+            f"{target.maximum} workers are more than one scheduler can look after.",
+            hint=f"Ask for {MOST_WORKERS} or fewer.",
+            detail="target",
+        )
     if target.maximum < least:
         raise InvalidInput(
             "A cluster starts with at least one worker.",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import errors
 from .errors import GpuClusterError, HeadUnreachable
+from .records import TOKEN_HEADER
 
-TOKEN_HEADER = "X-Gpucluster-Token"  # noqa: S105  # the header's name
+if TYPE_CHECKING:
+    import ssl
+
 ANSWER_SECONDS = 10.0
 
 
@@ -20,6 +23,28 @@ class Endpoint:
     host: str
     port: int
     token: str = field(repr=False)
+    ca: str = field(default="", repr=False)
+    """The cluster's own authority (PEM) where the head speaks HTTPS, off-host; else empty."""
+
+    @property
+    def scheme(self) -> str:
+        """Return ``http``, or ``https`` where the head is to be known by its certificate."""
+        return "https" if self.ca else "http"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return what a head that speaks HTTPS must show: a certificate of its own cluster.
+
+        Reads no file, so that it can be called on a loop.
+        """
+        if not self.ca:
+            return None
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # The authority signs for this cluster alone, and knows no names of hosts.
+        context.check_hostname = False
+        context.load_verify_locations(cadata=self.ca)
+        return context
 
 
 def ask(
@@ -42,7 +67,14 @@ def ask(
     # Takes 15 ms to import, which listing clusters does without.
     import http.client
 
-    connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=seconds)
+    context = endpoint.tls()
+    connection = (
+        http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=seconds)
+        if context is None
+        else http.client.HTTPSConnection(
+            endpoint.host, endpoint.port, timeout=seconds, context=context
+        )
+    )
     try:
         connection.request(
             method,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -12,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from .errors import ClusterNotFound, GpuClusterError, RecordError, StateError
-from .processes import end_heirs, is_alive, kill_group
-from .records import ENDED, FINAL, Event, Phase, Record
-from .store import ClusterDirectory, check_private
-from .views import Look
+from .processes import is_alive
+from .records import ENDED, EXISTING, Phase, Process, Record, Summary
+from .store import ClusterDirectory, Files, check_private
+from .views import ClusterView, Look, view_of
 
 START_SECONDS = 90.0
 """A head that is not on record this long after its start never will be."""
@@ -49,7 +48,11 @@ def directories(root: Path) -> Iterator[ClusterDirectory]:
 
 
 def see(
-    directory: ClusterDirectory, *, ended: bool, troubles: list[GpuClusterError] | None = None
+    directory: ClusterDirectory,
+    *,
+    ended: bool,
+    troubles: list[GpuClusterError] | None = None,
+    jobs: bool = True,
 ) -> Look | None:
     """Look at one directory; None where it is over and nobody asks, or cannot be read.
 
@@ -57,6 +60,8 @@ def see(
     ----------
     troubles
         Takes up why it cannot be read, so that a cluster never vanishes without a word.
+    jobs
+        Whether the record's jobs are wanted; views show none of them.
     """
     phase, since = (None, 0.0) if ended else directory.read_phase()
     if phase in ENDED:
@@ -64,12 +69,71 @@ def see(
         if phase is not Phase.FAILED or not recent:
             return None
     try:
-        found = look_at(directory)
+        found = look_at(directory, jobs=jobs)
     except (RecordError, StateError) as error:
         if not sweep(directory) and troubles is not None:
             troubles.append(error)
         return None
     return found if ended or shown(found.record) else None
+
+
+class Memory:
+    """Views that earlier looks made, for a process that looks again and again.
+
+    Files are replaced whole, so what still has the same inode, size and time was not changed.
+    Whether a head lives is asked anew each time.
+    """
+
+    def __init__(self) -> None:
+        self._looks: dict[str, tuple[Files, Look, ClusterView]] = {}
+        self._over: dict[str, Files] = {}
+        """Clusters that are not shown among the live ones."""
+
+    def survey(
+        self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
+    ) -> list[ClusterView]:
+        """Return the views of all clusters that `see` shows."""
+        every = {directory.id: directory for directory in directories(root)}
+        seen = [self._view(d, ended=ended, troubles=troubles) for d in every.values()]
+        for known in (self._looks, self._over):
+            for gone in known.keys() - every.keys():
+                known.pop(gone, None)  # another thread may have been here as well
+        return [view for view in seen if view is not None]
+
+    def _view(
+        self, directory: ClusterDirectory, *, ended: bool, troubles: list[GpuClusterError]
+    ) -> ClusterView | None:
+        files = directory.files()
+        if not ended and self._over.get(directory.id) == files:
+            return None
+        known = self._looks.get(directory.id)
+        if known is not None and known[0] == files and unchanged(known[1]):
+            return known[2] if ended or shown(known[1].record) else None
+        told = len(troubles)
+        look = see(directory, ended=ended, troubles=troubles, jobs=False)
+        if look is None:
+            if not ended and len(troubles) == told:
+                self._over[directory.id] = files
+            return None
+        view = view_of(look)
+        self._looks[directory.id] = (files, look, view)
+        return view
+
+
+def unchanged(look: Look) -> bool:
+    """Tell whether a head still lives, or does not, as it did; its files were found the same."""
+    try:
+        check_private(look.directory.path)
+    except StateError:
+        return False
+    if look.record.phase in ENDED:
+        return True
+    if look.record.spec.in_job and head_of(look.directory, look.record) is None:
+        return False  # what its job waits for changes without the head
+    if look.record.spec.backend == EXISTING:
+        return False
+    alive = head_lives(look.directory, look.record)
+    return alive is not False and alive == look.head_alive
 
 
 def shown(record: Record) -> bool:
@@ -79,8 +143,10 @@ def shown(record: Record) -> bool:
     return record.phase not in ENDED
 
 
-def find(root: Path, name: str) -> Look:
+def find(root: Path, name: str, *, jobs: bool = True) -> Look:
     """Find a cluster by id or name; of several with one name the live one, else the newest.
+
+    ``jobs`` as in `see`.
 
     Raises
     ------
@@ -90,7 +156,7 @@ def find(root: Path, name: str) -> Look:
     directory = ClusterDirectory(root / name)
     if ID.fullmatch(name) and directory.path.is_dir():
         check_private(root)
-        return look_at(directory)
+        return look_at(directory, jobs=jobs)
     troubles: list[GpuClusterError] = []
     looks = [f for d in directories(root) if (f := see(d, ended=True, troubles=troubles))]
     named = [found for found in looks if found.record.name == name]
@@ -112,20 +178,64 @@ def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
     return troubles
 
 
-def look_at(directory: ClusterDirectory) -> Look:
+def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
     """Read a cluster; where its head is dead, say so on record and clean up."""
     check_private(directory.path)
-    record = directory.read_record()
+    record = directory.read_record(jobs=jobs)
     summary = directory.read_summary()
     if record.phase in ENDED:
         return Look(directory, record, summary)
+    if record.spec.in_job:
+        return look_in_job(directory, record, summary)
+    if record.spec.backend == EXISTING:
+        from .existing import look_at_existing
+
+        return Look(directory, *look_at_existing(directory, record))
     alive = head_lives(directory, record)
     if alive is False:
         # The head may have written its last word between our two reads.
         record = directory.read_record()
         if record.phase not in ENDED:
+            from .burial import bury  # not needed by a look that finds all well
+
             record = bury(directory, record)
     return Look(directory, record, summary, alive)
+
+
+def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | None) -> Look:
+    """Look at a cluster whose head runs in a job: before it came, the job tells how far it is."""
+    if record.spec.relayed:
+        from .headjob import keep_relay
+
+        keep_relay(directory, record)
+    came = head_of(directory, record) is not None
+    alive = head_lives(directory, record) if came else None
+    if alive:
+        return Look(directory, record, summary)
+    from . import headjob  # not needed by a look that finds all well
+
+    record = directory.read_record()  # with its jobs, which a listing does without
+    if record.phase in ENDED:
+        return Look(directory, record, directory.read_summary())
+    job = headjob.watch(directory, record)
+    if alive is None and not headjob.is_over(job):
+        if came:
+            return Look(directory, record, summary, None)
+        return Look(directory, *headjob.waiting(record, job))
+    # The head may have come, or written its last word, between our reads.
+    record = directory.read_record()
+    if record.phase not in ENDED:
+        from .burial import bury
+
+        if record.head is None:
+            record = replace(record, jobs=(job,))
+        record = bury(directory, record, headjob.epitaph(directory, record, job))
+    return Look(directory, record, directory.read_summary())
+
+
+def head_of(directory: ClusterDirectory, record: Record) -> Process | None:
+    """Return the head's process, None where it has not begun yet."""
+    return record.head or directory.read_process()
 
 
 def lives(record: Record) -> bool:
@@ -135,7 +245,7 @@ def lives(record: Record) -> bool:
 
 def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
     """Tell whether the head lives: by its process here, by its lease elsewhere."""
-    head = record.head or directory.read_process()
+    head = head_of(directory, record)
     if head is None:
         # Not even begun: the starter is about to spawn it, or died before it could.
         return time.time() - record.created < START_SECONDS
@@ -153,45 +263,6 @@ def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
     return True if age < LAPSED_SECONDS else None
 
 
-def bury(directory: ClusterDirectory, record: Record) -> Record:
-    """Put on record that a head is dead, end what it left, and remove what it cannot remove."""
-    for job in record.jobs:
-        if len(job.process) == 2 and job.state not in FINAL:
-            kill_group(job.process[0], job.process[1], grace=0)
-    if record.spec.backend == "local":
-        end_heirs(directory.path)
-    now = time.time()
-    if record.head is not None:
-        reason = "Its head is gone: it was killed, or the machine was restarted."
-    elif directory.process_file.exists():
-        reason = "Its head ended before it was up."
-    else:
-        reason = "Its head never started: whoever started the cluster was ended meanwhile."
-    last = last_error(directory.logs / "head.log")
-    buried = replace(
-        record,
-        phase=Phase.FAILED,
-        phase_since=now,
-        ended=now,
-        reason=f"{reason} {last}".strip(),
-        revision=record.revision + 1,
-    )
-    # Nothing that does not bear the cluster's name, whatever became of the record.
-    if Path(record.spec.scratch).name.startswith(f"gpc-{directory.id}-"):
-        shutil.rmtree(record.spec.scratch, ignore_errors=True)
-    directory.remove_private()
-    # On a full disk it is told, and the next look tries to write it again.
-    with contextlib.suppress(StateError):
-        directory.write_record(buried)
-        summary = directory.read_summary()
-        if summary is not None:
-            directory.write_summary(
-                replace(summary, phase=Phase.FAILED, phase_since=now, reason=buried.reason)
-            )
-        directory.append_event(Event(now, "phase", f"failed: {buried.reason}"))
-    return buried
-
-
 def sweep(directory: ClusterDirectory) -> bool:
     """Remove what a starter left that was killed before there was a record; tell whether it did."""
     try:
@@ -207,25 +278,3 @@ def sweep(directory: ClusterDirectory) -> bool:
         shutil.rmtree(scratch, ignore_errors=True)
     directory.remove()
     return True
-
-
-def last_error(path: Path) -> str:
-    """Return the last line of a log that names an exception."""
-    lines = [
-        line for line in tail(path, 50).splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)
-    ]
-    return lines[-1][:200] if lines else ""
-
-
-def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:
-    """Return the last lines of a log, at most ``most`` bytes of it; nothing where there is none."""
-    try:
-        if not path.is_file():  # a pipe would be waited for, a device never ends
-            return ""
-        with path.open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - most))
-            text = stream.read(most).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])

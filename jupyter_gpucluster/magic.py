@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from .cli.describe import state
 from .cli.dispatch import Command, execute, options_of, read, top_help
-from .cli.output import Block, Facts, Outcome, Table, Text, as_json, as_text
+from .cli.output import Block, Facts, Outcome, Table, Text, as_json, as_text, one_line, visible
 from .cli.session import Progress
 from .cli.verbs import SUMMARIES
 from .errors import GpuClusterError, InvalidInput
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from .clusters import Clusters
@@ -40,9 +42,9 @@ class MagicError(Exception):
         """Return what IPython shows in place of a traceback."""
         lines = []
         for error in self._errors:
-            lines.append(f"{RED}error: {error.message}{PLAIN}")
+            lines.append(f"{RED}error: {visible(one_line(error.message))}{PLAIN}")
             if error.hint:
-                lines.append(f"hint: {error.hint}")
+                lines.append(f"hint: {visible(one_line(error.hint))}")
         return lines
 
 
@@ -62,11 +64,11 @@ class Notebook:
 
     def write(self, text: str) -> None:
         """Show a piece of a result as it comes."""
-        sys.stdout.write(text)
+        sys.stdout.write(visible(text))
 
     def note(self, text: str) -> None:
         """Show a line about what goes on, beside the result."""
-        print(text)
+        print(visible(text))
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -102,6 +104,7 @@ class GpuClusterMagic:
         self._shell = shell
         self._session = Notebook()
         self._bound: Any = None  # the GPUCluster of the last `connect`; its type needs distributed
+        self._client: Any = None
 
     def run(self, line: str) -> None:
         """Start, watch, use and stop GPU clusters: ``%gpucluster VERB``, see ``%gpucluster``."""
@@ -123,6 +126,8 @@ class GpuClusterMagic:
     def _execute(self, verb: str, command: Command) -> None:
         as_document = getattr(command.arguments, "json", None) is True
         try:
+            if verb == "stop":
+                self._let_go(command.arguments)
             if verb == "connect" and not as_document and command.arguments.form is None:
                 outcome = self._connect(command.arguments.name)
             else:
@@ -151,7 +156,7 @@ class GpuClusterMagic:
         if cluster is None or cluster.id != view.id or cluster.status != Status.running:
             cluster = GPUCluster.from_name(view.id)
         client = cluster.get_client()
-        self._bound = cluster
+        self._bound, self._client = cluster, client
         self._shell.push({"client": client, "cluster": cluster})
         link = cluster.dashboard_link
         facts = Facts(
@@ -163,6 +168,16 @@ class GpuClusterMagic:
             title="client and cluster are ready to use",
         )
         return Outcome(blocks=(facts,))
+
+    def _let_go(self, arguments: Namespace) -> None:
+        """Close the bound client where its cluster is about to stop: it would try to reconnect."""
+        cluster = self._bound
+        if cluster is None:
+            return
+        if arguments.all or {cluster.id, cluster.name} & set(arguments.names):
+            self._bound = None
+            self._client.close()
+            cluster.close()
 
     def complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
         """Return what may come next on the line."""
@@ -195,10 +210,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 def _show(outcome: Outcome) -> None:
     from IPython.display import display
 
-    text = as_text(outcome.blocks)
+    text = visible(as_text(outcome.blocks))
     if not text:
         return
-    html = "".join(as_html(block) for block in outcome.blocks)
+    html = visible("".join(as_html(block) for block in outcome.blocks))
     display({"text/plain": text, "text/html": html}, raw=True)
 
 
@@ -231,4 +246,5 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _bundle(words: str) -> dict[str, str]:
+    words = visible(words)
     return {"text/plain": words, "text/html": f"<p>{escape(words)}</p>"}

@@ -6,10 +6,10 @@ import functools
 import time
 from typing import Any
 
-from .jobscript import default_workers, maximum_workers, uses_gpus
 from .machine import Machine, look_around
 from .profiles import LoadedProfile, find_profile, load_profiles, option_schema
 from .records import to_json
+from .specs import default_workers, maximum_workers, shown_title, uses_gpus
 
 REMEMBERED_SECONDS = 60.0
 """Servers ask for profiles again and again, and nvidia-smi takes a second and more on big nodes."""
@@ -37,11 +37,12 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
     workers = default_workers(profile, machine)
     return {
         "name": loaded.name,
-        "title": profile.title,
+        "title": shown_title(profile),
         "backend": profile.backend,
         "summary": profile.summary,
         "gpus_per_job": int(gpus) if profile.job.gpus == "auto" else profile.job.gpus,
         "unit": "GPUs" if gpus else "workers",
+        "simulated": profile.backend == "demo",
         "default": profile.default,
         "hosts": list(profile.hosts),
         "matches_host": loaded.matches_host(),
@@ -62,6 +63,8 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
 
 def _words(loaded: LoadedProfile, machine: Machine) -> str:
     """Say what a worker is here, where that needs saying."""
+    if loaded.profile.backend == "demo":
+        return "Simulation: CPU workers of this machine stand for GPUs."
     if loaded.profile.backend != "local" or uses_gpus(loaded.profile, machine):
         return ""
     return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)

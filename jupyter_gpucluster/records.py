@@ -8,12 +8,23 @@ import re
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeVar
 
+from .frozen import frozen
+
+ON_THIS_MACHINE = frozenset({"local", "demo"})
+"""Backends whose jobs are processes of the head's machine, under a job server."""
+
+EXISTING = "existing"
+"""The backend of clusters that somebody else started and that we only connect to."""
+
 RECORD_VERSION = 1
 """Version of ``record.json``; readers accept this one and older ones."""
+
+TOKEN_HEADER = "X-Gpucluster-Token"  # noqa: S105  # the header's name
+"""What carries a cluster's token with each request to its head."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 """What a cluster may be called."""
@@ -74,7 +85,7 @@ FINAL = frozenset(
 # What goes to and comes from a queueing system.
 
 
-@dataclass(frozen=True)
+@frozen
 class CommandResult:
     """What a command answered; ``exit_code`` is None when it did not end in time."""
 
@@ -84,7 +95,7 @@ class CommandResult:
     stderr: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class JobShape:
     """What one job asks for.  Memory is in bytes, walltime in seconds."""
 
@@ -98,11 +109,15 @@ class JobShape:
     gpu_request: str = ""
     """How the dialect spells the request for GPUs; empty = its usual way."""
     gpu_type: str = ""
+    memory_request: str = ""
+    """How the dialect spells the request for memory; empty = its usual way, "none" = not at all."""
     directives: tuple[str, ...] = ()
     skip_directives: tuple[str, ...] = ()
+    ranks: int = 1
+    """Processes that a launcher starts on each node."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Submission:
     """One call of a submit command: ``count`` like jobs under one mark."""
 
@@ -116,9 +131,11 @@ class Submission:
     """Bytes at which one job is ended; None = never."""
     text: str = ""
     """The script itself, for commands that take it on standard input."""
+    workers: int = 1
+    """Workers of one job, where the backend starts them without the script."""
 
 
-@dataclass(frozen=True)
+@frozen
 class JobStatus:
     """One job as the queueing system tells it.  Times are seconds since the epoch."""
 
@@ -136,9 +153,11 @@ class JobStatus:
     started: float | None = None
     ended: float | None = None
     expected_start: float | None = None
+    ends: float | None = None
+    """When the system will end a running job, where it tells."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Capacity:
     """Free and total GPUs of one partition or machine."""
 
@@ -150,7 +169,7 @@ class Capacity:
 # What is on disk about a cluster.
 
 
-@dataclass(frozen=True)
+@frozen
 class Target:
     """How many workers the user asked for; a range where the cluster adapts."""
 
@@ -169,7 +188,7 @@ class Target:
         return {"workers": self.maximum}
 
 
-@dataclass(frozen=True)
+@frozen
 class Policy:
     """When a cluster ends by itself (seconds; None = never), and how often it mends itself."""
 
@@ -177,9 +196,18 @@ class Policy:
     no_client_timeout: float | None = None
     max_lifetime: float | None = None
     replacements: int = 3
+    drain_before: float | None = None
+    """Seconds before its walltime at which a job's results are moved off; None = they are not."""
+    at_walltime: str = "replace"
+    """`replace`: another job follows one that runs out of walltime; `stop`: none does."""
+    gpu_hours: float | None = None
+    """Budget of GPUs held times hours."""
+    idle_gpus_after: float | None = None
+    idle_gpus_action: str = "warn"
+    """What follows when no GPU computed for that long: `warn`, `shrink` or `stop`."""
 
 
-@dataclass(frozen=True)
+@frozen
 class WorkerShape:
     """What each worker gets.  ``memory_limit`` is in bytes; None = no limit."""
 
@@ -188,11 +216,28 @@ class WorkerShape:
     device_memory_limit: int | None = None
     """Bytes of GPU memory after which data moves to main memory; 0 = never, None = dask-cuda's
     choice."""
+    rmm_pool: int | None = None
+    """Bytes of GPU memory that RMM takes at the start; None = no pool."""
+    rmm_async: bool = False
+    rmm_libraries: tuple[str, ...] = ()
+    """Libraries that allocate with RMM too."""
+    cudf_spill: bool = False
     per_job: int = 1
     local_directory: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
+class WorkerGroup:
+    """Workers of another kind beside those that the target counts."""
+
+    name: str
+    workers: int
+    """How many there are, as long as the cluster wants workers at all."""
+    job: JobShape = field(default_factory=JobShape)
+    worker: WorkerShape = field(default_factory=WorkerShape)
+
+
+@frozen
 class Spec:
     """All that the starter settled; it never changes during a cluster's life."""
 
@@ -203,6 +248,7 @@ class Spec:
     environment: str = ""
     job: JobShape = field(default_factory=JobShape)
     worker: WorkerShape = field(default_factory=WorkerShape)
+    groups: tuple[WorkerGroup, ...] = ()
     worker_argv: tuple[str, ...] = ()
     """The worker's command; ``{name}`` stands for the worker's name."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -210,6 +256,8 @@ class Spec:
     """The GPUs of this machine that a local cluster may use (index or UUID)."""
     simulated: bool = False
     encrypted: bool = True
+    ucx: bool = False
+    """Whether data goes over UCX, which knows no encryption."""
     host: str = "127.0.0.1"
     """Address that scheduler and workers listen on; empty = the interface's, or any."""
     interface: str = ""
@@ -223,9 +271,34 @@ class Spec:
     survives: bool = True
     survival: str = ""
     """One sentence: whether and why the cluster outlives Jupyter."""
+    started_in: str = ""
+    """Directory in which jobs are submitted; some systems leave files there."""
+    in_job: bool = False
+    """Whether the head runs inside a job, beside that job's workers."""
+    relayed: bool = False
+    """Whether a process on the Jupyter host runs the commands of a head in a job."""
+    spread: bool = False
+    """Whether a local job is spread over the nodes of the allocation that the head is in."""
+    trusted: bool = False
+    """Whether the dashboard of a cluster that somebody else started may be shown."""
 
 
-@dataclass(frozen=True)
+def spec_of_group(spec: Spec, name: str) -> Spec:
+    """Return what holds for the jobs of a group; the empty name is that of the cluster's own."""
+    for group in spec.groups:
+        if group.name == name:
+            return dataclasses.replace(
+                spec, job=group.job, worker=group.worker, worker_argv=(), groups=()
+            )
+    return spec
+
+
+def protocol_of(spec: Spec) -> str:
+    """Return how client, scheduler and workers talk, as Dask calls it."""
+    return "tls" if spec.encrypted else "ucx" if spec.ucx else "tcp"
+
+
+@frozen
 class Job:
     """One job of a cluster, from mark to end."""
 
@@ -242,21 +315,30 @@ class Job:
     submitted: float = 0.0
     started: float | None = None
     ended: float | None = None
+    expected_start: float | None = None
+    ends: float | None = None
+    """When the queueing system will end it, where it tells."""
+    held: float = 0.0
+    """Seconds that it ran before it was requeued."""
     connected: bool = False
     """Whether a worker of this job ever reached the scheduler."""
     missing: int = 0
     """How many listings in a row lacked the job."""
     leaving: float | None = None
     """Since when we want it gone."""
+    relieved: float | None = None
+    """Since when a successor is asked for, because its walltime ends."""
     cancelled: float | None = None
     """When the queueing system was last asked to end it."""
     excused: bool = False
     """Its end costs nothing of the budget (``client.restart()`` asked for it)."""
     cause: str = ""
     """Why it ended, in a sentence."""
+    group: str = ""
+    """The worker group that it belongs to; empty = the one that the target counts."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Process:
     """A process that can be told from a later one with the same number."""
 
@@ -267,7 +349,7 @@ class Process:
     """Clock ticks after boot (field 22 of ``/proc/<pid>/stat``)."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Record:
     """What ``record.json`` holds: all that must survive every process.  Times are epoch seconds."""
 
@@ -282,19 +364,45 @@ class Record:
     revision: int = 0
     submissions: int = 0
     replaced: int = 0
+    expired: int = 0
+    """Jobs that reached their walltime and are not replaced, since the target was set."""
+    forgotten_seconds: float = 0.0
+    """How long jobs held their GPUs that are no longer listed here."""
+    budget_told: bool = False
+    """Whether the timeline warned that the budget of GPU-hours is nearly used up."""
+    idle_told: float | None = None
+    """Since when the GPUs were idle that were last acted upon."""
     jobs: tuple[Job, ...] = ()
     head: Process | None = None
     scheduler_address: str = ""
     http_address: str = ""
+    """``host:port`` on loopback, or ``https://host:port`` of a head that is asked off-host."""
     stop_requested: float | None = None
     outcome: Phase = Phase.STOPPED
     """The phase that follows `stopping`."""
     ended: float | None = None
     request_id: str = ""
+    owner: Process | None = None
+    """The program that the cluster ends with, however that program ends; None = it outlives it."""
     version: int = RECORD_VERSION
 
 
-@dataclass(frozen=True)
+def heads_mark(id: str) -> str:
+    """Return the mark of the job that the head of a cluster runs in; others count from 1."""
+    return f"gpc-{id}-0"
+
+
+def heads_job(record: Record) -> Job | None:
+    """Return the job that the head runs in, None where it is a process of its own.
+
+    The job is over for us when its workers are; it itself lasts as long as the head.
+    """
+    if not record.spec.in_job:
+        return None
+    return next((job for job in record.jobs if job.mark == heads_mark(record.id)), None)
+
+
+@frozen
 class WorkerCounts:
     """Workers by how far they are; ``asked`` is the target in numbers of now."""
 
@@ -305,16 +413,22 @@ class WorkerCounts:
     lost: int = 0
 
 
-@dataclass(frozen=True)
+IDLE_CLOCK = "idle time-out"
+"""The clock that ticks while a cluster has nothing to do."""
+
+
+@frozen
 class Clock:
-    """Something that ends the cluster; ``ends`` is None while it does not tick."""
+    """What ends the cluster, or one job of it; ``ends`` is None while it does not tick."""
 
     name: str
     seconds: float
     ends: float | None = None
+    job: str = ""
+    """The job that it ends; empty = the cluster."""
 
 
-@dataclass(frozen=True)
+@frozen
 class GpuReading:
     """What a worker's GPU did at its last look; None = the card or its driver does not tell.
 
@@ -339,6 +453,8 @@ class GpuReading:
     """What holds its clocks down that should not: heat, power brake, hardware slowdown."""
     ecc_errors: int | None = None
     """Uncorrected errors since the driver was loaded."""
+    xids: tuple[int, ...] = ()
+    """Numbers of the errors that the driver has reported since the worker started."""
     pcie_sent: int | None = None
     pcie_received: int | None = None
     nvlink_sent: int | None = None
@@ -348,7 +464,7 @@ class GpuReading:
     """Why there is no reading."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Summary:
     """The head's periodic word about what is true now (``summary.json``)."""
 
@@ -368,6 +484,8 @@ class Summary:
     memory_used: int = 0
     memory_limit: int = 0
     clocks: tuple[Clock, ...] = ()
+    expected_start: float | None = None
+    """When the first waiting job is expected to start, where the queueing system tells."""
     stale_since: float | None = None
     """Since when the queueing system has not answered."""
     gpus: tuple[GpuReading, ...] = ()
@@ -377,7 +495,7 @@ class Summary:
     """That GPUs are held and idle, in words."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Event:
     """One line of the timeline (``events.jsonl``)."""
 

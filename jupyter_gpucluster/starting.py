@@ -8,18 +8,20 @@ import os
 import secrets
 import shlex
 import shutil
-import signal
 import string
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import headjob, hostlists
+from .allocation import in_allocation
+from .attaching import attach
 from .backends import find_backend
+from .backends.base import Backend
 from .environments import check_python, find_kernel
 from .errors import (
     GpuClusterError,
@@ -28,15 +30,31 @@ from .errors import (
     StateError,
     UnsuitableEnvironment,
 )
-from .jobscript import MARK, default_workers, make_spec, maximum_workers, render, uses_gpus
+from .jobscript import HOST_READER, MARK, group_scripts, render
+from .looking import look_at
 from .machine import Machine, look_around
-from .processes import is_alive, signal_group
+from .processes import this_process
 from .profiles import LoadedProfile, Profile, apply_options, find_profile
-from .records import Record, Spec, Submission, Target
+from .records import (
+    EXISTING,
+    ON_THIS_MACHINE,
+    Event,
+    Job,
+    Phase,
+    Record,
+    Spec,
+    Submission,
+    Target,
+    heads_mark,
+    spec_of_group,
+)
+from .root import check_place
+from .spawning import head_command, spawn
+from .specs import default_workers, make_spec, maximum_workers, uses_gpus
 from .store import ClusterDirectory, make_private, trouble, write_private
-from .survival import BATCH_JOBS, Survival, find_survival
+from .survival import Survival, find_survival
 from .tls import make_certificates
-from .views import Look, Script
+from .views import Look, Script, gpu_hours_estimate
 
 if TYPE_CHECKING:
     from .clusters import Clusters
@@ -45,25 +63,7 @@ ALPHABET = string.ascii_lowercase + string.digits
 DAY = 86400.0
 CERTIFICATE_SECONDS = 365 * DAY
 """For clusters without a maximum lifetime: distributed cannot renew a certificate in use."""
-SPAWN_SECONDS = 30.0
-HEAD = Path(__file__).resolve().parent / "head" / "__main__.py"
-NOT_INHERITED = (
-    # What belongs to the process that starts the cluster, not to the cluster: its batch job ...
-    *(f"{name.split('_')[0]}_" for name in BATCH_JOBS if name not in ("_CONDOR_SLOT", "JOB_ID")),
-    "JOB_ID",
-    "SBATCH_", "PBS_", "PE_", "SGE_", "_CONDOR_",
-    # ... and its secrets.
-    "JUPYTERHUB_", "JUPYTER_TOKEN", "JPY_",
-    # A cluster that a worker's task starts is not that worker's.
-    "GPUCLUSTER_",
-)  # fmt: skip
-INHERITED = frozenset(
-    # Where the queueing systems' commands find their system.
-    {"SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER",
-     "LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR",
-     "SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT",
-     "OARCONFFILE", "OARDIR", "COBALT_CONFIG_FILES"}
-)  # fmt: skip
+IN_A_JOB = Survival(True, "Yes: its head runs in a job of the queueing system, and ends with it.")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class Request:
     python: str
     kernel: str
     request_id: str
+    owned: bool = False
+    """Whether the cluster ends with the calling process."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,15 @@ class Plan:
     machine: Machine
     python: str
     environment: str
-    survival: Survival = field(default_factory=find_survival)
+    survival: Survival
 
 
 def start(clusters: Clusters, request: Request) -> Look:
     """Settle, make, spawn; see `Clusters.start`."""
     plan = settle(request)
     refuse_unbuilt(plan.profile)
+    check_place(clusters.root, "JUPYTER_DATA_DIR")
+    check_place(Path(tempfile.gettempdir()), "TMPDIR")
     make_private(clusters.root.parent)
     make_private(clusters.root)
     with locked(clusters.root / ".lock"):
@@ -109,29 +113,50 @@ def start(clusters: Clusters, request: Request) -> Look:
         scratch = None
         try:
             directory.create()
-            scratch = make_scratch(directory.id)
-            record = make(directory, scratch, plan, name, request)
-            spawn(directory, scratch, record, plan.survival.prefix)
+            if plan.profile.backend == EXISTING:
+                spec = spec_of(plan, directory, Path(), request)
+                attach(directory, plan.profile, spec, name, request.request_id)
+                return look_at(directory)
+            if has_head_here(plan.profile):
+                scratch = make_scratch(directory.id)
+                record = make(directory, scratch, plan, name, request)
+                spawn(directory, scratch, record, plan.survival.prefix)
+            else:
+                # The scratch directory is made where the job runs.
+                record = make(directory, Path(), plan, name, request)
         except BaseException:
             directory.remove()
             if scratch is not None:
                 shutil.rmtree(scratch, ignore_errors=True)
             raise
-    return Look(directory, record, None)
+    if scratch is not None:
+        return Look(directory, record, None)
+    # The lock is free again: a submit command may take a minute.
+    return submit_head(directory, record)
+
+
+def has_head_here(profile: Profile) -> bool:
+    """Tell whether the head is a process of this machine, not one inside a job."""
+    return profile.head.placement == "server" or profile.backend in ON_THIS_MACHINE
+
+
+def submit_head(directory: ClusterDirectory, record: Record) -> Look:
+    """Submit the job of a head; a cluster whose job is refused leaves nothing behind."""
+    try:
+        headjob.submit(directory, record)
+    except GpuClusterError:
+        directory.remove()
+        raise
+    words = f"The head's job is asked for as {heads_mark(record.id)}"
+    directory.append_event(Event(time.time(), "submit", words))
+    return look_at(directory)
 
 
 def refuse_unbuilt(profile: Profile) -> None:
     """Refuse what a profile says and this version cannot do; anything else would cost GPU-hours."""
-    if profile.backend == "local":
+    if profile.backend in ON_THIS_MACHINE:
         return
-    for key, asked in (
-        ("launcher", profile.launcher.name != "none"),
-        ("job.nodes", profile.job.nodes > 1),
-        ("head.placement", profile.head.placement == "job"),
-        ("head.submit", profile.head.submit == "relay"),
-        ("environment.container", profile.environment.container is not None),
-        ("network.ports", profile.network.ports is not None),
-    ):
+    for key, asked in (("network.ports", profile.network.ports is not None),):
         if asked:
             raise InvalidInput(
                 f"The profile sets {key}, which this version cannot do yet.",
@@ -143,27 +168,48 @@ def refuse_unbuilt(profile: Profile) -> None:
 def preview(clusters: Clusters, request: Request) -> Script:
     """Render what `start` would submit, without making anything."""
     plan = settle(request)
+    if plan.profile.backend == EXISTING:
+        raise InvalidInput(
+            "Attaching to a scheduler submits nothing: there is no script.", detail="profile"
+        )
     directory = ClusterDirectory(clusters.root / "<id>")
     scratch = Path(tempfile.gettempdir()) / "gpc-<id>"
     profile = plan.profile
     spec = spec_of(plan, directory, scratch, request)
     backend = find_backend(profile.backend)
-    mark = "gpc-<id>-1"
-    text = render(profile, spec, backend, directory).replace(MARK, mark)
-    submission = Submission(
-        mark,
-        str(directory.jobs / f"{mark}.sh"),
-        -(-plan.target.maximum // spec.worker.per_job),
-        gpus=spec.job.gpus,
-        text=text,
-    )
+    scripts = [("", plan.target.maximum, render(profile, spec, backend, directory))]
+    if spec.in_job:
+        head = render(profile, spec, backend, directory, head_command(spec, directory))
+        rest = [("", plan.target.maximum - spec.worker.per_job, scripts[0][2])]
+        scripts = [("", spec.worker.per_job, head), *(rest if rest[0][1] > 0 else [])]
+    for group, script in group_scripts(profile, spec, backend, directory):
+        scripts.append((group, profile.groups[group].count, script))
+    texts, commands = [], []
+    for number, (group, workers, script) in enumerate(scripts, start=0 if spec.in_job else 1):
+        mark = f"gpc-<id>-{number}"
+        texts.append(script.replace(MARK, mark))
+        part = spec_of_group(spec, group)
+        submission = Submission(
+            mark,
+            str(directory.jobs / f"{mark}.sh"),
+            -(-workers // part.worker.per_job),
+            gpus=part.job.gpus,
+            text=texts[-1],
+            workers=part.worker.per_job,
+        )
+        commands.append(submit_line(backend, submission))
+    hours = gpu_hours_estimate(spec, plan.target.maximum)
+    text, command = "\n".join(texts), "\n".join(commands)
+    return Script(text, command, hours, plan.survival.survives, plan.survival.words)
+
+
+def submit_line(backend: Backend, submission: Submission) -> str:
+    """Return what to type in a shell to submit."""
     command = shlex.join(backend.submit(submission))
     stdin = backend.stdin(submission)
-    if stdin == text:
-        command += f" < {shlex.quote(submission.script)}"
-    elif stdin:
-        command += f" <<'END'\n{stdin}END"
-    return Script(text, command)
+    if stdin == submission.text:
+        return f"{command} < {shlex.quote(submission.script)}"
+    return f"{command} <<'END'\n{stdin}END" if stdin else command
 
 
 def spec_of(plan: Plan, directory: ClusterDirectory, scratch: Path, request: Request) -> Spec:
@@ -187,8 +233,10 @@ def settle(request: Request) -> Plan:
 
     loaded = find_profile(request.profile)
     profile = apply_options(loaded.profile, request.options)
-    find_backend(profile.backend)
+    if profile.backend != EXISTING:
+        find_backend(profile.backend)
     machine = look_around()
+    profile = in_allocation(profile, machine)
     asked = request.target
     target = asked or Target(*[default_workers(profile, machine)] * 2)
     check_target(target, least=1)
@@ -201,7 +249,8 @@ def settle(request: Request) -> Plan:
             detail="target",
         )
     python, environment = choose_python(request, profile.environment.python)
-    return Plan(loaded, profile, target, machine, python, environment)
+    survival = find_survival() if has_head_here(profile) else IN_A_JOB
+    return Plan(loaded, profile, target, machine, python, environment, survival)
 
 
 def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
@@ -283,83 +332,50 @@ def make(
     profile = plan.profile
     spec = spec_of(plan, directory, scratch, request)
     spec = replace(spec, survives=plan.survival.survives, survival=plan.survival.words)
-    if spec.encrypted:
+    with contextlib.suppress(OSError):  # it may have been deleted
+        spec = replace(spec, started_in=os.getcwd())  # noqa: PTH109  # as text
+    owner = this_process() if request.owned else None
+    if owner is not None:
+        words = f"It ends with the program that started it, process {owner.pid}."
+        if spec.in_job:  # from another host nobody can tell whether a process lives
+            words = "It ends when the program that started it closes it, or its head's job ends."
+        spec = replace(spec, survives=False, survival=words)
+    if spec.in_job:
+        spec = replace(spec, scratch="")
+    if spec.encrypted or spec.in_job:
         lifetime = spec.policy.max_lifetime
         seconds = CERTIFICATE_SECONDS if lifetime is None else lifetime + DAY
         make_certificates(directory.tls, cluster=directory.id, seconds=seconds)
     write_private(directory.path / "token", secrets.token_urlsafe(32).encode())
     text = render(profile, spec, find_backend(spec.backend), directory)
-    write_private(directory.jobs / "template.sh", text.encode())
+    write_private(directory.template(), text.encode())
+    for group, script in group_scripts(profile, spec, find_backend(spec.backend), directory):
+        write_private(directory.template(group), script.encode())
+    if profile.launcher.name != "none":
+        write_private(directory.jobs / HOST_READER, Path(hostlists.__file__).read_bytes())
     now = time.time()
+    jobs: tuple[Job, ...] = ()
+    if spec.in_job:
+        mark = heads_mark(directory.id)
+        text = render(
+            profile, spec, find_backend(spec.backend), directory, head_command(spec, directory)
+        )
+        write_private(directory.jobs / f"{mark}.sh", text.encode())
+        jobs = (Job(mark, 0, submitted=now),)
     record = Record(
         id=directory.id,
         name=name,
         spec=spec,
         target=plan.target,
         created=now,
+        phase=Phase.PENDING if jobs else Phase.STARTING,
         phase_since=now,
+        jobs=jobs,
         request_id=request.request_id,
+        owner=owner,
     )
     directory.write_record(record)
     return record
-
-
-def spawn(
-    directory: ClusterDirectory, scratch: Path, record: Record, prefix: tuple[str, ...]
-) -> None:
-    """Start the head in a clean process; it leaves us before this returns."""
-    argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
-    argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name in INHERITED or not name.startswith(NOT_INHERITED)
-    }
-    log = directory.logs / "head.log"
-    write_private(log, b"")
-    try:
-        with log.open("ab") as stream:
-            process = subprocess.Popen(  # argv of our own making
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                env=environment,
-                start_new_session=True,
-            )
-    except OSError as error:
-        raise StateError(
-            f"Cannot start {record.spec.python}: {error.strerror}.",
-            hint="Choose another Python for the cluster.",
-        ) from error
-    try:
-        code = process.wait(SPAWN_SECONDS)
-    except subprocess.TimeoutExpired as error:
-        abandon(process, directory)
-        raise StateError(
-            f"{record.spec.python} did not start in {SPAWN_SECONDS:.0f} s.",
-            hint="The machine or its file system may be overloaded; try again.",
-        ) from error
-    except BaseException:
-        abandon(process, directory)
-        raise
-    if code:
-        words = log.read_text("utf-8", "replace").strip()
-        last = words.splitlines()[-1] if words else f"exit code {code}"
-        raise StateError(
-            f"The cluster's head could not start: {last}",
-            hint=f"If this machine is well, choose another Python than {record.spec.python}.",
-            detail=words[-2000:],
-        )
-
-
-def abandon(process: subprocess.Popen[bytes], directory: ClusterDirectory) -> None:
-    """End a head that is about to leave us; one that has not yet said so ends itself."""
-    signal_group(process.pid, signal.SIGKILL)
-    process.wait()
-    head = directory.read_process()
-    if head is not None and is_alive(head):
-        signal_group(head.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from .backends.base import Backend
 from .errors import BackendError
 from .processes import signal_group
 from .records import CommandResult, JobStatus, Submission
+from .sharing import Poll, SharedQueue
 
 LONGEST_ANSWER = 1 << 24
 """Bytes; asyncio's own limit of 64 KiB is less than a status of some 270 jobs."""
@@ -33,10 +34,21 @@ class Runner(Protocol):
 
 
 class ProcessRunner:
-    """Runs commands as processes, without a shell, in the C locale."""
+    """Runs commands as processes, without a shell, in the C locale.
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    Parameters
+    ----------
+    environment
+        Variables of the commands; by default this process's.
+    seconds
+        After these a command counts as unanswered; by default `COMMAND_SECONDS`.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, seconds: float | None = None
+    ) -> None:
         self.environment = {**(environment or os.environ), "LC_ALL": "C"}
+        self.seconds = seconds
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command; one that is not there is a refusal, one that hangs is ended."""
@@ -53,7 +65,8 @@ class ProcessRunner:
             return CommandResult(tuple(argv), 127, "", f"{argv[0]}: {error.strerror}")
         try:
             given = stdin.encode() if stdin else None
-            out, err = await asyncio.wait_for(process.communicate(given), COMMAND_SECONDS)
+            limit = COMMAND_SECONDS if self.seconds is None else self.seconds
+            out, err = await asyncio.wait_for(process.communicate(given), limit)
         except TimeoutError:
             signal_group(process.pid, signal.SIGKILL)
             await process.wait()
@@ -180,12 +193,19 @@ def user_name() -> str:
 
 
 class Queue:
-    """One backend's dialect and the runner that speaks it."""
+    """One backend's dialect and the runner that speaks it.
 
-    def __init__(self, backend: Backend, runner: Runner) -> None:
+    Parameters
+    ----------
+    shared
+        Through what all heads of a user ask together; None where the system is the cluster's own.
+    """
+
+    def __init__(self, backend: Backend, runner: Runner, shared: SharedQueue | None = None) -> None:
         self.backend = backend
         self.runner = runner
         self.user = user_name()
+        self.shared = shared
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
         """Submit once.
@@ -198,8 +218,24 @@ class Queue:
             It did not answer: look for the mark before trying again.
         """
         argv, stdin = self.backend.submit(submission), self.backend.stdin(submission)
-        result = await self.runner.run(argv, stdin)
+        result = await self.change(argv, stdin)
         return self.backend.parse_submit(submission, result)
+
+    async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Run a command that changes something, when the budget has room for it."""
+        if self.shared is None:
+            return await self.runner.run(argv, stdin)
+        await self.shared.wait_for_room()
+        try:
+            return await self.runner.run(argv, stdin)
+        finally:
+            self.shared.note_change()
+
+    async def look(self, ids: Sequence[str], period: float) -> Poll:
+        """Return a listing that is no older than the period, or the word that none is due yet."""
+        if self.shared is None:
+            return Poll(True, await self.poll(ids))
+        return await self.shared.poll(ids, period, self.poll)
 
     async def poll(self, ids: Sequence[str]) -> dict[str, JobStatus] | None:
         """List all jobs in one call; None where there was no answer."""
@@ -212,9 +248,18 @@ class Queue:
 
     async def history(self, ids: Sequence[str]) -> dict[str, JobStatus]:
         """Return what accounting knows of the end of jobs; nothing where it does not answer."""
-        argv = self.backend.history(ids)
+        return await self.account(self.backend.history(ids))
+
+    async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
+        """Return what accounting knows of submissions whose answers were lost."""
+        return await self.account(self.backend.find(marks))
+
+    async def account(self, argv: Sequence[str] | None) -> dict[str, JobStatus]:
+        """Ask accounting; it is behind the listing, so that no answer means nothing."""
         if argv is None:
             return {}
+        if self.shared is not None:
+            await asyncio.to_thread(self.shared.take_room, always=True)
         try:
             return self.backend.parse_history(await self.runner.run(argv))
         except BackendError:
@@ -222,4 +267,4 @@ class Queue:
 
     async def cancel(self, ids: Sequence[str]) -> None:
         """Ask for the end of jobs; whether they went is the next listing's to say."""
-        await self.runner.run(self.backend.cancel(ids))
+        await self.change(self.backend.cancel(ids))

@@ -9,15 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-BATCH_JOBS = {
-    "SLURM_JOB_ID": "Slurm",
-    "PBS_JOBID": "PBS",
-    "LSB_JOBID": "LSF",
-    "OAR_JOB_ID": "OAR",
-    "COBALT_JOBID": "Cobalt",
-    "_CONDOR_SLOT": "HTCondor",
-    "JOB_ID": "Grid Engine",
-}
+from .inheritance import BATCH_JOBS
+
 CONTAINER_MAINS = ("jupyter", "tini", "dumb-init", "docker-init", "catatonit", "start.sh")
 """Process 1 of a container that lives as long as the Jupyter in it does."""
 PROBE_SECONDS = 5.0

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from .records import ENDED, Clock, GpuReading, Phase, Record, Summary, Target, WorkerCounts
+from .frozen import frozen
+from .records import (
+    ENDED,
+    Clock,
+    GpuReading,
+    Phase,
+    Record,
+    Spec,
+    Summary,
+    Target,
+    WorkerCounts,
+)
 from .store import ClusterDirectory
 
 
-@dataclass(frozen=True)
+@frozen
 class ClusterView:
     """One cluster as users see it.  Times are seconds since the epoch, memory is in bytes."""
 
@@ -47,18 +58,26 @@ class ClusterView:
     directory: str
     gpus: tuple[GpuReading, ...] = ()
     gpu_hours: float = 0.0
+    gpu_hours_estimate: float | None = None
+    """What the cluster may use at most; None = no GPUs, or nothing ends it."""
     gpu_words: str = ""
+    expected_start: float | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Script:
     """What would be submitted: the text of a job's script, and the command."""
 
     text: str
     command: str
+    gpu_hours_estimate: float | None = None
+    """What the cluster may use at most; None = no GPUs, or nothing ends it."""
+    survives: bool = True
+    survival: str = ""
+    """One sentence: whether and why the cluster would outlive Jupyter."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Look:
     """One look at a cluster directory: what is on disk, and whether the head lives."""
 
@@ -67,6 +86,23 @@ class Look:
     summary: Summary | None
     head_alive: bool | None = field(default=True)
     """None where the head is on another host and its lease neither fresh nor lapsed."""
+
+
+def gpu_hours_estimate(spec: Spec, workers: int) -> float | None:
+    """Return the most GPU-hours that so many workers use, None without GPUs or without an end.
+
+    The end is the maximum lifetime; without one, or where none follows them, the first jobs'
+    walltime.
+    """
+    if not spec.job.gpus:
+        return None
+    policy, walltime = spec.policy, spec.job.walltime
+    ends = [policy.max_lifetime]
+    if policy.max_lifetime is None or policy.at_walltime == "stop":
+        ends.append(walltime)
+    gpus = -(-workers // spec.worker.per_job) * spec.job.gpus
+    hours = [gpus * seconds / 3600 for seconds in ends if seconds is not None]
+    return min((*hours, *filter(None, [policy.gpu_hours])), default=None)
 
 
 def view_of(look: Look) -> ClusterView:
@@ -116,5 +152,7 @@ def view_of(look: Look) -> ClusterView:
         directory=str(look.directory.path),
         gpus=live.gpus if live else (),
         gpu_hours=summary.gpu_hours if summary is not None else 0.0,
+        gpu_hours_estimate=gpu_hours_estimate(spec, record.target.maximum),
         gpu_words=live.gpu_words if live else "",
+        expected_start=live.expected_start if live else None,
     )

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -146,6 +146,14 @@ def test_a_blocking_cluster_keeps_the_conventions_of_dask(
     cluster.close()
     with pytest.raises(RuntimeError, match="closed"):
         _ = Client(cluster)
+    late: list[Callable[[], object]] = [
+        lambda: cluster.scale(2),
+        lambda: cluster.adapt(0, 1),
+        lambda: cluster.wait_for_workers(1),
+    ]
+    for call in late:
+        with pytest.raises(ClusterConflict, match="This GPUCluster is closed"):
+            call()
 
 
 @pytest.mark.slow

@@ -12,22 +12,39 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-DOCS = Path(__file__).parent.parent / "docs"
+from jupyter_gpucluster.places import places
+
+CHECKOUT = Path(__file__).parent.parent
+DOCS = CHECKOUT / "docs"
+PAGES = ("README.md", "docs/quickstart.md", "docs/benchmark.md", "docs/demo-site.md")
+ELSEWHERE = ("pip install", "make ")
+"""What other tests run: the wheel in an empty environment, and the targets of the Makefile."""
 BLOCK = re.compile(r"^```(sh|shell|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+YAML = re.compile(r"^```(yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SECONDS = 240
 
 pytestmark = pytest.mark.slow
 
 
 def examples(kind: str) -> list[Any]:
-    """Return the examples of a kind as parameters of a test."""
-    found = []
-    for name in ("quickstart.md", "benchmark.md"):
-        for number, (language, code) in enumerate(BLOCK.findall((DOCS / name).read_text())):
+    """Return the examples of a kind as parameters of a test; what two pages say is run once."""
+    found: dict[str, Any] = {}
+    for page in PAGES:
+        for number, (language, code) in enumerate(BLOCK.findall((CHECKOUT / page).read_text())):
             spoken = "notebook" if "%gpucluster" in code else language.replace("shell", "sh")
-            if spoken == kind:
-                found.append(pytest.param(code, id=f"{name}-{number}"))
-    return found
+            if spoken == kind and not code.startswith(ELSEWHERE):
+                found[code] = pytest.param(code, id=f"{Path(page).name}-{number}")
+    return [*found.values()]
+
+
+def sessions() -> list[Any]:
+    """Return what all pages show of a terminal, commands with their output."""
+    return [
+        pytest.param(text, id=f"{page.name}-{number}")
+        for page in sorted((CHECKOUT / "README.md", *DOCS.rglob("*.md")))
+        for number, text in enumerate(CONSOLE.findall(page.read_text()))
+    ]
 
 
 @pytest.fixture
@@ -53,6 +70,36 @@ def test_shell_lines(code: str, folder: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("session", sessions())
+def test_what_a_terminal_shows(session: str, folder: Path) -> None:
+    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith("cat "):  # the page tells what the reader's own file says
+            file = Path(command.removeprefix("cat ")).expanduser()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(shown)
+        # Without the queueing system a start goes as far as its script.
+        command = command.replace(" start slurm ", " script slurm ")
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert shown in result.stdout
+
+
+def test_the_commands_for_a_clone_exist() -> None:
+    makefile = (CHECKOUT / "Makefile").read_text()
+    named = re.findall(r"^make ([\w-]+)$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    assert named
+    for target in named:
+        assert re.search(rf"^([\w-]+ )*{target}( [\w-]+)*:", makefile, re.MULTILINE), target
+
+
 @pytest.mark.parametrize("code", examples("python"))
 def test_scripts(code: str, folder: Path) -> None:
     (folder / "example.py").write_text(code)
@@ -63,8 +110,28 @@ def test_scripts(code: str, folder: Path) -> None:
     assert result.stdout
 
 
+def test_the_profile_for_classes_is_what_students_get(folder: Path, home: Path) -> None:
+    page = (DOCS / "teaching.md").read_text()
+    [(_, profile)] = YAML.findall(page)
+    path = home / "data" / "gpucluster" / "profiles" / "class.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(profile)
+    [shown] = [place for place in places()["profiles"] if place["name"] == "class"]
+    assert places()["problems"] == []
+    assert (shown["default"], shown["final"]) == (True, True)
+    assert shown["options"].get("properties", {}) == {}
+    assert shown["limits"] == {"workers": 2, "clusters": 1}
+    [(_, cells)] = BLOCK.findall(page)
+    run_notebook(cells)
+
+
 @pytest.mark.parametrize("code", examples("notebook"))
 def test_notebook_cells(code: str, folder: Path) -> None:
+    run_notebook(code)
+
+
+def run_notebook(code: str) -> None:
+    """Run lines as cells; they must print the sum of the numbers up to 9."""
     cells = [nbformat.v4.new_code_cell(line) for line in code.splitlines()]
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(notebook, timeout=SECONDS, kernel_name="python3").execute()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -15,18 +16,12 @@ from jupyter_gpucluster.backends import BACKENDS, find_backend
 from jupyter_gpucluster.errors import InvalidInput
 from jupyter_gpucluster.head.jobserver import request_parser
 from jupyter_gpucluster.head.worker import parse
-from jupyter_gpucluster.jobscript import (
-    MARK,
-    default_workers,
-    make_spec,
-    maximum_workers,
-    render,
-    uses_gpus,
-)
+from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.model import BackendName
 from jupyter_gpucluster.records import Spec, Submission
+from jupyter_gpucluster.specs import default_workers, make_spec, maximum_workers, uses_gpus
 from jupyter_gpucluster.store import ClusterDirectory
 
 GIB = 2**30
@@ -139,7 +134,30 @@ def test_a_local_gpu_script_differs_in_the_worker_and_its_share() -> None:
     assert script_of(profile, spec, directory) == expected
     assert spec.job.gpus == 1
     assert spec.devices == ("0", "1")
-    assert spec.worker_argv == ()
+
+
+def test_a_forked_gpu_worker_is_told_what_its_script_would_tell_it() -> None:
+    profile = a_profile(workers={"resources": {"GPU": 1}, "extra_args": ["--pre-import", "a b"]})
+    spec = a_spec(profile, Path("/state/it's"), machine=GPUS)
+    line = script_of(profile, spec, Path("/state/it's")).splitlines()[-1]
+    words = shlex.split(line)
+    assert words[:4] == ["exec", "/opt/env/bin/python", "-m", "dask_cuda.cli"]
+    assert [*spec.worker_argv[:-1], "$GPUCLUSTER_WORKER"] == words[4:]
+    assert spec.worker_argv[-2:] == ("--name", "{name}")
+
+
+@pytest.mark.parametrize("machine", [CPUS, GPUS], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(
+    "needs_a_shell",
+    [
+        {"environment": {"prologue": ["module load cuda"]}},
+        {"workers": {"local_directory": "$TMPDIR/dask"}},
+    ],
+    ids=["prologue", "variable"],
+)
+def test_what_needs_a_shell_is_not_forked(machine: Machine, needs_a_shell: dict[str, Any]) -> None:
+    profile = a_profile(**needs_a_shell)
+    assert a_spec(profile, Path("/state/abc123"), machine=machine).worker_argv == ()
 
 
 def test_plain_tcp_is_asked_for_in_so_many_words() -> None:

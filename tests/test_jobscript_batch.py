@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.backends import find_backend
-from jupyter_gpucluster.jobscript import MARK, make_spec, render
+from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import Profile
+from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
 from tests.waiting import until
 

@@ -17,7 +17,14 @@ from traitlets.config import Config
 
 from jupyter_gpucluster.cli.output import Facts, Table, Text
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.magic import GpuClusterMagic, MagicError, as_html, load_ipython_extension
+from jupyter_gpucluster.errors import GpuClusterError
+from jupyter_gpucluster.magic import (
+    GpuClusterMagic,
+    MagicError,
+    Notebook,
+    as_html,
+    load_ipython_extension,
+)
 from jupyter_gpucluster.records import Phase
 
 CHECKOUT = Path(__file__).parents[1]
@@ -31,6 +38,13 @@ def shell(home: Path) -> Iterator[InteractiveShell]:
     load_ipython_extension(shell)
     yield shell
     InteractiveShell.clear_instance()
+
+
+def test_control_characters_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    error = MagicError([GpuClusterError("\x1b[2J\nno", hint="\x9b")])
+    assert error._render_traceback_() == ["\x1b[31merror: \\x1b[2J no\x1b[0m", "hint: \\x9b"]
+    Notebook().write("\x1b[2J\n")
+    assert capsys.readouterr().out == "\\x1b[2J\n"
 
 
 def test_html_is_escaped() -> None:
@@ -128,6 +142,7 @@ def test_a_notebook_starts_uses_and_stops_a_cluster(
         "python": "import sys\nprint(cluster.view.python == sys.executable)",
         "mistake": "%gpucluster scale alpha --workers x",
         "stop": "%gpucluster stop alpha --wait 60",
+        "bound": "print(client.status, cluster.status.name)",
     }
     notebook = execute(list(cells.values()))
     outputs = dict(zip(cells, (cell.outputs for cell in notebook.cells), strict=True))
@@ -141,6 +156,8 @@ def test_a_notebook_starts_uses_and_stops_a_cluster(
     assert mistake.ename == "MagicError"
     assert mistake.traceback == ["\x1b[31merror: --workers takes a whole number, not 'x'.\x1b[0m"]
     assert outputs["stop"][-1].data["text/plain"] == "alpha: stopped"
+    # A client that were still open would look for its scheduler, and complain half a minute later.
+    assert outputs["bound"][0].text == "closed closed\n"
     assert Clusters().get("alpha").phase is Phase.STOPPED
 
 

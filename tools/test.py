@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tools.check import lint, python_tests, typescript_tests
-from tools.setup import GPU, MAIN, set_up, set_up_browser, set_up_gpu_stack, set_up_slurm
+from tools.setup import (
+    GPU,
+    MAIN,
+    set_up,
+    set_up_browser,
+    set_up_gpu_stack,
+    set_up_launchers,
+    set_up_slurm,
+)
 from tools.shell import CHECKOUT, main, run, step
 
 
@@ -16,6 +24,7 @@ def test() -> None:
     browser = CHECKOUT / "ui-tests"
     step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
     set_up_slurm()
+    set_up_launchers()
     # Neither packaging nor queueing systems depend on the Dask in use.
     ignored = ("--ignore=tests/packaging", "--ignore=tests/schedulers")
     python_tests(GPU, set_up_gpu_stack(), *ignored)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -37,7 +39,25 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except OSError as error:  # of a stream: what goes wrong in a verb is told as its error
+        return unwritten(error)
     return code
+
+
+def is_stream(error: Exception) -> bool:
+    """Tell whether an error is one of writing to the terminal: only files have names."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
+
+
+def unwritten(error: OSError) -> int:
+    """Say that there was no room for the words, where anybody can hear that; return the code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    print(f"error: Cannot write what there is to say: {error.strerror}.", file=sys.stderr)
+    return 1
 
 
 def open_streams() -> None:
@@ -45,6 +65,9 @@ def open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+    # Names of files need not be UTF-8.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def perform(words: Sequence[str], terminal: Terminal) -> int:
@@ -78,7 +101,7 @@ def _answer(words: Sequence[str], terminal: Terminal) -> Outcome:
     except (GpuClusterError, BrokenPipeError):
         raise
     except Exception as error:  # a user gets a line, whatever we did wrong
-        if os.environ.get(DEBUG):
+        if os.environ.get(DEBUG) or is_stream(error):
             raise
         raise GpuClusterError(
             f"Unexpected {type(error).__name__}: {error}",

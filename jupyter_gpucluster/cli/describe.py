@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..records import ENDED, Event, Job
-from .output import Facts, Table, ago, ahead, counted, size, span
+from ..records import ENDED, Event, GpuReading, Job
+from .output import Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
 
 if TYPE_CHECKING:
     from ..views import ClusterView
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def state(view: ClusterView) -> str:
     """Return phase, words and reason in one line."""
     parts = (view.phase.value, *_words(view))
-    return ": ".join(part for part in parts if part)
+    return one_line(": ".join(part for part in parts if part))
 
 
 def remarks(view: ClusterView) -> tuple[str, ...]:
@@ -66,9 +66,12 @@ def cluster_facts(view: ClusterView) -> Facts:
             (view.unit, "" if view.phase in ENDED else ready),
             ("target", target_words(view)),
             ("threads", str(view.threads or "")),
-            ("memory", _memory(view)),
+            ("memory", _part(view.memory_used, view.memory_limit)),
             ("clients", "" if view.phase in ENDED else str(view.clients)),
-            ("ends", "; ".join(_clocks(view))),
+            ("GPU-hours", _gpu_hours(view)),
+            ("idle GPUs", view.gpu_words),
+            ("ends first", "".join(_clocks(view)[:1])),
+            ("then", "; ".join(_clocks(view)[1:])),
             ("survival", view.survival),
             ("python", f"{view.python} ({view.environment})" if view.environment else view.python),
             ("options", ", ".join(f"{k}={v}" for k, v in view.options.items())),
@@ -102,7 +105,7 @@ def job_table(jobs: Sequence[Job]) -> Table:
     """Return the jobs of a cluster, one a line."""
     rows = tuple(
         (
-            log_name(job),
+            f"{log_name(job)} ({job.group})" if job.group else log_name(job),
             "" if job.id == log_name(job) else job.id,  # local jobs have no other number
             job.state.value,
             ago(job.ended or job.started or job.submitted or None),
@@ -112,6 +115,38 @@ def job_table(jobs: Sequence[Job]) -> Table:
         for job in jobs
     )
     return Table(("JOB", "ID", "STATE", "SINCE", "NODES", "WHY"), rows, title="Jobs")
+
+
+def gpu_table(gpus: Sequence[GpuReading]) -> Table:
+    """Return what each worker's GPU does, one a line; nothing where no GPU tells."""
+    rows = tuple(
+        (
+            gpu.worker,
+            gpu.host,
+            gpu.mig or ("" if gpu.index is None else str(gpu.index)),
+            gpu.name,
+            _amount(gpu.utilization, "%"),
+            _part(gpu.memory_used, gpu.memory_total),
+            _amount(gpu.power, "W"),
+            _amount(gpu.temperature, "°C"),
+            "; ".join(_gpu_remarks(gpu)),
+        )
+        for gpu in gpus
+    )
+    headings = ("WORKER", "NODE", "GPU", "MODEL", "USE", "MEMORY", "POWER", "HEAT", "REMARKS")
+    return Table(headings, rows, title="GPUs")
+
+
+def _amount(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:.0f} {unit}"
+
+
+def _gpu_remarks(gpu: GpuReading) -> list[str]:
+    found = [f"slowed by {', '.join(gpu.slowed)}"] if gpu.slowed else []
+    if gpu.ecc_errors:
+        found.append(counted(gpu.ecc_errors, "uncorrected memory errors"))
+    found += [f"XID {number}" for number in gpu.xids]
+    return [*found, gpu.trouble] if gpu.trouble else found
 
 
 def event_table(events: Sequence[Event]) -> Table:
@@ -133,15 +168,21 @@ def _if_any(number: int, what: str) -> str:
     return f", {number} {what}" if number else ""
 
 
-def _memory(view: ClusterView) -> str:
-    if not view.memory_limit:
-        return size(view.memory_used)
-    return f"{size(view.memory_used) or '0 B'} of {size(view.memory_limit)}"
+def _part(used: int, total: int) -> str:
+    return f"{size(used) or '0 B'} of {size(total)}" if total else size(used)
+
+
+def _gpu_hours(view: ClusterView) -> str:
+    most = view.gpu_hours_estimate
+    so_far = f"{gpu_hours(view.gpu_hours)} so far" if view.unit == "GPUs" else ""
+    return so_far if most is None or not so_far else f"{so_far}, at most {gpu_hours(most)}"
 
 
 def _clocks(view: ClusterView) -> list[str]:
+    """Return what ends the cluster or one of its jobs, the first to end first."""
     return [
-        f"{clock.name} ({span(clock.seconds)})"
+        clock.name
+        + (f" ({span(clock.seconds)})" if clock.seconds else "")
         + (f" {ahead(clock.ends)}" if clock.ends is not None else " does not run now")
-        for clock in view.clocks
+        for clock in sorted(view.clocks, key=lambda clock: (clock.ends is None, clock.ends or 0.0))
     ]

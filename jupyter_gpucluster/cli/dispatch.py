@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol, cast
 
 from ..errors import InvalidInput
+from ..frozen import frozen
 from .output import Facts, Outcome, facts_text
 from .parsing import Parser, suggestion
 from .session import Session
@@ -25,7 +25,7 @@ class Verb(Protocol):
         """Do it and return what there is to say."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Command:
     """One verb with its arguments, ready to run."""
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import GpuClusterError
+from ..frozen import frozen
 
 ELLIPSIS = "…"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal obeys instead of showing it; line ends and tabs are left."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """Rows under headings; ``empty`` is said where there are none."""
 
@@ -23,7 +26,7 @@ class Table:
     title: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """Names and values, one pair a line; pairs without a value are left out."""
 
@@ -31,7 +34,7 @@ class Facts:
     title: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Text:
     """Words as they are; ``code`` where spaces and line ends matter."""
 
@@ -43,7 +46,7 @@ class Text:
 Block = Table | Facts | Text
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What a verb answers: a document for programs, blocks for people, and how it went.
 
@@ -78,7 +81,13 @@ def errors_document(errors: Sequence[GpuClusterError]) -> dict[str, Any]:
 
 def as_json(document: Any) -> str:
     """Return the one document that ``--json`` prints."""
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def visible(text: str) -> str:
+    """Return text that a terminal cannot take for orders: control characters are spelt out."""
+    return CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def as_text(blocks: Iterable[Block], width: int | None = None) -> str:
@@ -98,7 +107,7 @@ def _block_text(block: Block, width: int | None) -> str:
 
 def table_text(table: Table, width: int | None = None) -> str:
     """Return a table with aligned columns, two spaces apart."""
-    lines = [table.headings, *(tuple(_one_line(cell) for cell in row) for row in table.rows)]
+    lines = [table.headings, *(tuple(one_line(cell) for cell in row) for row in table.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
     return "\n".join(_cut(_aligned(line, widths), width) for line in lines)
 
@@ -107,7 +116,7 @@ def facts_text(facts: Facts) -> str:
     """Return names and values, the values aligned."""
     pairs = [(name, value) for name, value in facts.pairs if value]
     width = max((len(name) for name, _ in pairs), default=0)
-    return "\n".join(f"{name.ljust(width)}  {_one_line(value)}" for name, value in pairs)
+    return "\n".join(f"{name.ljust(width)}  {one_line(value)}" for name, value in pairs)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -115,7 +124,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return text without line ends."""
     return " ".join(text.split())
 
 
@@ -165,6 +175,11 @@ def size(count: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def gpu_hours(hours: float) -> str:
+    """Return GPU-hours with the digits that matter: ``0.3 GPU-hours``, ``120 GPU-hours``."""
+    return f"{hours:.1f} GPU-hours" if hours < 10 else f"{hours:.0f} GPU-hours"
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from ..errors import InvalidInput
-from ..jobscript import uses_gpus
 from ..machine import look_around
 from ..profiles import find_profile, load_profiles
+from ..specs import uses_gpus
 from .arguments import refuse_gpus_of
 
 

@@ -51,13 +51,13 @@ class Terminal:
 
     def write(self, text: str) -> None:
         """Show a piece of a result as it comes."""
-        self.out.write(text)
+        self.out.write(output.visible(text) if self.out.isatty() else text)
         self.out.flush()
 
     def note(self, text: str) -> None:
         """Show a line about what goes on, beside the result."""
         if not self.json:
-            print(text, file=self.err, flush=True)
+            self._say(text)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -84,12 +84,14 @@ class Terminal:
 
     def complain(self, error: GpuClusterError) -> None:
         """Print an error, its evidence and the way out."""
-        print(f"error: {error.message}", file=self.err)
+        self._say(f"error: {output.one_line(error.message)}")
         if error.detail and error.status >= 500:
-            print(f"detail: {error.detail}", file=self.err)
+            self._say(f"detail: {error.detail}")
         if error.hint:
-            print(f"hint: {error.hint}", file=self.err)
-        self.err.flush()
+            self._say(f"hint: {output.one_line(error.hint)}")
+
+    def _say(self, text: str) -> None:
+        print(output.visible(text) if self.err.isatty() else text, file=self.err, flush=True)
 
 
 def _changes(note: Callable[[str], None]) -> Progress:
@@ -115,7 +117,8 @@ def _live_line(stream: TextIO) -> Iterator[Progress]:
 
     def show(view: ClusterView) -> None:
         nonlocal last
-        line = f"{view.name}: {state(view)}"[: shutil.get_terminal_size().columns - 1]
+        words = output.visible(f"{view.name}: {state(view)}")
+        line = words[: shutil.get_terminal_size().columns - 1]
         if line != last:
             stream.write(f"\r\x1b[K{line}")
             stream.flush()

@@ -92,8 +92,7 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
         return opened().__await__()
 
     async def _start(self) -> None:
-        if self.status in (Status.closing, Status.closed, Status.failed):
-            raise ClusterConflict(f"This {type(self).__name__} is closed.")
+        self._refuse_closed()
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open_once())
         try:
@@ -102,6 +101,13 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
             self._opening.cancel()
             await asyncio.wait([self._opening])
             raise
+
+    def _refuse_closed(self) -> None:
+        if self.status in (Status.closing, Status.closed, Status.failed):
+            raise ClusterConflict(
+                f"This {type(self).__name__} is closed.",
+                hint="Start another one, or take up one that goes on: GPUCluster.from_name(NAME)",
+            )
 
     async def _open_once(self) -> None:
         self.status = Status.starting

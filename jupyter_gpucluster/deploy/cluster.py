@@ -45,7 +45,8 @@ class GPUCluster(Attachment):
     adapt
         Least and greatest number of workers; the number then follows the load.
     shutdown_on_close
-        Whether `close`, the end of a ``with`` block and the end of this process stop the cluster.
+        Whether `close`, the end of a ``with`` block and the end of this process, also by a kill,
+        stop the cluster.
         With False they only let go of it, and `from_name` takes it up again.
     timeout
         Seconds to wait for the scheduler; None = no limit.  Workers are waited for by
@@ -87,6 +88,7 @@ class GPUCluster(Attachment):
                 target=target,
                 options=options,
                 python=python or sys.executable,
+                owned=shutdown_on_close,
             )
 
         self._attach(
@@ -164,6 +166,7 @@ class GPUCluster(Attachment):
         return Adaptation(target.minimum, target.maximum, self._set_target(target))
 
     def _set_target(self, target: Target) -> Awaitable[None] | None:
+        self._refuse_closed()
         if not self.asynchronous:
             self.sync(self._update, target)
             return None
@@ -175,6 +178,11 @@ class GPUCluster(Attachment):
 
     async def _update(self, target: Target) -> None:
         self._view = await asyncio.to_thread(self._clusters.update, self.id, target=target)
+
+    def wait_for_workers(self, n_workers: int, timeout: float | None = None) -> Any:
+        """Wait until so many workers are here, at most ``timeout`` seconds."""
+        self._refuse_closed()
+        return super().wait_for_workers(n_workers, timeout)
 
     @property
     def plan(self) -> set[Any]:

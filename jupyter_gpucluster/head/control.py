@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import json
 import math
+import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from distributed import Scheduler
@@ -13,12 +15,11 @@ from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
 from ..errors import GpuClusterError, HeadUnreachable, InvalidInput
-from ..records import NAME, Target, to_json
+from ..records import NAME, TOKEN_HEADER, Target, to_json
 
 if TYPE_CHECKING:
     from .service import Service
 
-TOKEN_HEADER = "X-Gpucluster-Token"  # noqa: S105  # the header's name
 LONGEST_WAIT = 30.0
 
 
@@ -58,6 +59,25 @@ class Refused(web.RequestHandler):
     def prepare(self) -> None:
         self.set_status(403)
         _ = self.finish("403\n")
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take no body."""
+
+
+class Missing(web.RequestHandler):
+    """Says in the dashboard's place what it lacks."""
+
+    def initialize(self, why: str) -> None:
+        self.why = why
+
+    def prepare(self) -> None:
+        self.set_status(501)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        _ = self.finish(
+            f"There is no dashboard in this cluster's environment: {self.why}.\n\n"
+            "It comes with the next cluster once bokeh and numpy are there:\n\n"
+            f"    {shlex.quote(sys.executable)} -m pip install bokeh numpy\n"
+        )
 
     def data_received(self, chunk: bytes) -> None:
         """Take no body."""
@@ -129,12 +149,18 @@ def read_target(data: object) -> Target:
 
 
 class Summary(Control):
-    """What is true now; with ``after``, as soon as it is newer than that revision."""
+    """What is true now; with ``after``, as soon as it is newer than that revision.
+
+    With ``brief`` only the revision: who waits for news of many clusters reads the rest on disk.
+    """
 
     async def get(self) -> None:
         after = int(self.number("after", -1))
         seconds = min(self.number("timeout", 0), LONGEST_WAIT)
         await self.service.newer_than(after, seconds)
+        if self.number("brief", 0):
+            self.answer({"revision": self.service.summary.revision})
+            return
         self.answer({"summary": self.service.summary, "jobs": self.service.record.jobs})
 
 
@@ -179,3 +205,9 @@ def install(scheduler: Scheduler, service: Service, token: str) -> None:
     application.default_router.rules[:0] = [
         application.default_router.process_rule(r) for r in gate
     ]
+
+
+def tell_missing(scheduler: Scheduler, why: str) -> None:
+    """Answer the paths of a dashboard that cannot be shown."""
+    # Behind all other routes, since those come first that were added first.
+    scheduler.http_application.add_handlers(r".*", [(r"/.*", Missing, {"why": why})])

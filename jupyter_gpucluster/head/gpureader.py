@@ -16,6 +16,8 @@ PERIOD = 2.0
 """Seconds between two readings: a reading takes some milliseconds of a thread of its own."""
 SLOWED = {0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
 """Reasons for lower clocks that mean trouble; a power cap under full load does not."""
+MOST_XIDS = 16
+"""Different errors of one card that are kept."""
 NVLINK_SENT, NVLINK_RECEIVED = 138, 139
 """NVML's fields of data bytes over all links, in KiB."""
 
@@ -89,6 +91,31 @@ class Device:
             nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if self.slice else handle
         )
         self.links: tuple[float, int, int] | None = None
+        self.xids: list[int] = []
+        self.errors = self.subscribe()
+
+    def subscribe(self) -> Any:
+        """Ask the driver to keep this card's errors for us; None where it cannot (WSL, vGPU)."""
+        try:
+            events = self.nvml.nvmlEventSetCreate()
+            kind = self.nvml.nvmlEventTypeXidCriticalError
+            self.nvml.nvmlDeviceRegisterEvents(self.card, kind, events)
+        except (AttributeError, self.nvml.NVMLError):
+            return None
+        return events
+
+    def errors_so_far(self) -> list[int]:
+        """Return the numbers of all errors since the beginning; asking does not wait."""
+        if self.errors is None:
+            return []
+        try:
+            for _ in range(MOST_XIDS):
+                number = int(self.nvml.nvmlEventSetWait_v2(self.errors, 0).eventData)
+                if number not in self.xids and len(self.xids) < MOST_XIDS:
+                    self.xids.append(number)
+        except (AttributeError, self.nvml.NVMLError):  # a time-out: there is no other
+            pass
+        return list(self.xids)
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Call NVML on the card; None where the card or the driver does not answer that."""
@@ -120,6 +147,7 @@ class Device:
             "clock": self.ask("nvmlDeviceGetClockInfo", 1),
             "slowed": sorted({word for bit, word in SLOWED.items() if (reasons or 0) & bit}),
             "ecc_errors": self.ask("nvmlDeviceGetTotalEccErrors", 1, 0),
+            "xids": self.errors_so_far(),
             "pcie_sent": kibibytes(self.ask("nvmlDeviceGetPcieThroughput", 0)),
             "pcie_received": kibibytes(self.ask("nvmlDeviceGetPcieThroughput", 1)),
             "nvlink_sent": sent,

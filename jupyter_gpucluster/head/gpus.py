@@ -10,13 +10,31 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]  # comes with distributed
 from distributed import Scheduler
 
-from ..records import GpuReading, Job, Record, Summary
+from ..records import GpuReading, JobState, Record, Summary
 from . import gpureader
 from .scaling import job_of
-from .situation import is_alive
+from .situation import gpu_hours, is_alive, key_of, staying
 
 IDLE_PERCENT = 2
 """A GPU under this utilisation does nothing: a mere CUDA context shows 0 to 1 %."""
+
+MISSING_SECONDS = 120.0
+"""A worker of a running job that is away for longer has not merely restarted."""
+XIDS = {
+    13: "an error of the program on the GPU",
+    31: "the program used memory that is not its own",
+    43: "the program's work on the GPU was ended",
+    45: "the program's work on the GPU was ended",
+    48: "memory error that could not be corrected; tell the site",
+    63: "a row of memory is to be replaced; the node needs a restart",
+    64: "a row of memory could not be replaced; tell the site",
+    74: "NVLink error; tell the site",
+    79: "the GPU fell off the bus; the node needs a restart",
+    94: "memory error in one program; start it again",
+    95: "memory error in all programs of the GPU; tell the site",
+    119: "the GPU's own processor does not answer; the node needs a restart",
+}
+"""What the driver's numbered errors mean: https://docs.nvidia.com/deploy/xid-errors/."""
 
 FIELDS = {field.name for field in dataclasses.fields(GpuReading)}
 
@@ -46,7 +64,8 @@ def reading_of(worker: str, told: Mapping[str, Any]) -> GpuReading:
     """Take what a worker told; it is another process, so what does not fit is left out."""
     values = {name: value for name, value in told.items() if name in FIELDS and value is not None}
     slowed = tuple(map(str, values.pop("slowed", ())))
-    return GpuReading(**{**values, "worker": worker, "slowed": slowed})
+    xids = tuple(map(int, values.pop("xids", ())))
+    return GpuReading(**{**values, "worker": worker, "slowed": slowed, "xids": xids})
 
 
 def identity_troubles(found: Iterable[GpuReading]) -> list[str]:
@@ -99,22 +118,51 @@ class IdleGpus:
         return f"{gpus} held, under {IDLE_PERCENT} % for {minutes} min, {hours:.1f} GPU-hours"
 
 
-def gpu_hours(record: Record, now: float) -> float:
-    """Return what the cluster's jobs have held so far: GPUs times hours, running ones up to now."""
-    return gpus_of_job(record) * sum(seconds(job, now) for job in record.jobs) / 3600
+class MissingWorkers:
+    """Which jobs have fewer workers than GPUs, and since when: one that restarts is soon back."""
+
+    def __init__(self) -> None:
+        self.since: dict[str, float] = {}
+
+    def look(self, record: Record, connected: Mapping[str, int], now: float) -> list[str]:
+        """Return what to say about jobs that have been short of workers for a while."""
+        expected = record.spec.worker.per_job
+        counts = {
+            key_of(job): connected.get(key_of(job), 0)
+            for job in staying(record)
+            if job.connected and job.state is JobState.RUNNING
+        }
+        short = {key: count for key, count in counts.items() if 0 < count < expected}
+        self.since = {key: self.since.get(key, now) for key in short}
+        return [
+            f"{key} has {count} of its {expected} GPU workers: its job was given fewer GPUs than "
+            "job.gpus says, or sees one alone (--gpus-per-task, --gpu-bind), or a worker could not "
+            "start; its log tells."
+            for key, count in sorted(short.items())
+            if now - self.since[key] >= MISSING_SECONDS
+        ]
 
 
-def gpus_of_job(record: Record) -> int:
-    """Return how many GPUs one job holds on all its nodes."""
-    return record.spec.job.gpus * max(1, record.spec.job.nodes)
+def slice_troubles(found: Iterable[GpuReading], record: Record) -> list[str]:
+    """Say which workers on slices of a GPU would not move data to main memory in time."""
+    if record.spec.worker.device_memory_limit is not None:
+        return []
+    return [
+        f"{reading.worker} computes on a slice of {reading.memory_total / 2**30:.0f} GiB, but "
+        "dask-cuda takes its limit from the whole card's memory: set workers.device_memory_limit."
+        for reading in found
+        if reading.mig and reading.memory_total
+    ]
 
 
-def seconds(job: Job, now: float) -> float:
-    """Return how long a job has held its devices."""
-    if job.started is None:
-        return 0.0
-    end = job.ended if job.ended is not None else now if is_alive(job) else job.started
-    return max(0.0, end - job.started)
+def xid_troubles(found: Iterable[GpuReading]) -> list[str]:
+    """Say which errors the driver has reported, and whose they mostly are."""
+    return [
+        f"{reading.worker} on {reading.host}: the driver reports XID {number}"
+        f" ({XIDS.get(number, 'see the documentation of the NVIDIA driver')})."
+        for reading in found
+        for number in reading.xids
+    ]
 
 
 class GpuWatch:
@@ -122,6 +170,7 @@ class GpuWatch:
 
     def __init__(self) -> None:
         self.idle = IdleGpus()
+        self.missing = MissingWorkers()
         self.troubles: set[str] = set()
         self.news: list[str] = []
 
@@ -132,7 +181,14 @@ class GpuWatch:
             return summary
         found = readings(scheduler)
         self.idle.look(found, now)
-        troubles = [*identity_troubles(found), *count_troubles(found, record.spec.worker.per_job)]
+        connected = Counter(job_of(str(state.name)) for state in scheduler.workers.values())
+        troubles = [
+            *identity_troubles(found),
+            *count_troubles(found, record.spec.worker.per_job),
+            *slice_troubles(found, record),
+            *xid_troubles(found),
+            *self.missing.look(record, connected, now),
+        ]
         self.news = [trouble for trouble in troubles if trouble not in self.troubles]
         self.troubles.update(troubles)
         hours = gpu_hours(record, now)
@@ -141,5 +197,5 @@ class GpuWatch:
             summary,
             gpus=found,
             gpu_hours=round(hours, 4),
-            gpu_words=self.idle.words(held * gpus_of_job(record), hours, now),
+            gpu_words=self.idle.words(held * record.spec.job.gpus, hours, now),
         )

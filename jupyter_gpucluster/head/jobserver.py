@@ -1,7 +1,8 @@
 """The queueing system of one machine: starts jobs as process groups and ends them with the head.
 
 It is a process between the head and its workers, for three reasons.  It has imported distributed
-before the first worker is asked for, so a worker is a fork (0.1 s) and not a Python start.  It
+before the first worker is asked for, so a worker is a fork (0.1 s) and not a Python start; for GPUs
+that is dask-cuda, whose import starts no thread and does not touch CUDA or the driver.  It
 sees the head die (end of file on their socket) and ends the workers from outside, which a task that
 holds the GIL cannot prevent.  And it keeps one job's memory from taking the machine.
 
@@ -26,7 +27,7 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..processes import children, end_heirs, signal_group, start_time
 
@@ -67,10 +68,16 @@ class Task:
     started: float | None = None
     ended: float | None = None
     kill_at: float | None = None
+    restarts: int = 0
 
     @property
     def id(self) -> str:
         return f"{self.mark}_{self.number}"
+
+    @property
+    def worker(self) -> str:
+        """The worker's name: a job that starts again must not meet its earlier self."""
+        return f"{self.id}.r{self.restarts}" if self.restarts else self.id
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -274,10 +281,8 @@ class JobServer:
         code = 1
         try:
             os.setsid()
-            # Should this process be killed too, the kernel ends the job's first process.
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
+            # Should the job server be killed too, the kernel ends the job's first process.
+            die_with(parent)
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, *SIGNALS):
                 signal.signal(number, signal.SIG_DFL)
@@ -286,15 +291,13 @@ class JobServer:
             log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            os.environ["GPUCLUSTER_WORKER"] = task.id
+            os.environ["GPUCLUSTER_WORKER"] = task.worker
             os.environ["GPUCLUSTER_DIRECTORY"] = str(self.logs.parent)
             if task.gpus:
+                os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
                 os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(task.devices)
             if task.worker_argv:
-                from . import worker
-
-                worker.main([part.replace("{name}", task.id) for part in task.worker_argv])
-                code = 0
+                code = self.work(task)
             else:
                 os.execv("/bin/sh", ["/bin/sh", str(task.script)])  # noqa: S606  # a script of our own
         except SystemExit as exit_:
@@ -306,6 +309,17 @@ class JobServer:
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(code)
+
+    def work(self, task: Task) -> int:
+        """Run the job's worker in this process; return how it ended."""
+        self.be_worker(task, task.worker)
+
+    def be_worker(self, task: Task, name: str) -> NoReturn:
+        """Become a worker of this name."""
+        from . import worker
+
+        become = worker.run_dask_cuda if task.gpus else worker.main
+        become([part.replace("{name}", name) for part in task.worker_argv])
 
     def ask_to_end(self, task: Task, grace: float) -> None:
         task.kill_at = time.monotonic() + grace
@@ -366,6 +380,13 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def die_with(parent: int) -> None:
+    """Let the kernel end this process with its parent, or end at once where that is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def adopt() -> None:
     """Become the parent of every process of a job whose own parent ends, whatever its name."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -391,19 +412,27 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--devices", default="")
     parser.add_argument("--preload", action="store_true")
+    parser.add_argument("--site", type=Path)
     arguments = parser.parse_args(argv)
     os.umask(0o077)
     adopt()
     if arguments.preload:
         try:
             importlib.import_module("jupyter_gpucluster.head.worker")
+            if arguments.devices:
+                importlib.import_module("dask_cuda")
         except Exception:
             # The jobs, which try again, fail one by one and say so in their logs.
             traceback.print_exc()
-    server = JobServer(
+    given = (
         socket.socket(fileno=arguments.channel),
         arguments.logs,
         arguments.scratch,
         [device for device in arguments.devices.split(",") if device],
     )
-    server.serve()
+    if arguments.site is None:
+        JobServer(*given).serve()
+    else:
+        from .demoserver import DemoServer
+
+        DemoServer(*given, site=arguments.site).serve()

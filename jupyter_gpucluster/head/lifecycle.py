@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..records import ENDED, FINAL, Event, Job, JobState, JobStatus, Phase, Record
-from ..submission import COMMAND_SECONDS
+from ..records import ENDED, Job, Phase, Record, Target, heads_job
+from .news import News
 from .situation import (
     DEATHS_WINDOW,
     Action,
-    Answer,
     Cancel,
     Finish,
-    Note,
     Observation,
     Retire,
     Submit,
     clocks,
     count_workers,
+    end_of,
+    gpu_hours,
+    held_seconds,
     is_alive,
     jobs_wanted,
     key_of,
+    lasting,
     recent_deaths,
     staying,
 )
+from .walltime import drain_time, relief_time
 
-ANSWER_GRACE = COMMAND_SECONDS + 60.0
-"""Seconds from a submission to giving it up: the command may take its time to go unanswered, and
-what it asked for may appear a minute later (a slow controller)."""
-LISTINGS_UNTIL_GONE = 2
-"""A job is gone only when this many listings in a row lack it and no worker of it is connected."""
 CANCEL_AGAIN = 5.0
 KEPT_JOBS = 100
+BUDGET_WARNING = 0.8
+"""Part of the budget of GPU-hours at which the timeline warns."""
 
 
 def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Action]]:
@@ -44,6 +44,9 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     stepper.take_listing()
     stepper.take_workers()
     stepper.watch_clocks()
+    stepper.watch_budget()
+    stepper.watch_idle_gpus()
+    stepper.watch_walltimes()
     if stepper.record.stop_requested is None:
         stepper.shrink()
         stepper.grow()
@@ -55,167 +58,93 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     return stepper.record, stepper.actions
 
 
-class _Step:
+class _Step(News):
     """One step in the making; the order of the methods is the order of `step`."""
-
-    def __init__(self, record: Record, seen: Observation, now: float) -> None:
-        self.record = record
-        self.seen = seen
-        self.now = now
-        self.actions: list[Action] = []
-        self.died = 0
-
-    def note(self, kind: str, message: str, job: str = "") -> None:
-        self.actions.append(Note(Event(self.now, kind, message, job)))
-
-    def put(self, jobs: Iterable[Job]) -> None:
-        """Replace jobs by their newer selves."""
-        newer = {key_of(job): job for job in jobs}
-        kept = tuple(newer.pop(key_of(job), job) for job in self.record.jobs)
-        self.record = replace(self.record, jobs=(*kept, *newer.values()))
-
-    def take_answers(self) -> None:
-        for answer in self.seen.answers:
-            # A job that a listing has named knows better than its submission's answer.
-            jobs = [job for job in self.record.jobs if job.mark == answer.mark and not job.id]
-            if answer.refusal:
-                self.refuse([job for job in jobs if is_alive(job)], answer)
-            else:
-                self.put(
-                    replace(
-                        job,
-                        id=answer.ids[job.task],
-                        state=JobState.PENDING,
-                        ended=None,
-                        missing=0,
-                        cause="",
-                    )
-                    for job in jobs
-                    if job.task < len(answer.ids)
-                )
-
-    def refuse(self, jobs: list[Job], answer: Answer) -> None:
-        """Take a refusal: the end of a cluster that has nothing else, a death to any other."""
-        self.put(
-            replace(job, state=JobState.FAILED, ended=self.now, cause=answer.refusal)
-            for job in jobs
-        )
-        self.note("refused", answer.refusal, answer.mark)
-        if not staying(self.record) and any(job.leaving is None for job in jobs):
-            self.end(Phase.FAILED, answer.refusal)
-
-    def take_listing(self) -> None:
-        listing = self.seen.listing
-        if listing is None:
-            return
-        # A job whose submission's answer was lost has no id yet.
-        places = {(status.mark, status.task): status for status in listing.values()}
-        newer = []
-        for job in self.record.jobs:
-            status = listing.get(job.id) if job.id else places.get((job.mark, job.task))
-            if is_alive(job):
-                if status is not None:
-                    newer.append(self.listed(job, status))
-                elif job.id or self.now - job.submitted > ANSWER_GRACE:
-                    newer.append(self.unlisted(job))
-            elif status is not None and status.state not in FINAL:
-                # Accepted after we had given it up, requeued, or lacking in two bad listings.
-                newer.append(self.listed(self.back(job), status))
-        self.put(newer)
-
-    def back(self, job: Job) -> Job:
-        """Take back that a job has ended."""
-        self.note("back", f"{key_of(job)} is there after all", key_of(job))
-        return replace(job, ended=None, exit_code=None, missing=0, cause="")
-
-    def listed(self, job: Job, status: JobStatus) -> Job:
-        newer = replace(
-            job,
-            id=status.id,
-            state=status.state,
-            reason=self.seen.explain(status) or status.reason,
-            nodes=status.nodes or job.nodes,
-            process=status.process or job.process,
-            devices=status.devices or job.devices,
-            started=status.started or job.started,
-            missing=0,
-        )
-        if status.state not in FINAL:
-            return newer
-        return self.ended(replace(newer, exit_code=status.exit_code), status)
-
-    def unlisted(self, job: Job) -> Job:
-        if key_of(job) in self.seen.workers:
-            return replace(job, missing=0)
-        if job.missing + 1 < LISTINGS_UNTIL_GONE:
-            return replace(job, missing=job.missing + 1)
-        key = key_of(job)
-        status = self.seen.history.get(job.id)
-        if status is None or status.state not in FINAL:
-            code = self.seen.exits.get(key)
-            ended = JobState.UNKNOWN if code is None else JobState.FAILED if code else JobState.DONE
-            status = JobStatus(job.id, ended, job.mark, exit_code=code)
-        return self.ended(replace(job, exit_code=status.exit_code), status)
-
-    def ended(self, job: Job, status: JobStatus) -> Job:
-        key = key_of(job)
-        job = replace(job, state=status.state, ended=status.ended or self.now)
-        job = replace(job, excused=job.excused or key in self.seen.restarted)
-        if job.leaving is None and not job.excused:
-            self.died += 1
-            cause = self.find_cause(key, status)
-            if not cause and not job.id:
-                cause = "Its submission was not answered, and it never appeared."
-            job = replace(job, cause=cause)
-            word = status.state.value.replace("_", " ")
-            self.note("lost", f"{key} ended ({word}){': ' + cause if cause else ''}", key)
-        else:
-            self.note("left", f"{key} has left", key)
-        return job
-
-    def find_cause(self, key: str, status: JobStatus) -> str:
-        """Say why a job ended in the backend's words, and the log's where it ended by itself."""
-        explained = self.seen.explain(status)
-        by_itself = status.state not in FINAL or (
-            status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
-        )
-        hint = self.seen.log_hint(key) if by_itself or not explained else ""
-        return f"{explained} {hint}".strip()
-
-    def take_workers(self) -> None:
-        newer = []
-        for job in self.record.jobs:
-            if key_of(job) not in self.seen.workers:
-                continue
-            if job.state is JobState.UNKNOWN and not is_alive(job):
-                newer.append(job := self.back(job))
-            if not job.connected:
-                newer.append(replace(job, connected=True))
-                self.note("worker", f"{key_of(job)} is ready", key_of(job))
-        self.put(newer)
 
     def watch_clocks(self) -> None:
         if self.record.stop_requested is None:
             for clock in clocks(self.record, self.seen):
                 if clock.ends is not None and self.now >= clock.ends:
-                    self.end(Phase.STOPPED, f"{clock.name.capitalize()} reached.")
+                    name = clock.name[0].upper() + clock.name[1:]
+                    self.end(Phase.STOPPED, f"{name} reached.")
                     return
 
-    def end(self, outcome: Phase, reason: str) -> None:
-        """Begin to stop; the first reason is the true one."""
-        if self.record.stop_requested is None:
-            self.record = replace(
-                self.record, stop_requested=self.now, outcome=outcome, reason=reason
-            )
+    def watch_budget(self) -> None:
+        """Warn once when most of the budget of GPU-hours is used."""
+        budget, used = self.record.spec.policy.gpu_hours, gpu_hours(self.record, self.now)
+        if budget is None or self.record.budget_told or used < BUDGET_WARNING * budget:
+            return
+        self.record = replace(self.record, budget_told=True)
+        words = f"{used:.1f} of {budget:g} GPU-hours are used; the cluster stops when all are"
+        self.note("budget", words)
+
+    def watch_idle_gpus(self) -> None:
+        """Warn of GPUs that do nothing, or let all jobs but one go; `clocks` may stop them all."""
+        policy, since = self.record.spec.policy, self.seen.gpus_idle_since
+        after = policy.idle_gpus_after
+        if after is None or since is None or self.now - since < after:
+            return
+        if self.record.idle_told == since or policy.idle_gpus_action == "stop":
+            return
+        self.record = replace(self.record, idle_told=since)
+        words = f"No GPU has computed for {(self.now - since) // 60:.0f} min"
+        one = self.record.spec.worker.per_job
+        target = self.record.target
+        if policy.idle_gpus_action == "shrink" and not target.adaptive and target.maximum > one:
+            self.record = replace(self.record, target=Target(one, one), expired=0)
+            words += f": from {target.maximum} to {one}"
+        self.note("idle", words)
+
+    def watch_walltimes(self) -> None:
+        """Ask for successors in time, and let those go that are relieved or must drain."""
+        if self.record.stop_requested is not None:
+            return
+        self.relieve()
+        wanted = jobs_wanted(self.record, self.seen.desired)
+        working = [job for job in staying(self.record) if key_of(job) in self.seen.workers]
+        due = {key_of(job) for job in working if self.is_past(drain_time(job, self.record))}
+        others = sum(key_of(job) not in due and job.relieved is None for job in working)
+        relieved = [job for job in staying(self.record) if job.relieved is not None]
+        spare = max(0, len(relieved) - max(0, wanted - others))
+        chosen = sorted(relieved, key=lambda job: end_of(job, self.record) or 0.0)[:spare]
+        # Alone, a worker has nobody to give its results to: it works on until somebody comes.
+        if len(due) < len(working):
+            chosen += [job for job in working if key_of(job) in due and job not in chosen]
+        for job in chosen:
+            self.expire(job)
+            self.note("walltime", f"{key_of(job)} leaves before its walltime ends", key_of(job))
+        self.put(replace(job, leaving=self.now) for job in chosen)
+        if self.record.expired and not wanted and not any(map(is_alive, self.record.jobs)):
+            self.end(Phase.STOPPED, "Its jobs reached their walltime, and none is to follow.")
+
+    def relieve(self) -> None:
+        """Note whose walltime ends so soon that a successor must be asked for."""
+        relieved = [
+            replace(job, relieved=self.now)
+            for job in lasting(self.record)
+            if job.connected and self.is_past(relief_time(job, self.record))
+        ]
+        self.put(relieved)
+        for job in relieved:
+            key = key_of(job)
+            self.note("walltime", f"A successor of {key} is asked for: its walltime ends", key)
+
+    def is_past(self, time: float | None) -> bool:
+        return time is not None and self.now >= time
 
     def shrink(self) -> None:
-        surplus = len(staying(self.record)) - jobs_wanted(self.record, self.seen.desired)
+        stay, own = lasting(self.record), heads_job(self.record)
+        surplus = len(stay) - jobs_wanted(self.record, self.seen.desired)
+        if self.record.target.adaptive and own in stay:
+            # Without its workers the head's job would hold as much as with them.
+            surplus = min(surplus, len(stay) - 1)
         if surplus > 0:
             ranks = {key: rank for rank, key in enumerate(self.seen.volunteers)}
             candidates = sorted(
-                enumerate(staying(self.record)),
+                enumerate(stay),
                 # Who never connected goes first, the newest of them before the older.
                 key=lambda item: (
+                    item[1] == own,
                     key_of(item[1]) in self.seen.workers,
                     ranks.get(key_of(item[1]), len(ranks)),
                     -item[0],
@@ -248,7 +177,7 @@ class _Step:
             self.actions.append(Cancel(tuple(job.id for job in due)))
 
     def grow(self) -> None:
-        missing = jobs_wanted(self.record, self.seen.desired) - len(staying(self.record))
+        missing = jobs_wanted(self.record, self.seen.desired) - len(lasting(self.record))
         if missing <= 0 or self.record.stop_requested is not None:
             if self.record.stop_requested is None:
                 self.record = replace(self.record, reason="")
@@ -306,11 +235,14 @@ class _Step:
         else:
             phase = Phase.STARTING
         self.set_phase(phase)
-        ended = [job for job in self.record.jobs if not is_alive(job)]
+        own = heads_job(self.record)
+        ended = [job for job in self.record.jobs if not is_alive(job) and job != own]
         if len(ended) > KEPT_JOBS:
             forgotten = {key_of(job) for job in ended[:-KEPT_JOBS]}
             kept = tuple(job for job in self.record.jobs if key_of(job) not in forgotten)
-            self.record = replace(self.record, jobs=kept)
+            seconds = sum(held_seconds(job, self.now) for job in ended[:-KEPT_JOBS])
+            seconds += self.record.forgotten_seconds
+            self.record = replace(self.record, jobs=kept, forgotten_seconds=seconds)
 
     def set_phase(self, phase: Phase) -> None:
         if phase is not self.record.phase:

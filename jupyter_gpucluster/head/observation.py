@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -10,12 +9,9 @@ from pathlib import Path
 from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from .diagnosis import ERROR_LINE, diagnose
 from .scaling import job_of
 
-ERROR_LINE = re.compile(
-    r"(command not found|No such file|Permission denied|No module named"
-    r"|[A-Za-z.]*(Error|Exception)\b)"
-)
 NOT_A_USER = "fire-and-forget"
 
 
@@ -74,13 +70,22 @@ class Watch(SchedulerPlugin):
         self.alone_since = None if self.clients() or waiting else self.alone_since or now
 
     def first_error(self, key: str) -> str:
-        """Return the last line of a job's log that names an error, short and printable."""
+        """Return the last line of a job's log that names an error, and what is behind it."""
+        mark, _, task = key.rpartition("_")
+        # Where a job never came to open its log, the system has kept what its shell said.
+        files = (f"{key}.log", f"{mark}.{task}.out", f"{mark}.out")
+        lines = next(filter(None, (self.last_lines(name) for name in files)), [])
+        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
+        said = "".join(c for c in found.strip() if c.isprintable())[:200]
+        meant = diagnose("\n".join(lines))
+        return f"{meant} ({said})" if meant and said else meant or said
+
+    def last_lines(self, name: str) -> list[str]:
+        """Return the end of a file among the logs, nothing where there is none."""
         try:
-            with (self.logs / f"{key}.log").open("rb") as stream:
+            with (self.logs / name).open("rb") as stream:
                 stream.seek(0, 2)
                 stream.seek(max(0, stream.tell() - 16384))
-                lines = stream.read().decode("utf-8", "replace").splitlines()
+                return stream.read().decode("utf-8", "replace").splitlines()
         except OSError:
-            return ""
-        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
-        return "".join(c for c in found.strip() if c.isprintable())[:200]
+            return []

@@ -13,11 +13,16 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import GpuClusterError
+from ..daskfiles import own_settings
+from ..errors import GpuClusterError, StateError
+from ..inheritance import inherited
+from ..leftovers import cancel_jobs_of
 from ..processes import end_heirs, this_process
-from ..records import Event, Phase, Record, to_json
+from ..records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark, to_json
 from ..store import ClusterDirectory, check_private, write_private
 from ..submission import JobServerRunner, ProcessRunner, Runner
+from .demosite import site_file
+from .mailbox import MailboxRunner, NodeRunner
 
 HERE = Path(__file__).resolve().parent / "__main__.py"
 
@@ -27,9 +32,11 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="head")
     parser.add_argument("--directory", type=Path, required=True)
     parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=0, help="process group, where in a job")
     arguments = parser.parse_args(argv)
     os.umask(0o077)
-    starter = detach()
+    # In a job it stays what the job's script waits for.
+    starter = None if arguments.workers else detach()
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s - %(name)s - %(levelname)s - %(message)s"
     )
@@ -41,9 +48,12 @@ def main(argv: list[str]) -> None:
         record = directory.read_record()
     except GpuClusterError as error:
         sys.exit(f"{error.message} {error.hint}")
-    os.write(starter, b"1")
-    os.close(starter)
-    sys.exit(asyncio.run(serve(directory, record, arguments.scratch)))
+    if record.phase in ENDED:
+        sys.exit("The cluster has ended already.")
+    if starter is not None:
+        os.write(starter, b"1")
+        os.close(starter)
+    sys.exit(asyncio.run(serve(directory, record, arguments.scratch, arguments.workers)))
 
 
 def detach() -> int:
@@ -63,20 +73,26 @@ def detach() -> int:
     return writer
 
 
-async def serve(directory: ClusterDirectory, record: Record, scratch: Path) -> int:
+async def serve(
+    directory: ClusterDirectory, record: Record, scratch: Path, workers: int = 0
+) -> int:
     """Run the cluster to its end; whatever happens, the record tells it."""
     # Before distributed is imported here: the job server's imports then go on beside ours.
     runner = make_runner(directory, record, scratch)
     service = None
     try:
+        if workers:
+            record = begin_in_job(directory, record, scratch)
         from .service import Service
 
-        service = Service(directory, record, runner)
+        service = Service(directory, record, runner, workers)
         await service.run()
         code = 0
     except Exception as error:
         logging.getLogger(__name__).exception("The head failed")
-        fail(directory, record if service is None else service.record, error)
+        last = record if service is None else service.record
+        spare = heads_mark(last.id) if workers else ""  # its own job ends with it
+        fail(directory, *await cancel_jobs_of(last, runner, spare=spare), error)
         code = 1
     if isinstance(runner, JobServerRunner):
         await runner.close()
@@ -85,11 +101,33 @@ async def serve(directory: ClusterDirectory, record: Record, scratch: Path) -> i
     return code
 
 
-def fail(directory: ClusterDirectory, record: Record, error: Exception) -> None:
-    """Put on record what ended the head."""
-    told = error.message if isinstance(error, GpuClusterError) else repr(error)
+def begin_in_job(directory: ClusterDirectory, record: Record, scratch: Path) -> Record:
+    """Return the record with what is settled in the job; refuse a job that was started again.
+
+    Raises
+    ------
+    StateError
+        Another head had this record, in an earlier run of the same job.
+    """
+    if record.head is not None:
+        raise StateError(
+            "The queueing system started the head's job again, and what its scheduler knew is gone."
+        )
+    directory.scheduler_file.unlink(missing_ok=True)
+    return replace(record, spec=replace(record.spec, scratch=str(scratch)))
+
+
+def fail(directory: ClusterDirectory, record: Record, jobs: str, error: Exception) -> None:
+    """Put on record what ended the head, and what became of its jobs."""
+    first: BaseException = error
+    # Dask wraps what went wrong in "Scheduler failed to start".
+    while first.__cause__ is not None:
+        first = first.__cause__
+    named = f"{type(first).__name__}: {' '.join(str(first).split())}"
+    told = first.message if isinstance(first, GpuClusterError) else named
     now = time.time()
-    reason = f"The head failed: {told}"
+    parts = (f"The head failed: {told.removesuffix('.')}.", jobs, own_settings())
+    reason = " ".join(part for part in parts if part)
     failed = replace(record, phase=Phase.FAILED, phase_since=now, ended=now, reason=reason)
     # The disk may be what failed; what is needless to keep makes room first.
     directory.remove_private()
@@ -103,8 +141,11 @@ def fail(directory: ClusterDirectory, record: Record, error: Exception) -> None:
 def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> Runner:
     """Return what runs the backend's commands."""
     spec = record.spec
-    if spec.backend != "local":
-        return ProcessRunner()
+    if spec.backend not in ON_THIS_MACHINE:
+        if spec.relayed:
+            return MailboxRunner(directory)
+        # What a head in a job submits is a job of its own, none within that job.
+        return NodeRunner(inherited(os.environ)) if spec.in_job else ProcessRunner()
 
     def command(channel: int) -> list[str]:
         argv = [sys.executable, "-P", str(HERE), "jobs", "--channel", str(channel)]
@@ -113,6 +154,8 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
             argv += ["--devices", ",".join(spec.devices)]
         if spec.worker_argv:
             argv.append("--preload")
+        if spec.backend == "demo":
+            argv += ["--site", str(site_file(directory.path.parent))]
         return argv
 
     environment = {**os.environ, **spec.variables}

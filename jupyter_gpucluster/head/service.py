@@ -9,7 +9,6 @@ import json
 import logging
 import signal
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,18 +17,28 @@ from distributed import Scheduler
 from distributed.core import Status
 from distributed.security import Security
 
-from ..backends import find_backend
 from ..errors import (
     BackendUnavailable,
     ClusterConflict,
     GpuClusterError,
     LimitReached,
 )
+from ..processes import is_alive as process_lives
 from ..processes import this_process
-from ..records import ENDED, FINAL, Event, JobStatus, Record, Submission, Summary, Target
+from ..records import (
+    ENDED,
+    Event,
+    Record,
+    Spec,
+    Submission,
+    Summary,
+    Target,
+    protocol_of,
+    spec_of_group,
+)
 from ..store import LEASE_SECONDS, ClusterDirectory, write_private
-from ..submission import COMMAND_SECONDS, Queue, Runner
-from . import control, gpus, lifecycle
+from ..submission import Runner
+from . import asking, control, gpus, groups, ownjob
 from .observation import Watch
 from .scaling import Adaptation, Retirement, leaving_order
 from .situation import (
@@ -44,6 +53,7 @@ from .situation import (
     Submit,
     is_alive,
     key_of,
+    lasting,
     staying,
 )
 from .summary import summarise
@@ -69,16 +79,19 @@ TERMINATE = "distributed.worker.memory.terminate"
 class Service:
     """One cluster's scheduler, and everything that keeps the cluster at its target."""
 
-    def __init__(self, directory: ClusterDirectory, record: Record, runner: Runner) -> None:
+    def __init__(
+        self, directory: ClusterDirectory, record: Record, runner: Runner, workers: int = 0
+    ) -> None:
         self.directory = directory
+        self.own_job = ownjob.OwnJob(directory, workers)
         self.record = record
         self.saved: Record | None = None
-        self.queue = Queue(find_backend(record.spec.backend), runner)
+        self.queue = asking.open_queue(directory, record, runner)
         self.wake = asyncio.Event()
         self.news = asyncio.Condition()
         self.answers: list[Answer] = []
         self.submitting: set[asyncio.Task[None]] = set()
-        self.silent_since: float | None = None
+        self.told = asking.Told()
         self.unsaved: GpuClusterError | None = None
         self.written = 0.0
         self.leased = 0.0
@@ -104,6 +117,7 @@ class Service:
                 "distributed.admin.system-monitor.interval": "2s",
                 # The scheduler makes a directory there, too, and would leave it.
                 "temporary-directory": spec.scratch,
+                **(ownjob.settings(self.directory) if spec.in_job else {}),
             }
         ):
             options: dict[str, Any] = {"security": self.security()} if spec.encrypted else {}
@@ -111,9 +125,10 @@ class Service:
                 host=spec.host or None,
                 interface=spec.scheduler_interface or None if not spec.host else None,
                 port=0,
-                protocol="tls" if spec.encrypted else "tcp",
+                protocol=protocol_of(spec),
                 dashboard=False,
-                dashboard_address="127.0.0.1:0",
+                # In a job it is asked from other hosts, over TLS.
+                dashboard_address=ownjob.listen_on(spec) if spec.in_job else "127.0.0.1:0",
                 **options,
             )
         control.install(self.scheduler, self, token)
@@ -122,7 +137,7 @@ class Service:
         self.retirement = Retirement(self.scheduler)
         self.adaptation = self.adapt_to(self.record.target)
         await self.scheduler
-        if self.record.spec.job.gpus:
+        if self.record.spec.job.gpus and not self.record.spec.simulated:
             await gpus.install(self.scheduler)
         self.own()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -156,12 +171,13 @@ class Service:
         self.scheduler.services.pop("dashboard", None)
         identity = json.dumps(self.scheduler.identity(), default=str).encode()
         write_private(self.directory.scheduler_file, identity)
-        server = self.scheduler.http_server
+        server: Any = self.scheduler.http_server  # distributed adds address and port
+        address, http = self.scheduler.address, f"{server.address}:{server.port}"
         self.record = replace(
-            self.record,
+            self.own_job.enter(self.record),
             head=this_process(),
-            scheduler_address=self.scheduler.address,
-            http_address=f"{server.address}:{server.port}",  # type: ignore[attr-defined]  # distributed adds both
+            scheduler_address=address,
+            http_address=ownjob.http_address(address, server.port) if self.own_job.group else http,
         )
         self.directory.append_event(Event(time.time(), "head", "The head runs"))
         self.summary = summarise(self.record, Observation(), time.time())
@@ -184,15 +200,17 @@ class Service:
         """Look once, decide once, write once, then act."""
         self.wake.clear()
         self.notice_shutdown()
+        self.notice_owner()
         now = time.time()
         seen = await self.observe(now)
-        self.record, actions = lifecycle.step(self.record, seen, now)
+        self.record, actions = groups.step(self.record, seen, now)
         await self.write(seen, actions, now)
         for action in actions:
             await self.act(action)
         if not self.finished:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.wake.wait(), self.pause(actions))
+                pause = min(self.pause(), self.told.again or self.pause())
+                await asyncio.wait_for(self.wake.wait(), pause)
 
     def notice_shutdown(self) -> None:
         """Stop with the scheduler: ``client.shutdown()`` closes it, and Dask's own time-outs do."""
@@ -202,7 +220,16 @@ class Service:
                 reason="Its scheduler was shut down, by a client or by Dask's own idle time-out.",
             )
 
-    def pause(self, actions: list[Action]) -> float:
+    def notice_owner(self) -> None:
+        """Stop with the program that the cluster belongs to; on another host nobody can tell."""
+        owner = self.record.owner
+        if owner is None or self.record.stop_requested is not None:
+            return
+        if process_lives(owner) is False:
+            reason = "The program that started it has gone."
+            self.set_record(stop_requested=time.time(), reason=reason)
+
+    def pause(self) -> float:
         """Return how long to wait for news before looking again."""
         backend = self.queue.backend
         connected = self.watch.workers()
@@ -224,18 +251,10 @@ class Service:
         connected = self.watch.workers()
         waiting = not connected and any(job.state in WAITING for job in staying(self.record))
         self.watch.look(now, waiting=waiting)
-        ids = [job.id for job in self.record.jobs if job.id and job.state not in FINAL]
-        listing = None
-        if ids or any(not job.id for job in self.record.jobs if is_alive(job)):
-            lost = any(
-                not job.id and now - job.submitted > COMMAND_SECONDS
-                for job in self.record.jobs
-                if is_alive(job)
-            )
-            # Some systems list only what they are asked for, and a lost job has no id to ask by.
-            listing = await self.queue.poll(() if lost else ids)
-            self.silent_since = None if listing is not None else self.silent_since or now
-        alive = [key_of(job) for job in staying(self.record)]
+        others = self.own_job.others(self.record)
+        told = await asking.ask(self.queue, self.directory, others, self.told, now, self.pause())
+        self.told = told = self.own_job.add_to(told, self.record)
+        alive = [key_of(job) for job in lasting(groups.own_part(self.record))]
         target = self.record.target
         desired, volunteers = target.maximum, self.adaptation.volunteers
         if target.adaptive:
@@ -248,18 +267,20 @@ class Service:
         answers, self.answers = tuple(self.answers), []
         workers = self.scheduler.workers.values()
         return Observation(
-            listing=listing,
-            silent_since=self.silent_since,
+            listing=told.listing,
+            silent_since=told.silent_since,
             answers=answers,
             workers=self.watch.workers(),
-            history=await self.ask_history(listing),
-            exits=await self.read_exits(listing),
+            history=told.history,
+            found=told.found,
+            exits=told.exits,
             desired=desired,
             most_tasks=self.queue.backend.most_tasks,
             volunteers=volunteers,
             retired=frozenset(self.retirement.retired),
             restarted=frozenset(self.watch.restarted),
             idle_since=self.watch.idle_since,
+            gpus_idle_since=self.gpus.idle.since,
             clients=self.watch.clients(),
             alone_since=self.watch.alone_since,
             threads=sum(ws.nthreads for ws in workers),
@@ -269,31 +290,13 @@ class Service:
             explain=self.queue.backend.explain,
         )
 
-    def unlisted(self, listing: Mapping[str, JobStatus] | None) -> list[str]:
-        """Return the ids that we know and the queueing system no longer lists."""
-        if listing is None:
-            return []
-        known = (job.id for job in self.record.jobs if job.id and is_alive(job))
-        return [id for id in known if id not in listing]
-
-    async def ask_history(self, listing: Mapping[str, JobStatus] | None) -> Mapping[str, JobStatus]:
-        """Ask accounting for the end of jobs that are no longer listed."""
-        ids = self.unlisted(listing)
-        return await self.queue.history(ids) if ids else {}
-
-    async def read_exits(self, listing: Mapping[str, JobStatus] | None) -> Mapping[str, int]:
-        """Read the exit codes that scripts left, where some job is no longer listed."""
-        if not self.unlisted(listing):
-            return {}
-        return await asyncio.to_thread(self.directory.exit_codes)
-
     async def write(self, seen: Observation, actions: list[Action], now: float) -> None:
         """Put on disk what changed, off the loop: a stalled file server must not stop Dask."""
         for action in actions:
             if isinstance(action, Note):
                 await self.save(self.directory.append_event, action.event)
         summary = summarise(self.record, seen, now)
-        summary = self.gpus.add_to(summary, self.scheduler, self.record, now)
+        summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
         for trouble in self.gpus.news:
             await self.save(self.directory.append_event, Event(now, "gpu", trouble))
         fresh = self.record != self.saved or not alike(summary, self.summary)
@@ -335,15 +338,16 @@ class Service:
         elif isinstance(action, Retire):
             self.retirement.start(action.keys, self.wake)
         elif isinstance(action, Cancel):
-            await self.queue.cancel(action.ids)
+            if ids := self.own_job.cancel(self.record, action.ids):
+                await self.queue.cancel(ids)
         elif isinstance(action, Finish):
             self.finished = True
 
     async def submit(self, action: Submit) -> None:
         """Send a submission whose mark is on record, and keep the answer for the next turn."""
-        spec = self.record.spec
+        spec = spec_of_group(self.record.spec, action.group)
         script = self.directory.jobs / f"{action.mark}.sh"
-        template = self.directory.jobs / "template.sh"
+        template = self.directory.template(action.group)
         try:
             text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
             await asyncio.to_thread(write_private, script, text.encode())
@@ -356,15 +360,18 @@ class Service:
                     text=text,
                     count=action.count,
                     worker_argv=self.worker_argv(spec.worker_argv),
-                    gpus=spec.job.gpus,
-                    memory=self.memory_ceiling(spec.worker.memory_limit, spec.worker_argv),
+                    workers=spec.worker.per_job,
+                    # What a launcher spreads gets its GPUs from it, not from the job server.
+                    gpus=0 if spec.spread else spec.job.gpus,
+                    memory=self.memory_ceiling(spec),
                 )
             )
             self.answers.append(Answer(action.mark, ids))
         except BackendUnavailable:
             self.answers.append(Answer(action.mark))
         except GpuClusterError as error:
-            self.refuse(action, f"{error.message} {error.detail}".strip())
+            told = (error.message, error.hint, error.detail)
+            self.refuse(action, " ".join(part for part in told if part))
         except OSError as error:
             self.refuse(action, f"Cannot make the job's script: {error.strerror}.")
         except Exception as error:  # else nobody would hear of it, and the job be waited for
@@ -381,10 +388,12 @@ class Service:
         """Fill the scheduler's address in."""
         return tuple(part.replace("{scheduler}", self.record.scheduler_address) for part in argv)
 
-    def memory_ceiling(self, limit: int | None, argv: tuple[str, ...]) -> int | None:
+    def memory_ceiling(self, spec: Spec) -> int | None:
         """Return the bytes at which a worker without a nanny is ended, as a nanny would."""
-        fraction = dask.config.get(TERMINATE)
-        return int(limit * fraction) if argv and limit and fraction else None
+        if not spec.worker_argv or spec.devices:
+            return None
+        limit, fraction = spec.worker.memory_limit, dask.config.get(TERMINATE)
+        return int(limit * fraction) if limit and fraction else None
 
     # What the control routes ask.
 
@@ -422,7 +431,7 @@ class Service:
                     detail="target",
                 )
             self.adaptation = self.adapt_to(target)
-            self.set_record(target=target)
+            self.set_record(target=target, expired=0)
         if name is not None:
             self.set_record(name=name)
         await self.reach_disk()
@@ -442,6 +451,7 @@ class Service:
                 dashboard = importlib.import_module("distributed.dashboard.scheduler")
             except ImportError as error:
                 logger.warning("No dashboard: %s", error)
+                control.tell_missing(self.scheduler, " ".join(str(error).split()))
                 self.dashboard = False
                 return
             dashboard.connect(
@@ -459,5 +469,8 @@ def alike(one: Summary, other: Summary) -> bool:
         "gpus": (),
         "gpu_hours": 0,
     }
-    faces = [[(g.worker, g.uuid, g.slowed, g.trouble) for g in each.gpus] for each in (one, other)]
+    faces = [
+        [(gpu.worker, gpu.uuid, gpu.slowed, gpu.xids, gpu.trouble) for gpu in each.gpus]
+        for each in (one, other)
+    ]
     return faces[0] == faces[1] and replace(one, **restless) == replace(other, **restless)

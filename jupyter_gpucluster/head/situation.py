@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..records import FINAL, Clock, Event, Job, JobState, JobStatus, Record, WorkerCounts
+from ..records import (
+    FINAL,
+    IDLE_CLOCK,
+    Clock,
+    Event,
+    Job,
+    JobState,
+    JobStatus,
+    Policy,
+    Record,
+    WorkerCounts,
+    heads_job,
+)
 
 DEATHS_WINDOW = 600.0
 """Seconds in which the deaths of workers are counted against the policy's replacements."""
 WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
 """States of a job that holds nothing yet."""
+LAST_SECONDS = 60.0
+"""A head in a job stops so long before its job's walltime: files and jobs want to be tidied up."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,8 @@ class Observation:
     answers: tuple[Answer, ...] = ()
     history: Mapping[str, JobStatus] = field(default_factory=dict)
     """What accounting says of jobs that are no longer listed, by id."""
+    found: Mapping[str, JobStatus] = field(default_factory=dict)
+    """What accounting says of submissions whose answers were lost, by id."""
     exits: Mapping[str, int] = field(default_factory=dict)
     """Exit codes that job scripts left behind, by job."""
     workers: Mapping[str, int] = field(default_factory=dict)
@@ -47,6 +63,8 @@ class Observation:
     restarted: frozenset[str] = frozenset()
     """Jobs whose workers ``client.restart()`` has sent away."""
     idle_since: float | None = None
+    gpus_idle_since: float | None = None
+    """Since when no GPU computes; None also where no GPU tells."""
     clients: int = 0
     alone_since: float | None = None
     threads: int = 0
@@ -64,6 +82,7 @@ class Submit:
 
     mark: str
     count: int
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,13 +125,22 @@ def is_alive(job: Job) -> bool:
 
 
 def jobs_wanted(record: Record, workers: int) -> int:
-    """Return how many whole jobs hold that many workers."""
-    return -(-workers // record.spec.worker.per_job)
+    """Return how many whole jobs hold that many workers, without those that none is to follow."""
+    each = record.spec.worker.per_job
+    wanted = -(-workers // each)
+    if record.expired:
+        wanted = min(wanted, -(-record.target.maximum // each) - record.expired)
+    return max(0, wanted)
 
 
 def staying(record: Record) -> list[Job]:
     """Return the jobs that the cluster has and wants to keep."""
     return [job for job in record.jobs if is_alive(job) and job.leaving is None]
+
+
+def lasting(record: Record) -> list[Job]:
+    """Return the jobs to keep that need no successor yet."""
+    return [job for job in staying(record) if job.relieved is None]
 
 
 def recent_deaths(record: Record, now: float) -> list[Job]:
@@ -146,15 +174,65 @@ def count_workers(record: Record, seen: Observation) -> WorkerCounts:
     return WorkerCounts(wanted * each, pending, starting, ready, lost)
 
 
+def end_of(job: Job, record: Record) -> float | None:
+    """Return when the queueing system will end a job, by its own word or by what was asked for."""
+    walltime = record.spec.job.walltime
+    if job.ends is not None:
+        return job.ends
+    return None if walltime is None or job.started is None else job.started + walltime
+
+
+def idle_gpus_limit(policy: Policy) -> float | None:
+    """Return after how many seconds of idle GPUs the cluster stops; None = it does not."""
+    return policy.idle_gpus_after if policy.idle_gpus_action == "stop" else None
+
+
 def clocks(record: Record, seen: Observation) -> list[Clock]:
     """Return what ends the cluster by itself, and when."""
     policy = record.spec.policy
     found = []
     for name, seconds, since in (
-        ("idle time-out", policy.idle_timeout, seen.idle_since),
+        (IDLE_CLOCK, policy.idle_timeout, seen.idle_since),
         ("time-out without a client", policy.no_client_timeout, seen.alone_since),
         ("maximum lifetime", policy.max_lifetime, record.created),
+        ("time-out of idle GPUs", idle_gpus_limit(policy), seen.gpus_idle_since),
     ):
         if seconds is not None:
             found.append(Clock(name, seconds, None if since is None else since + seconds))
+    own = heads_job(record)
+    end = None if own is None else end_of(own, record)
+    if own is not None and own.started is not None and end is not None:
+        last = max(own.started, end - LAST_SECONDS)
+        found.append(Clock("walltime of the head's job", last - own.started, last))
+    if record.spec.job.gpus and policy.gpu_hours is not None:
+        found.append(Clock(f"budget of {policy.gpu_hours:g} GPU-hours", 0.0, budget_end(record)))
     return found
+
+
+def gpu_hours(record: Record, now: float) -> float:
+    """Return what the cluster's jobs have held so far: GPUs times hours, running ones up to now."""
+    seconds = record.forgotten_seconds + sum(held_seconds(job, now) for job in record.jobs)
+    return record.spec.job.gpus * seconds / 3600
+
+
+def held_seconds(job: Job, now: float) -> float:
+    """Return how long a job has held its devices, also before it was requeued."""
+    if job.started is None:
+        return job.held
+    end = job.ended if job.ended is not None else now if is_alive(job) else job.started
+    return job.held + max(0.0, end - job.started)
+
+
+def budget_end(record: Record) -> float | None:
+    """Return when the budget of GPU-hours is used up at the rate of now; None = nothing is held."""
+    budget, gpus = record.spec.policy.gpu_hours, record.spec.job.gpus
+    running = [
+        job.started
+        for job in record.jobs
+        if is_alive(job) and job.started is not None and job.state not in WAITING
+    ]
+    if budget is None or not running:
+        return None
+    # Since the last of them started all of them hold their GPUs.
+    last = max(running)
+    return last + (budget - gpu_hours(record, last)) * 3600 / (gpus * len(running))

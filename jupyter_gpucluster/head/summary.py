@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from ..records import ENDED, Phase, Record, Summary, WorkerCounts
+from .groups import count_group, own_part
 from .situation import WAITING, Observation, clocks, count_workers, is_alive, staying
+from .walltime import first_to_end
+
+DAY = 86400.0
 
 
-def describe(record: Record, counts: WorkerCounts, leaving: int) -> str:
-    """Say in a few words how far the cluster is."""
+def describe(
+    record: Record, counts: WorkerCounts, leaving: int, starts_in: float | None = None
+) -> str:
+    """Say in a few words how far the cluster is.
+
+    Parameters
+    ----------
+    leaving
+        How many of its jobs are to go and are still there.
+    starts_in
+        Seconds until the first waiting job may start, where the queueing system tells.
+    """
     unit = "GPUs" if record.spec.job.gpus else "workers"
+    if record.spec.simulated:
+        unit = f"simulated {unit}"
     if record.phase is Phase.STOPPING:
         return f"stopping, waiting for {leaving} of its jobs" if leaving else "stopping"
     if record.phase in ENDED:
         return str(record.phase.value)
     parts = [f"{counts.ready} of {counts.asked} {unit} ready"]
     if counts.pending:
-        parts.append(f"{counts.pending} waiting")
+        parts.append(f"{counts.pending} waiting{_in_about(starts_in)}")
     if counts.starting:
         parts.append(f"{counts.starting} starting")
     if counts.lost:
@@ -24,22 +40,51 @@ def describe(record: Record, counts: WorkerCounts, leaving: int) -> str:
         )
     if leaving:
         parts.append(f"{leaving} leaving when their tasks are done")
+    relieved = sum(job.relieved is not None for job in staying(record))
+    if relieved:
+        parts.append(f"{relieved} to be replaced before the walltime ends")
+    if record.expired:
+        gone = record.expired * record.spec.worker.per_job
+        parts.append(f"{gone} gone at the walltime and not replaced")
     return ", ".join(parts)
+
+
+def _in_about(seconds: float | None) -> str:
+    """Say roughly how long; the numbers that systems give are guesses."""
+    if seconds is None or seconds <= 0:
+        return ""
+    if seconds < 3600:
+        return f" (may start in about {max(1, round(seconds / 60))} min)"
+    if seconds < 2 * DAY:
+        return f" (may start in about {round(seconds / 3600)} h)"
+    return f" (may start in about {round(seconds / DAY)} days)"
+
+
+def group_words(record: Record, seen: Observation) -> list[str]:
+    """Say how far each worker group is."""
+    counts = {group.name: count_group(record, group, seen) for group in record.spec.groups}
+    return [f"{count.ready} of {count.asked} {name} workers" for name, count in counts.items()]
 
 
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
-    counts = count_workers(record, seen)
     leaving = sum(is_alive(job) and job.leaving is not None for job in record.jobs)
+    others = [] if record.phase in ENDED else group_words(record, seen)
+    record = own_part(record)
+    counts = count_workers(record, seen)
     ended = record.phase in ENDED
+    waiting = [job for job in staying(record) if job.state in WAITING]
+    starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
     return Summary(
         id=record.id,
         name=record.name,
         profile=record.spec.profile,
         phase=record.phase,
         phase_since=record.phase_since,
-        reason=record.reason or next((j.reason for j in staying(record) if j.state in WAITING), ""),
-        words=describe(record, counts, leaving),
+        reason=record.reason or next((job.reason for job in waiting), ""),
+        words=", ".join(
+            [describe(record, counts, leaving, None if starts is None else starts - now), *others]
+        ),
         revision=record.revision,
         written=now,
         workers=WorkerCounts() if ended else counts,
@@ -48,6 +93,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         threads=seen.threads,
         memory_used=seen.memory_used,
         memory_limit=seen.memory_limit,
-        clocks=() if ended else tuple(clocks(record, seen)),
+        clocks=() if ended else (*clocks(record, seen), *filter(None, [first_to_end(record)])),
+        expected_start=None if ended else starts,
         stale_since=seen.silent_since,
     )

@@ -1,4 +1,4 @@
-"""A Dask worker without a nanny: the job server watches its memory, the head restarts it."""
+"""What a job becomes: a worker without a nanny, which others watch, or dask-cuda's with its own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import argparse
 import asyncio
 import logging
 import os
+import runpy
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import dask
 from distributed import Worker
@@ -75,7 +76,7 @@ async def run(arguments: argparse.Namespace) -> None:
         await worker.finished()
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str]) -> NoReturn:
     """Run a worker with this command line; never returns.
 
     Threads of running tasks would keep the interpreter from ending, so the process leaves by
@@ -96,6 +97,15 @@ def main(argv: list[str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def run_dask_cuda(argv: list[str]) -> NoReturn:
+    """Do what ``python -m dask_cuda.cli`` does, in a process that may have imported it."""
+    # Its nannies start new interpreters, which import what is ``__main__`` here.
+    sys.argv[1:] = argv
+    sys.path.insert(0, str(Path.cwd()))
+    runpy.run_module("dask_cuda.cli", run_name="__main__", alter_sys=True)
+    sys.exit()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from .sections import Section
 
 Path = tuple[str, ...]
 
-SETTABLE = ("job", "workers", "launcher", "head", "network", "environment", "policy")
+SETTABLE = (
+    "job", "workers", "launcher", "head", "existing", "network", "environment", "policy",
+)  # fmt: skip
 """Sections that options may write to."""
 
 

@@ -11,6 +11,8 @@ from .fields import Flag, Lines, OneValue, OptionName, Text, Title
 from .sections import (
     Access,
     Environment,
+    Existing,
+    Group,
     Head,
     Job,
     Launcher,
@@ -122,7 +124,14 @@ class Profile(Section):
         title="Launcher",
         description=f"{Launcher.__doc__} Its name alone, or a mapping.",
     )
+    groups: dict[OptionName, Group] = Field(
+        {},
+        title="Groups",
+        description="Workers of other kinds beside those of `job` and `workers`, by name. The"
+        " target does not count them.",
+    )
     head: Head = _part(Head)
+    existing: Existing = _part(Existing)
     network: Network = _part(Network)
     environment: Environment = _part(Environment)
     options: dict[OptionName, Option] = Field(

@@ -20,6 +20,9 @@ from .tree import Mark, Unreadable
 from .validation import Finding, validate, without_meaning
 
 BUILT_IN = Path(__file__).parent / "sites"
+DEMO = Path(__file__).parent / "demo"
+DEMO_SWITCH = "JUPYTER_GPUCLUSTER_DEMO"
+"""Environment variable that offers the profiles of the simulated site; empty: they are hidden."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 
@@ -150,6 +153,8 @@ def search_path() -> list[Directory]:
         (3, {path.rstrip(os.sep) for path in extra}),
     ]
     listed = [(BUILT_IN, 0)]
+    if os.environ.get(DEMO_SWITCH):
+        listed.append((DEMO, 0))
     for base in reversed(paths.jupyter_path()):
         level = next((level for level, known in levels if base in known), 4)
         listed.append((Path(base, "gpucluster", "profiles"), level))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .fields import (
     DurationOrNone,
+    Flag,
     LoginHop,
     MemoryAutoOrNone,
     MemoryOrNone,
@@ -56,6 +57,15 @@ class Job(Section):
     memory: MemoryOrNone = Field(
         None, title="Memory", description="Memory of one job; empty: not asked for."
     )
+    memory_request: Text = Field(
+        "",
+        title="Memory request",
+        description="How the request for memory is spelled: on Slurm `mem-per-cpu` or"
+        " `mem-per-gpu`; on Grid Engine the site's complexes, such as `h_vmem` or"
+        " `mem_free,h_vmem`, each with `/job` behind it if it counts once a job and not once a"
+        " slot; on OAR the property that holds the MiB of a core, such as `mem_core`. `none`: not"
+        " asked for. Empty: the system's usual way.",
+    )
     walltime: DurationOrNone = Field(
         None,
         title="Walltime",
@@ -101,15 +111,52 @@ class Workers(Section):
         description="GPU memory after which a worker moves data to main memory. `auto`: what"
         " dask-cuda chooses; empty: never.",
     )
+    rmm_pool: MemoryOrNone = Field(
+        None,
+        title="GPU memory pool",
+        description="GPU memory that a worker's RMM takes at its start and hands out itself, which"
+        " makes allocations fast. At most nine tenths of the card or slice; empty: no pool.",
+    )
+    rmm_async: Flag = Field(
+        False,
+        title="Asynchronous GPU memory",
+        description="Whether RMM allocates with CUDA's own asynchronous pool, which gives memory"
+        " back; not together with `rmm_pool`.",
+    )
+    rmm_libraries: tuple[Literal["cupy", "torch"], ...] = Field(
+        (),
+        title="Libraries on RMM",
+        description="Libraries of the workers' environment that allocate with RMM too, besides"
+        " those of RAPIDS.",
+    )
+    cudf_spill: Flag = Field(
+        False,
+        title="cuDF spilling",
+        description="Whether cuDF moves its data to main memory where GPU memory is short; set"
+        " `CUDF_SPILL=on` for the notebook's kernel too.",
+    )
     local_directory: Text = Field(
         "",
         title="Local directory",
         description="Where workers put data that does not fit into memory; variables are expanded"
         " on the node. Empty: what Dask chooses.",
     )
+    resources: dict[VariableName, Positive] = Field(
+        {},
+        title="Resources",
+        description="What each worker has for tasks that ask for it, such as `{GPU: 1}`.",
+    )
     extra_args: tuple[Text, ...] = Field(
         (), title="Extra arguments", description="Arguments added to the worker's command."
     )
+
+    @model_validator(mode="after")
+    def _one_kind_of_memory(self) -> Workers:
+        if self.rmm_async and self.rmm_pool is not None:
+            raise ValueError("`rmm_pool` and `rmm_async` exclude each other; keep one")
+        if self.rmm_libraries and not self.rmm_async and self.rmm_pool is None:
+            raise ValueError("`rmm_libraries` needs `rmm_pool` or `rmm_async`")
+        return self
 
 
 class Launcher(Section):
@@ -118,7 +165,45 @@ class Launcher(Section):
     name: LauncherName = Field(
         "none", title="Name", description="The command; `none` starts one worker process."
     )
-    args: tuple[Text, ...] = Field((), title="Arguments", description="Arguments of the launcher.")
+    args: tuple[Text, ...] = Field(
+        (),
+        title="Arguments",
+        description="Arguments of the launcher; they replace generated ones of the same name.",
+    )
+    command: Text = Field(
+        "",
+        title="Command",
+        description="Program to run where it is not found under its name, such as a path.",
+    )
+    mpi: Literal["auto", "openmpi", "mpich", "pals"] = Field(
+        "auto",
+        title="MPI",
+        description="Whose `mpirun` or `mpiexec` it is: `openmpi`, `mpich` (Intel MPI too), `pals`"
+        " (HPE Cray). `auto`: `mpirun` is Open MPI's, `mpiexec` MPICH's.",
+    )
+    ranks_per_node: PositiveOrAuto = Field(
+        "auto",
+        title="Ranks per node",
+        description="Processes on each node, which share its workers and GPUs evenly. `auto`: one,"
+        " which holds all workers of the node.",
+    )
+
+
+class Group(Section):
+    """Workers of another kind on the same scheduler, such as CPU workers beside GPU workers."""
+
+    count: Positive = Field(title="Workers", description="How many workers of this kind there are.")
+    job: Job = Field(
+        Job.model_construct(),
+        title="Job of the group",
+        description="Like the profile's `job`, without GPUs; `queue`, `account` and `walltime` are"
+        " the profile's where they are left out.",
+    )
+    workers: Workers = Field(
+        Workers.model_construct(),
+        title="Workers of the group",
+        description="Like the profile's `workers`.",
+    )
 
 
 class Head(Section):
@@ -137,22 +222,63 @@ class Head(Section):
     submit: Literal["direct", "relay"] = Field(
         "direct",
         title="Submit",
-        description="`direct`: the head runs the submit commands itself; `relay`: a process on the"
-        " Jupyter host runs them, for nodes without these commands.",
+        description="For placement `job`. `direct`: the head runs the submit commands itself;"
+        " `relay`: a process on the Jupyter host runs them, for nodes without these commands.",
     )
     gpus: Natural = Field(
-        0, title="GPUs", description="GPUs that the head's own job asks for under placement `job`."
+        0,
+        title="GPUs",
+        description="GPUs that the head's own job asks for under placement `job`,"
+        " beside those of its workers.",
     )
+
+
+class ExistingTls(Section):
+    """Files of a client of an encrypted scheduler."""
+
+    ca: Text = Field(title="Authority", description="Path of the authority's certificate.")
+    cert: Text = Field(title="Certificate", description="Path of the client's certificate.")
+    key: Text = Field(title="Key", description="Path of the client's key.")
+
+
+class Existing(Section):
+    """A scheduler that somebody else started, for backend `existing`."""
+
+    address: Text = Field(
+        "", title="Address", description="Its address, such as `tls://host:8786`."
+    )
+    scheduler_file: Text = Field(
+        "",
+        title="Scheduler file",
+        description="File that the scheduler wrote about itself, instead of its address.",
+    )
+    tls: ExistingTls | None = Field(
+        None, title="TLS", description="Files for an encrypted scheduler; empty: not encrypted."
+    )
+    trust_dashboard: Flag = Field(
+        False,
+        title="Trust the dashboard",
+        description="Whether its dashboard, which runs code of its own in the user's page, may be"
+        " shown inside Jupyter.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Existing:
+        if self.address and self.scheduler_file:
+            raise ValueError("`address` and `scheduler_file` exclude each other; keep one")
+        return self
 
 
 class Network(Section):
     """How client, scheduler and workers talk."""
 
-    protocol: Literal["tls", "tcp"] = Field(
+    protocol: Literal["tls", "tcp", "ucx"] = Field(
         "tls",
         title="Protocol",
         description="`tls`: encrypted, with certificates made for each cluster; `tcp`: anyone who"
-        " reaches the port can run code as you.",
+        " reaches the port can run code as you; `ucx`: the same, but fast between GPUs (NVLink,"
+        " InfiniBand), for environments with distributed-ucxx. UCX knows no encryption, so there"
+        " is no `tls` with it.",
     )
     interface: Text | None = Field(
         None,
@@ -173,6 +299,11 @@ class Container(Section):
         title="Runtime", description="The command that runs the container."
     )
     image: Text = Field(title="Image", description="Path or address of the image.")
+    python: Text = Field(
+        "python",
+        title="Python",
+        description="Python of the workers, inside the image. Its Dask must be that of the head.",
+    )
     args: tuple[Text, ...] = Field((), title="Arguments", description="Arguments of the runtime.")
 
 
@@ -209,6 +340,28 @@ class Limits(Section):
         title="Clusters",
         description="Most clusters of one user from this profile at a time; empty: no limit.",
     )
+    gpu_hours: PositiveOrNone = Field(
+        None,
+        title="GPU-hours",
+        description="Most GPU-hours of one cluster, whatever `policy.gpu_hours` says; empty: no"
+        " limit.",
+    )
+
+
+class IdleGpus(Section):
+    """What to do about GPUs that are held and do nothing."""
+
+    after: DurationOrNone = Field(
+        None,
+        title="After",
+        description="Act when all GPUs of the cluster were under 2 % for this long; empty: never."
+        " Where GPUs tell no use (no NVML), nothing follows.",
+    )
+    action: Literal["warn", "shrink", "stop"] = Field(
+        "warn",
+        title="Action",
+        description="`warn`: a line in the timeline; `shrink`: keep one job; `stop`: the cluster.",
+    )
 
 
 class Policy(Section):
@@ -243,6 +396,17 @@ class Policy(Section):
         "replace",
         title="At walltime",
         description="`replace`: submit a new job for one that ran out of walltime; `stop`: don't.",
+    )
+    gpu_hours: PositiveOrNone = Field(
+        None,
+        title="GPU-hours",
+        description="Budget: the timeline warns at 80 %, and the cluster stops at 100 % of these"
+        " GPU-hours (GPUs held times hours, also idle ones); empty: no budget.",
+    )
+    idle_gpus: IdleGpus = Field(
+        IdleGpus.model_construct(),
+        title="Idle GPUs",
+        description="When GPUs that do nothing are told, or given back.",
     )
 
 

@@ -50,12 +50,13 @@ def _in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 def without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
     """Yield keys that are set although the profile's backend knows nothing of them."""
-    if profile.backend == "local":
-        for dotted in _NOT_LOCAL:
-            path = split(dotted)
-            mark, found = _mark(tree, path, on_key=True)
-            if found == path:
-                yield Finding(mark, f"`{dotted}` has no meaning on backend local and is ignored")
+    spread = profile.backend == "local" and profile.launcher.name != "none"
+    for dotted in _NOT_SPREAD if spread else _MEANINGLESS.get(profile.backend, ("existing",)):
+        path = split(dotted)
+        mark, found = _mark(tree, path, on_key=True)
+        if found == path:
+            words = f"`{dotted}` has no meaning on backend {profile.backend} and is ignored"
+            yield Finding(mark, words)
 
 
 _NOT_LOCAL = (
@@ -69,10 +70,24 @@ _NOT_LOCAL = (
     "head",
     "network.interface",
     "network.ports",
-    "environment.container",
     "policy.drain_before",
     "policy.at_walltime",
 )
+_NOT_DEMO = ("launcher", "head", "network.interface", "network.ports", "environment.container")
+_NOT_EXISTING = (
+    "job", "workers", "launcher", "groups", "head", "network", "environment.container",
+    "environment.prologue", "environment.variables", "limits.workers", "policy",
+)  # fmt: skip
+_NOT_SPREAD = tuple(
+    key
+    for key in (*_NOT_LOCAL, "existing")
+    if key not in ("launcher", "network.interface", "environment.container")
+)
+_MEANINGLESS = {
+    "local": (*_NOT_LOCAL, "existing"),
+    "demo": (*_NOT_DEMO, "existing"),
+    "existing": _NOT_EXISTING,
+}
 
 
 def _finding(tree: Branch, detail: Any) -> Finding:

@@ -68,6 +68,10 @@ class InMemoryClusters:
     def list(self, *, ended: bool = False) -> Sequence[ClusterView]:
         return [view for view in self.views.values() if ended or view.phase not in ENDED]
 
+    def capacity(self, profile: str) -> dict[str, Any]:
+        partition = {"name": "gpu", "free": 3, "total": 8, "unit": "GPUs"}
+        return {"partitions": [partition], "words": "gpu: 3 of 8 GPUs free."}
+
     def get(self, name: str) -> ClusterView:
         for view in self.views.values():
             if name in (view.id, view.name):
@@ -83,7 +87,9 @@ class InMemoryClusters:
     def update(self, name: str, *, target: Target) -> ClusterView:
         return self._change(name, target=target)
 
-    def stop(self, name: str) -> ClusterView:
+    def stop(self, name: str, *, force: bool = False) -> ClusterView:
+        if force:
+            return self._change(name, phase=Phase.STOPPED, words="stopped")
         return self._change(name, phase=Phase.STOPPING, words="stopping")
 
     def forget(self, name: str) -> None:

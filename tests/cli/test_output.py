@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+from io import StringIO
+
 import pytest
 
-from jupyter_gpucluster.cli.describe import cluster_facts, cluster_table, state
+from jupyter_gpucluster.cli.describe import cluster_facts, cluster_table, gpu_table, state
 from jupyter_gpucluster.cli.output import (
     Table,
     ago,
     ahead,
+    as_json,
     as_text,
     counted,
     facts_text,
@@ -17,7 +22,8 @@ from jupyter_gpucluster.cli.output import (
     table_text,
 )
 from jupyter_gpucluster.cli.terminal import Terminal
-from jupyter_gpucluster.records import Clock, Phase, Target
+from jupyter_gpucluster.errors import GpuClusterError
+from jupyter_gpucluster.records import Clock, GpuReading, Phase, Target
 
 from .doubles import NOW, Desk, Screen, a_view
 
@@ -79,7 +85,9 @@ def test_facts_tell_target_clocks_and_memory() -> None:
     )
     text = facts_text(cluster_facts(view))
     assert "0 to 4 workers (adaptive), at most 8 allowed" in text
-    assert "idle time-out (30 min) does not run now; lifetime (1 min) now" in text
+    assert (
+        "ends first  lifetime (1 min) now\nthen        idle time-out (30 min) does not run" in text
+    )
     assert "1000 B of 1.9 GiB" in text
 
 
@@ -112,3 +120,75 @@ def test_lines_are_cut_at_the_width_of_the_terminal(
     desk.tty = True
     desk.types("list")
     assert max(map(len, desk.out.splitlines())) <= 30
+
+
+HOSTILE = "\x1b]0;owned\x07 \x9b31m\r\x7f"
+SHOWN = "\\x1b]0;owned\\x07 \\x9b31m\\x0d\\x7f"
+
+
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    out, err = Screen(tty=True), Screen(tty=True)
+    terminal = Terminal(out=out, err=err)
+    terminal.write(f"a\tb\n{HOSTILE}\n")
+    terminal.note(HOSTILE)
+    terminal.complain(GpuClusterError(HOSTILE, hint=HOSTILE))
+    assert out.getvalue() == f"a\tb\n{SHOWN}\n"
+    assert err.getvalue().count("\\x1b]0;owned\\x07") == 3
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", out.getvalue() + err.getvalue())
+
+
+def test_control_characters_do_not_reach_the_live_line() -> None:
+    err = Screen(tty=True)
+    with Terminal(err=err).progress() as show:
+        show(a_view("alpha", words=f"waits for {HOSTILE}"))
+    assert f"\r\x1b[Kalpha: running: waits for {SHOWN[:10]}" in err.getvalue()
+
+
+def test_a_file_gets_logs_as_they_are() -> None:
+    out = StringIO()
+    Terminal(out=out).write(HOSTILE)
+    assert out.getvalue() == HOSTILE
+
+
+def test_json_keeps_control_characters_as_escapes() -> None:
+    text = as_json({"name": HOSTILE + "\n"})
+    assert json.loads(text) == {"name": HOSTILE + "\n"}
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+
+
+def test_an_error_is_one_line() -> None:
+    err = StringIO()
+    Terminal(err=err).complain(GpuClusterError("no\nhint: rm -rf ~", hint="yes\nno"))
+    assert err.getvalue() == "error: no hint: rm -rf ~\nhint: yes no\n"
+
+
+def test_what_each_gpu_does_is_a_line_and_its_troubles_are_named() -> None:
+    reading = GpuReading(
+        "w-0",
+        host="node1",
+        index=1,
+        name="H100",
+        utilization=73,
+        memory_used=2**30,
+        memory_total=2**33,
+        power=74.6,
+        temperature=46,
+        slowed=("heat",),
+        ecc_errors=1,
+        xids=(79,),
+    )
+    table = gpu_table([reading, GpuReading("w-1", host="node1", trouble="no driver")])
+    assert table.rows[0][:8] == (
+        "w-0", "node1", "1", "H100", "73 %", "1.0 GiB of 8.0 GiB", "75 W", "46 °C",
+    )  # fmt: skip
+    assert table.rows[0][8] == "slowed by heat; 1 uncorrected memory error; XID 79"
+    assert table.rows[1][2:] == ("", "", "", "", "", "", "no driver")
+    assert as_text([gpu_table([])]) == ""
+
+
+def test_gpu_hours_are_told_with_what_they_may_become() -> None:
+    view = a_view(unit="GPUs", gpu_hours=0.31, gpu_hours_estimate=16.0, gpu_words="8 GPUs held")
+    text = facts_text(cluster_facts(view))
+    assert "GPU-hours  0.3 GPU-hours so far, at most 16 GPU-hours" in text
+    assert "idle GPUs  8 GPUs held" in text
+    assert "GPU-hours" not in facts_text(cluster_facts(a_view()))

@@ -15,6 +15,7 @@ HEAVY = {
     "cryptography",
     "dask",
     "distributed",
+    "jupyter_core",
     "jupyter_server",
     "numpy",
     "pydantic",
@@ -57,6 +58,17 @@ def test_closed_streams_are_no_failure(home: Path, closed: str) -> None:
         ["/bin/sh", "-c", command], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
     assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("verb", ["list", "list --json", "profiles", "logs x", "--help"])
+@pytest.mark.parametrize("full", [">/dev/full", "2>/dev/full", ">/dev/full 2>&1"])
+def test_a_full_disk_behind_the_output_is_told_in_a_line(home: Path, verb: str, full: str) -> None:
+    command = f'"{sys.executable}" -m jupyter_gpucluster {verb} {full}'
+    answer = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == (0 if full == "2>/dev/full" and verb != "logs x" else 1)
+    assert "Traceback" not in answer.stderr
 
 
 def test_a_name_that_no_cluster_has_exits_with_1(gpucluster: CommandLine) -> None:

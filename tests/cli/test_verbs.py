@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.errors import BackendUnavailable
 from jupyter_gpucluster.records import Phase, Target
 
 from .doubles import Desk, InMemoryClusters, a_view
@@ -152,6 +153,11 @@ def test_stop_stops_all_that_it_can_and_then_complains(desk: Desk) -> None:
     assert "error: There is no cluster named nobody." in desk.err
 
 
+def test_stop_by_force_ends_at_once(desk: Desk) -> None:
+    assert desk.types("stop", "alpha", "--force") == 0
+    assert desk.out == "alpha: stopped\n"
+
+
 def test_stop_all(desk: Desk) -> None:
     assert desk.types("stop", "--all", "--wait") == 0
     assert desk.types("stop", "--all") == 0
@@ -189,6 +195,25 @@ def test_profiles_tell_place_limits_and_source(desk: Desk) -> None:
     assert profile["options"]["threads"]["type"] == "integer"
     assert desk.types("profiles") == 0
     assert "local  This machine" in desk.out
+
+
+def test_profiles_tell_what_is_free_where_that_is_asked_for(desk: Desk) -> None:
+    assert desk.types("profiles", "--capacity") == 0
+    assert "gpu: 3 of 8 GPUs free." in desk.out
+    assert desk.types("profiles", "--capacity", "--json") == 0
+    [profile] = json.loads(desk.out)["profiles"]
+    assert profile["capacity"]["partitions"][0]["free"] == 3
+
+
+def test_a_place_that_does_not_tell_what_is_free_is_listed_all_the_same(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_name: str) -> None:
+        raise BackendUnavailable("Slurm did not answer sinfo within 10 s.")
+
+    monkeypatch.setattr(desk.clusters, "capacity", fail)
+    assert desk.types("profiles", "--capacity") == 0
+    assert "Slurm did not answer sinfo within 10 s." in desk.out
 
 
 def test_profiles_show_what_is_wrong_with_a_file(desk: Desk, home: Path) -> None:

@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
 import textwrap
 import venv
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import StateError
-from jupyter_gpucluster.records import Phase
+from jupyter_gpucluster.records import TOKEN_HEADER, Phase
 
-from .conftest import Start
+from .conftest import Start, WriteProfile
 from .driving import client_of, ended, fixed, traces_of, until
 from .tasks import double
 
-MISSING = [
-    "jupyter_gpucluster",
-    "cryptography",
-    "IPython",
-    "jupyter_client",
-    "jupyter_core",
-    "jupyter_server",
-    "jupyter_server_proxy",
-    "pydantic",
-    "pydantic_core",
-    "traitlets",
-]
-"""What this package needs beside the cluster's environment, never in it."""
+
+def required(name: str, known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the plain names of what a distribution always needs, itself included."""
+    known |= {plain(name)}
+    with suppress(PackageNotFoundError):  # for other systems or other Pythons
+        for line in requires(name) or ():
+            needed = re.match(r"[\w.-]+", line)
+            if needed and "extra ==" not in line and plain(needed[0]) not in known:
+                known |= required(needed[0], known)
+    return known
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+DASK_ALONE = required("distributed") | {"pip", "setuptools"}
+MISSING = sorted(
+    {
+        "jupyter_gpucluster",  # from the checkout, which is no distribution
+        *(
+            module
+            for module, distributions in packages_distributions().items()
+            if not DASK_ALONE & {plain(name) for name in distributions}
+        ),
+    }
+)
+"""What is here beside Dask and what it always needs: this package, Jupyter, NumPy, Bokeh ..."""
 BLOCK = """
     import sys
 
@@ -42,6 +62,19 @@ BLOCK = """
                 raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
     sys.meta_path.insert(0, Block())
+"""
+
+TRY = """
+import importlib
+
+found = []
+for name in {names!r}:
+    try:
+        importlib.import_module(name)
+        found.append(name)
+    except ModuleNotFoundError:
+        pass
+print(found)
 """
 
 MakeEnvironment = Callable[[str, list[str]], str]
@@ -66,12 +99,12 @@ def make_environment(home: Path) -> MakeEnvironment:
 def test_a_cluster_needs_only_dask_there(
     start: Start, make_environment: MakeEnvironment, clusters: Clusters
 ) -> None:
+    assert {"jupyter_gpucluster", "numpy", "bokeh", "pydantic", "cryptography"} <= set(MISSING)
     python = make_environment("bare", MISSING)
-    for name in MISSING:
-        missing = subprocess.run(
-            [python, "-P", "-c", f"import {name}"], capture_output=True, check=False
-        )
-        assert b"ModuleNotFoundError" in missing.stderr
+    tried = subprocess.run(
+        [python, "-P", "-c", TRY.format(names=MISSING)], capture_output=True, text=True, check=True
+    )
+    assert tried.stdout == "[]\n"
     view = start(workers=2, python=python)
     assert view.python == python
     with client_of(view) as client:
@@ -82,6 +115,16 @@ def test_a_cluster_needs_only_dask_there(
         assert scheduler == python
         client.restart(timeout=60)
         assert client.submit(double, 21).result() == 42
+    endpoint = clusters.endpoint(view.id)
+    page = Request(
+        f"http://{endpoint.host}:{endpoint.port}/status", headers={TOKEN_HEADER: endpoint.token}
+    )
+    with pytest.raises(HTTPError) as refused:
+        urlopen(page)
+    told = refused.value.read().decode()
+    assert refused.value.code == 501
+    assert "No module named 'bokeh'" in told
+    assert f"{python} -m pip install bokeh" in told
     clusters.stop(view.id)
     assert clusters.wait_stopped(view.id, timeout=30).phase is Phase.STOPPED
 
@@ -95,6 +138,15 @@ def test_a_dask_that_cannot_be_imported_fails_the_cluster_at_once_in_words(
     assert over.phase is Phase.FAILED
     assert "No module named 'distributed.scheduler'" in over.reason
     assert not traces_of(view.id)
+
+
+def test_ucx_without_its_package_says_what_to_install(
+    clusters: Clusters, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("fast", "network: {protocol: ucx}\n"), target=fixed(1))
+    assert not view.encrypted
+    over = until(lambda: ended(clusters, view), 20)
+    assert "please install 'distributed-ucxx'" in over.reason
 
 
 def test_a_python_that_cannot_even_begin_is_refused_at_start(

@@ -14,8 +14,8 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.headclient import TOKEN_HEADER, Endpoint
-from jupyter_gpucluster.records import Phase
+from jupyter_gpucluster.headclient import Endpoint
+from jupyter_gpucluster.records import TOKEN_HEADER, Phase
 from jupyter_gpucluster.views import ClusterView
 
 from .conftest import start_ready, stop_all

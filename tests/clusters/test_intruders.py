@@ -16,7 +16,7 @@ from distributed.security import Security
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import security_of
-from jupyter_gpucluster.headclient import TOKEN_HEADER
+from jupyter_gpucluster.records import TOKEN_HEADER
 from jupyter_gpucluster.views import ClusterView
 
 from .conftest import put_profile, start_ready, stop_all

@@ -16,7 +16,7 @@ from jupyter_gpucluster import submission
 from jupyter_gpucluster.backends.local import Local
 from jupyter_gpucluster.errors import BackendError
 from jupyter_gpucluster.records import FINAL, Submission
-from jupyter_gpucluster.starting import HEAD
+from jupyter_gpucluster.spawning import HEAD
 from jupyter_gpucluster.submission import JobServerRunner, Queue
 
 JOBS = 290

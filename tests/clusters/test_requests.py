@@ -59,7 +59,7 @@ def refusal(clusters: Clusters, profile: str = "local", **request: Any) -> GpuCl
     return error
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2", 10**30])
 def test_a_number_of_workers_that_makes_no_sense(clusters: Clusters, workers: Any) -> None:
     error = refusal(clusters, target=fixed(workers))
     assert isinstance(error, InvalidInput)

@@ -21,7 +21,7 @@ from .driving import client_of, command_of, fixed, processes_of, traces_of, unti
 from .tasks import double
 
 KILLED_AT = """
-import os, signal, sys
+import os, signal, subprocess, sys
 from jupyter_gpucluster import clusters, starting
 from jupyter_gpucluster.records import Target
 def die(*_, **__):
@@ -74,7 +74,7 @@ def test_a_cluster_goes_on_without_its_starter_and_serves_other_processes(
 
 
 def test_a_starter_killed_while_the_head_leaves_it_leaves_a_cluster(clusters: Clusters) -> None:
-    code = KILLED_AT.replace("starting, sys.argv[1], die", "starting.subprocess.Popen, 'wait', die")
+    code = KILLED_AT.replace("starting, sys.argv[1], die", "subprocess.Popen, 'wait', die")
     assert python(code, "spawn").returncode == -signal.SIGKILL
     [view] = clusters.list()
     ready = clusters.wait_ready(view.id, timeout=60)

@@ -3,13 +3,13 @@
 #$ -q gpu.q
 #$ -P phys
 #$ -pe smp 4
+#$ -l h_vmem=8192M
 #$ -l gpu=1
 #$ -l h_rt=08:00:00
 #$ -o /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.out
 #$ -cwd
 #$ -j y
 #$ -S /bin/bash
-#$ -l h_vmem=16G
 export GPUCLUSTER_JOB=gpc-7f3a2b-1_$((${SGE_TASK_ID/undefined/1} - 1))
 GPUCLUSTER_RESTARTS=$([ "${RESTARTED:-0}" = 0 ] && echo 0 || date +%s)
 export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"

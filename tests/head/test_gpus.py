@@ -23,6 +23,7 @@ from jupyter_gpucluster.records import (
     Spec,
     Summary,
     Target,
+    WorkerShape,
 )
 
 UUID = "GPU-fb052405-1d36-3dfa-e528-292494ea2a35"
@@ -39,6 +40,24 @@ class Nvml:
 
     def __init__(self) -> None:
         self.sent = 0
+        self.errors: list[int] = []
+        self.keeps_errors = True
+
+    nvmlEventTypeXidCriticalError = 8
+
+    def nvmlEventSetCreate(self) -> str:
+        return "events"
+
+    def nvmlDeviceRegisterEvents(self, handle: str, kind: int, events: str) -> None:
+        assert (handle, kind, events) == ("card", 8, "events")
+        if not self.keeps_errors:
+            raise NVMLError("Not Supported")
+
+    def nvmlEventSetWait_v2(self, events: str, milliseconds: int) -> Any:
+        assert milliseconds == 0
+        if not self.errors:
+            raise NVMLError("Timeout")
+        return SimpleNamespace(eventData=self.errors.pop(0))
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
         if index:
@@ -157,13 +176,51 @@ def test_idle_gpus_are_told_after_five_minutes_and_forgotten_with_the_first_work
     assert idle.since is None
 
 
-def test_gpu_hours_are_those_of_all_jobs_up_to_now() -> None:
-    ended = Job("m", 0, JobState.DONE, started=0.0, ended=1_800.0)
-    running = Job("m", 1, JobState.RUNNING, started=3_600.0)
-    waiting = Job("m", 2, JobState.PENDING)
-    record = a_record(ended, running, waiting)
-    assert gpus.gpu_hours(record, 7_200.0) == pytest.approx(4 * 1.5)
-    assert gpus.gpu_hours(a_record(running, nodes=2), 7_200.0) == pytest.approx(8.0)
+def test_a_job_with_fewer_workers_than_gpus_is_named_once_it_has_been_so_for_a_while() -> None:
+    running = Job("gpc-abc-1", 0, JobState.RUNNING, connected=True)
+    record = a_record(running, running_elsewhere := replace(running, task=1))
+    record = replace(record, spec=replace(record.spec, worker=WorkerShape(per_job=4)))
+    missing = gpus.MissingWorkers()
+    connected = {"gpc-abc-1_0": 3, "gpc-abc-1_1": 4}
+    assert missing.look(record, connected, 1_000) == []
+    (trouble,) = missing.look(record, connected, 1_150)
+    assert trouble.startswith("gpc-abc-1_0 has 3 of its 4 GPU workers")
+    assert missing.look(record, {**connected, "gpc-abc-1_0": 4}, 1_200) == []
+    assert missing.look(record, connected, 1_210) == [], "a worker that restarts is soon back"
+    leaving = replace(record, jobs=(replace(running, leaving=1.0), running_elsewhere))
+    assert missing.look(leaving, connected, 2_000) == []
+
+
+def test_a_slice_whose_limit_would_be_the_whole_cards_is_named() -> None:
+    reading = a_reading("w", mig="MIG-1", memory_total=10 * 2**30)
+    record = a_record()
+    (trouble,) = gpus.slice_troubles([reading, a_reading("v")], record)
+    assert trouble.startswith("w computes on a slice of 10 GiB")
+    limited = replace(record.spec, worker=WorkerShape(device_memory_limit=2**33))
+    assert gpus.slice_troubles([reading], replace(record, spec=limited)) == []
+
+
+def test_errors_that_the_driver_reports_are_told_with_their_meaning() -> None:
+    device = gpureader.Device(Nvml(), "0")
+    assert device.reading()["xids"] == []
+    device.nvml.errors = [79, 31, 79]
+    device.reading()
+    told = device.reading()
+    reading = gpus.reading_of("gpc-a-1_0", {**told, "host": "node1"})
+    assert reading.xids == (79, 31)
+    first, second = gpus.xid_troubles([reading])
+    assert first == (
+        "gpc-a-1_0 on node1: the driver reports XID 79"
+        " (the GPU fell off the bus; the node needs a restart)."
+    )
+    assert "not its own" in second
+
+
+def test_a_driver_that_keeps_no_errors_is_read_without_them() -> None:
+    nvml = Nvml()
+    nvml.keeps_errors = False
+    told = gpureader.Device(nvml, "0").reading()
+    assert (told["xids"], told["utilization"]) == ([], 73)
 
 
 def test_readings_that_move_make_no_news_but_a_throttled_card_does() -> None:

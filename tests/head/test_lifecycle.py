@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gpucluster.head import lifecycle, situation
-from jupyter_gpucluster.head.lifecycle import ANSWER_GRACE, CANCEL_AGAIN, KEPT_JOBS
+from jupyter_gpucluster.head.lifecycle import CANCEL_AGAIN, KEPT_JOBS
+from jupyter_gpucluster.head.news import ANSWER_GRACE
 from jupyter_gpucluster.head.situation import Answer, Cancel, Finish, Note, Submit
+from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.records import ENDED, JobState, Phase, Policy
 
 from .world import Play, finished, of
@@ -253,3 +255,16 @@ def test_every_change_of_phase_is_noted() -> None:
     told = [action.event.message for action in actions if isinstance(action, Note)]
     assert told == ["1 asked for as gpc-abc123-1", "pending"]
     assert record.phase is Phase.PENDING
+
+
+def test_a_waiting_cluster_says_when_it_may_start() -> None:
+    play = Play(2)
+    play.step()
+    for id, seconds in zip(play.queue.jobs, (7200, 1810), strict=True):
+        play.queue.change(id, JobState.PENDING, expected_start=play.now + seconds)
+    play.step()
+    assert play.words == "0 of 2 workers ready, 2 waiting (may start in about 30 min)"
+    told = summarise(play.record, play.seen, play.now).expected_start
+    assert told == min(job.expected_start or 0.0 for job in play.record.jobs)
+    play.step(1900)
+    assert play.words == "0 of 2 workers ready, 2 waiting"

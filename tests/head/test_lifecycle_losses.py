@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jupyter_gpucluster.head import situation
-from jupyter_gpucluster.head.lifecycle import ANSWER_GRACE
+from jupyter_gpucluster.head.news import ANSWER_GRACE
 from jupyter_gpucluster.head.situation import DEATHS_WINDOW, Answer, Cancel, Finish, Submit
-from jupyter_gpucluster.records import JobState, Phase, Policy
+from jupyter_gpucluster.records import JobState, JobStatus, Phase, Policy
 
 from .world import Play, finished, of
 
@@ -290,6 +290,22 @@ def test_a_requeued_job_counts_again() -> None:
     assert len(situation.staying(play.record)) == 1
 
 
+def test_a_job_that_is_requeued_while_it_runs_says_why_and_keeps_the_time_it_held() -> None:
+    play = Play(1)
+    play.get_ready()
+    [id] = play.queue.jobs
+    begun = play.now - 100.0
+    play.queue.change(id, JobState.RUNNING, started=begun)
+    play.step()
+    play.queue.change(id, JobState.PENDING, started=None, reason="preempted by another user")
+    play.workers.clear()
+    play.step()
+    assert f"{ONE}_0 waits again: preempted by another user" in play.notes
+    assert (play.job(f"{ONE}_0").started, play.job(f"{ONE}_0").held) == (None, play.now - begun)
+    play.step()
+    assert play.notes == []
+
+
 def test_an_unlisted_code_is_not_an_end() -> None:
     play = Play(1)
     play.get_ready()
@@ -297,3 +313,24 @@ def test_an_unlisted_code_is_not_an_end() -> None:
         play.queue.change(id, JobState.UNKNOWN)
     assert play.step() == []
     assert play.alive() == [f"{ONE}_0"]
+
+
+def test_a_lost_job_that_accounting_knows_to_be_over_has_died_of_its_own_cause() -> None:
+    play = Play(1, policy=Policy(replacements=3))
+    play.deaf = True
+    play.step()
+    over = JobStatus("7000_0", JobState.FAILED, ONE, 0, exit_code=3)
+    play.log[f"{ONE}_0"] = "ModuleNotFoundError: dask"
+    assert play.step(70, found={"7000_0": over}) == [Submit(TWO, 1)]
+    job = play.job(f"{ONE}_0")
+    assert (job.id, job.state, job.exit_code) == ("7000_0", JobState.FAILED, 3)
+    assert "ModuleNotFoundError" in job.cause
+
+
+def test_a_lost_job_that_accounting_knows_to_run_is_taken() -> None:
+    play = Play(1)
+    play.deaf = True
+    play.step()
+    running = JobStatus("7000_0", JobState.RUNNING, ONE, 0)
+    assert play.step(70, found={"7000_0": running}) == []
+    assert play.job(f"{ONE}_0").id == "7000_0"

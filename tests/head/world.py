@@ -1,4 +1,4 @@
-"""A queueing system and workers in memory, to play against `lifecycle.step`."""
+"""A queueing system and workers in memory, to play against `groups.step`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jupyter_gpucluster.head import lifecycle, situation, summary
+from jupyter_gpucluster.head import groups, situation, summary
 from jupyter_gpucluster.head.situation import Action, Answer, Cancel, Finish, Observation, Submit
 from jupyter_gpucluster.records import (
     FINAL,
@@ -26,7 +26,12 @@ ID = "abc123"
 
 
 def a_record(
-    workers: int = 2, *, policy: Policy | None = None, per_job: int = 1, gpus: int = 0
+    workers: int = 2,
+    *,
+    policy: Policy | None = None,
+    per_job: int = 1,
+    gpus: int = 0,
+    walltime: int | None = None,
 ) -> Record:
     """Return the record of a cluster that has only just been made."""
     spec = Spec(
@@ -34,7 +39,7 @@ def a_record(
         title="This machine",
         backend="local",
         python="/usr/bin/python3",
-        job=JobShape(gpus=gpus),
+        job=JobShape(gpus=gpus, walltime=walltime),
         worker=WorkerShape(per_job=per_job),
         policy=policy or Policy(),
     )
@@ -101,6 +106,8 @@ class Play:
         self.restarted: set[str] = set()
         self.volunteers: tuple[str, ...] = ()
         self.log: dict[str, str] = {}
+        self.notes: list[str] = []
+        """What the last step wrote into the timeline."""
         self.silent = False
         self.deaf = False
         """Whether submissions and cancellations come to nothing, unanswered."""
@@ -122,7 +129,8 @@ class Play:
                 **seen,
             }
         )
-        self.record, actions = lifecycle.step(self.record, observation, self.now)
+        self.record, actions = groups.step(self.record, observation, self.now)
+        self.notes = [action.event.message for action in of(situation.Note, actions)]
         if not self.deaf:
             self.perform(actions)
         self.seen = observation

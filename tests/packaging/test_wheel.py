@@ -75,6 +75,7 @@ def test_no_file_names_the_folder_that_it_was_built_in(wheel: Path, source: Path
 
 def test_the_server_extension_is_switched_on_by_installing(shared: list[str]) -> None:
     assert "etc/jupyter/jupyter_server_config.d/jupyter_gpucluster.json" in shared
+    assert "etc/dask/jupyter_gpucluster.yaml" in shared
 
 
 def test_the_metadata_say_what_the_package_is(wheel: Path, names: list[str]) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.backends import find_backend
-from jupyter_gpucluster.jobscript import MARK, make_spec, render
+from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import apply_options, find_profile, load_profiles
 from jupyter_gpucluster.profiles.search import BUILT_IN
+from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
 from tests.profiles.conftest import Site
 

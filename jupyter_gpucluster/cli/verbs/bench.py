@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...errors import InvalidInput
 from ...records import Target
 from ..arguments import options_from
+from ..borrowing import borrowed
 from ..output import Outcome, Text
 from ..parsing import Parser, assignment, suggestion, whole_number
 from ..places import default_profile, refuse_gpus_on
@@ -139,7 +140,8 @@ def _cluster(
     """Give a cluster, and the seconds that its start took where it was started for this."""
     clusters = session.clusters
     if arguments.cluster is not None:
-        yield clusters.get(arguments.cluster), None
+        with borrowed(arguments.cluster, arguments.workers, session) as view:
+            yield view, None
         return
     profile = arguments.profile or default_profile()
     refuse_gpus_on(profile, arguments)
@@ -147,7 +149,7 @@ def _cluster(
     began = time.monotonic()
     # This process is the client, so its own Python is the one that fits.
     view = clusters.start(
-        profile, target=target, options=options_from(arguments), python=sys.executable
+        profile, target=target, options=options_from(arguments), python=sys.executable, owned=True
     )
     try:
         with session.progress() as progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ...errors import BackendError
 from ...places import places
 from ..arguments import add_json
 from ..output import Block, Outcome, Table, Text
@@ -14,12 +15,18 @@ from ..session import Session
 
 def add_arguments(parser: Parser) -> None:
     """Add the arguments of the verb."""
+    parser.add_argument(
+        "--capacity", action="store_true", help="also ask how many GPUs are free at each"
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """List profiles."""
     found = places()
+    if arguments.capacity:
+        for profile in found["profiles"]:
+            profile["capacity"] = _capacity(profile["name"], session)
     rows = tuple(
         (
             profile["name"],
@@ -27,12 +34,14 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
             profile["backend"],
             str(profile["gpus_per_job"]),
             _limits(profile),
+            *([profile["capacity"]["words"]] if arguments.capacity else []),
             profile["words"],
             profile["source"],
         )
         for profile in found["profiles"]
     )
-    headings = ("NAME", "TITLE", "BACKEND", "GPUS/JOB", "LIMITS", "WORKERS", "SOURCE")
+    free = ("FREE",) if arguments.capacity else ()
+    headings = ("NAME", "TITLE", "BACKEND", "GPUS/JOB", "LIMITS", *free, "WORKERS", "SOURCE")
     blocks: list[Block] = [Table(headings, rows, empty="no profiles")]
     if found["problems"]:
         lines = "\n".join(
@@ -41,6 +50,14 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         )
         blocks.append(Text(lines, title="Problems"))
     return Outcome(found, tuple(blocks))
+
+
+def _capacity(name: str, session: Session) -> dict[str, Any]:
+    """Return what is free at a place; a place that does not tell must not hide the others."""
+    try:
+        return session.clusters.capacity(name)
+    except BackendError as error:
+        return {"partitions": [], "words": error.message}
 
 
 def _limits(profile: dict[str, Any]) -> str:

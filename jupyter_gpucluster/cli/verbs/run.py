@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
             options=options_from(arguments),
             python=python_from(arguments, session.python),
             kernel=arguments.kernel or "",
+            owned=True,
         )
         code = 0
         try:

@@ -6,7 +6,7 @@ import argparse
 
 from ...records import to_json
 from ..arguments import add_json, add_place, add_target, options_from, python_from, target_from
-from ..output import Outcome, Text
+from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
 from ..places import refuse_gpus_on
 from ..session import Session
@@ -30,7 +30,9 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         python=python_from(arguments, session.python),
         kernel=arguments.kernel or "",
     )
-    return Outcome(
-        to_json(script),
-        (Text(script.text, code=True), Text(f"# submitted with: {script.command}", code=True)),
-    )
+    said = f"# submitted with: {script.command}"
+    if script.gpu_hours_estimate is not None:
+        said += f"\n# uses at most {gpu_hours(script.gpu_hours_estimate)}"
+    if script.survival:
+        said += f"\n# outlives Jupyter: {script.survival}"
+    return Outcome(to_json(script), (Text(script.text, code=True), Text(said, code=True)))

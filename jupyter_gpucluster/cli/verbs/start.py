@@ -14,7 +14,7 @@ from ..arguments import (
     target_from,
 )
 from ..describe import state
-from ..output import Outcome, Text
+from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
 from ..places import refuse_gpus_on
 from ..session import Session
@@ -49,8 +49,10 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     document = to_json(view)
     if error is not None:
         return Outcome({**error.as_json(), "cluster": document}, errors=(error,))
+    hours = view.gpu_hours_estimate
+    most = "" if hours is None else f"uses:    at most {gpu_hours(hours)}\n"
     text = (
-        f"{view.name}: {state(view)}\n"
+        f"{view.name}: {state(view)}\n{most}"
         f"connect: {session.program} connect {view.name}\n"
         f"stop:    {session.program} stop {view.name}"
     )

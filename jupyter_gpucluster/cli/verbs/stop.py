@@ -20,6 +20,9 @@ def add_arguments(parser: Parser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("names", metavar="NAME", nargs="*", help="names or ids of clusters")
     parser.add_argument("--all", action="store_true", help="every cluster that has not ended")
+    parser.add_argument(
+        "--force", action="store_true", help="kill heads that do not answer, and end their jobs"
+    )
     add_wait(parser, "they have ended")
     add_json(parser)
 
@@ -27,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Ask every cluster to stop, then wait for each; one failure does not spare the others."""
     names = _names(arguments, session)
-    stopping, errors = _ask(names, session)
+    stopping, errors = _ask(names, arguments.force, session)
     if arguments.wait is not None and stopping:
         try:
             errors += _wait(stopping, arguments.wait, session)
@@ -54,12 +57,14 @@ def _names(arguments: argparse.Namespace, session: Session) -> list[str]:
     return list(dict.fromkeys(arguments.names))
 
 
-def _ask(names: Sequence[str], session: Session) -> tuple[list[str], list[GpuClusterError]]:
+def _ask(
+    names: Sequence[str], force: bool, session: Session
+) -> tuple[list[str], list[GpuClusterError]]:
     stopping: list[str] = []
     errors: list[GpuClusterError] = []
     for name in names:
         try:
-            stopping.append(session.clusters.stop(name).id)
+            stopping.append(session.clusters.stop(name, force=force).id)
         except GpuClusterError as error:
             errors.append(error)
     return stopping, errors

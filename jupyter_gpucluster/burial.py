@@ -1,0 +1,133 @@
+"""End what a cluster without a head has left, and put its end on record; end heads that hang."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from .errors import BackendUnavailable, HeadUnreachable, StateError
+from .leftovers import cancel_jobs
+from .processes import end_heirs, is_alive, kill_group
+from .records import FINAL, ON_THIS_MACHINE, Event, Job, JobState, Phase, Record
+from .store import ClusterDirectory, tail
+
+KILL_SECONDS = 5.0
+"""A killed process is gone at once, but where it waits for a disk that does not answer."""
+
+
+def end_head(directory: ClusterDirectory, record: Record) -> Record:
+    """Kill a head with its process group, however it hangs, and bury it.
+
+    Raises
+    ------
+    HeadUnreachable
+        It runs on another host, or the kernel does not let go of it.
+    """
+    head = record.head or directory.read_process()
+    # A head in a job goes with the job, which `bury` cancels.
+    if head is not None and not record.spec.in_job:
+        if is_alive(head) is None:
+            raise HeadUnreachable(
+                f"The head of {record.name} runs on {head.host}.",
+                hint=f"End it there: ssh {head.host} jupyter gpucluster stop --force {record.id}",
+            )
+        kill_group(head.pid, head.start_time, grace=0)
+        deadline = time.monotonic() + KILL_SECONDS
+        while is_alive(head):
+            if time.monotonic() > deadline:
+                raise HeadUnreachable(
+                    f"The head of {record.name}, process {head.pid}, was killed and is there yet.",
+                    hint="It probably waits for a file system that does not answer.",
+                )
+            time.sleep(0.02)
+    return bury(directory, record, "Stopped by force.", Phase.STOPPED)
+
+
+def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
+    """Cancel the job of a head that has not come, and end the cluster.
+
+    Raises
+    ------
+    BackendUnavailable
+        The queueing system does not say that the job is gone.
+    """
+    record, told = cancel_jobs(record)
+    if any(job.ended is None for job in record.jobs):
+        raise BackendUnavailable(
+            f"Cluster {record.name} still waits for its head's job. {told}",
+            hint="Stop it again when the queueing system answers.",
+        )
+    return bury(directory, record, "Stopped before its head's job had begun.", Phase.STOPPED)
+
+
+def bury(
+    directory: ClusterDirectory, record: Record, reason: str = "", outcome: Phase = Phase.FAILED
+) -> Record:
+    """Put on record that a head is dead, end what it left, and remove what it cannot remove.
+
+    Parameters
+    ----------
+    reason
+        Why it is dead; where it is not given, what can be seen of that.
+    """
+    for job in record.jobs:
+        if len(job.process) == 2 and job.state not in FINAL:
+            kill_group(job.process[0], job.process[1], grace=0)
+    now = time.time()
+    if record.spec.backend in ON_THIS_MACHINE:
+        end_heirs(directory.path)
+        record = replace(record, jobs=tuple(over(job, now) for job in record.jobs))
+    record, jobs = cancel_jobs(record)
+    told = (reason or cause(directory, record), jobs)
+    buried = replace(
+        record,
+        phase=outcome,
+        phase_since=now,
+        ended=now,
+        reason=" ".join(part for part in told if part),
+        revision=record.revision + 1,
+    )
+    # Nothing that does not bear the cluster's name, whatever became of the record.
+    if Path(record.spec.scratch).name.startswith(f"gpc-{directory.id}-"):
+        shutil.rmtree(record.spec.scratch, ignore_errors=True)
+    directory.remove_private()
+    # On a full disk it is told, and the next look tries to write it again.
+    with contextlib.suppress(StateError):
+        directory.write_record(buried)
+        summary = directory.read_summary()
+        if summary is not None:
+            directory.write_summary(
+                replace(summary, phase=outcome, phase_since=now, reason=buried.reason)
+            )
+        directory.append_event(Event(now, "phase", f"{outcome.value}: {buried.reason}"))
+    return buried
+
+
+def over(job: Job, now: float) -> Job:
+    """Return a job that has ended, now if not before."""
+    if job.state in FINAL or job.ended is not None:
+        return job
+    return replace(job, state=JobState.CANCELLED, ended=now, cause="Ended with its cluster's head.")
+
+
+def cause(directory: ClusterDirectory, record: Record) -> str:
+    """Say what can be seen of a head's death."""
+    if record.head is not None:
+        seen = "Its head is gone: it was killed, or the machine was restarted."
+    elif directory.process_file.exists():
+        seen = "Its head ended before it was up."
+    else:
+        seen = "Its head never started: whoever started the cluster was ended meanwhile."
+    return f"{seen} {last_error(directory.logs / 'head.log')}".strip()
+
+
+def last_error(path: Path) -> str:
+    """Return the last line of a log that names an exception."""
+    lines = [
+        line for line in tail(path, 50).splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)
+    ]
+    return lines[-1][:200] if lines else ""

@@ -1,0 +1,68 @@
+"""What the last lines of a job's log mean where its worker never came up, and the way out."""
+
+from __future__ import annotations
+
+CAUSES = (
+    (
+        r"No space left on device",
+        "A file system of the node is full: free some space, or set workers.local_directory to"
+        " another one.",
+    ),
+    (
+        r"Disk quota exceeded",
+        "Your quota is used up: delete files, or keep clusters on another file system"
+        " (JUPYTER_DATA_DIR).",
+    ),
+    (
+        r"/logs/\S+\.log: (?:No such file or directory|Permission denied)",
+        "The node does not see the cluster's directory: keep it on a file system that the nodes"
+        " share (JUPYTER_DATA_DIR).",
+    ),
+    (
+        r"No module named '?(?:dask|distributed)\b",
+        "The job's Python has no Dask: install dask and distributed there, or choose another"
+        " Python or kernel for the cluster.",
+    ),
+    (
+        r"No module named 'encodings'",
+        "PYTHONHOME or PYTHONPATH leads the job's Python astray: unset it in environment.prologue.",
+    ),
+    (
+        r"python[\d.]*: (?:No such file or directory|Permission denied|cannot execute)",
+        "The node cannot run the cluster's Python: choose one that lies on a file system which the"
+        " nodes share, and that its users may enter.",
+    ),
+    (
+        r"\bmodule: command not found",
+        "The node's shell does not know modules: begin environment.prologue with the line that"
+        " defines them, such as 'source /etc/profile.d/modules.sh'.",
+    ),
+    (
+        r"Unable to locate a modulefile|The following module\(s\) are unknown",
+        "The node has no module of that name: correct environment.prologue (see: module avail).",
+    ),
+    (
+        r": command not found",
+        "The node has no such command: correct environment.prologue, or load there what brings it.",
+    ),
+    (
+        r"is not a valid network interface",
+        "The node has no network interface of that name: correct network.interface (see: ip"
+        " -brief address, on a node).",
+    ),
+    (
+        r"(?i:certificate.verify.failed)",
+        "The node does not accept the scheduler's certificate: do the clocks of node and head"
+        " agree?",
+    ),
+    (
+        r"No such option|unrecognized arguments",
+        "The worker does not know one of its options: correct workers.extra_args.",
+    ),
+    (
+        r"Timed out starting worker",
+        "The worker did not reach the scheduler: name a network that nodes and head share"
+        " (network.interface, head.interface), and see that no firewall is between them.",
+    ),
+)
+"""Signs in a log and what they mean; the first that is found counts."""

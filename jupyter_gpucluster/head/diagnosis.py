@@ -1,0 +1,80 @@
+"""What the last lines of a GPU worker's log mean, where they hide it."""
+
+from __future__ import annotations
+
+import re
+
+from . import causes
+
+ERROR_LINE = re.compile(
+    r"(command not found|No such file|Permission denied|No module named"
+    r"|[A-Za-z.]*(Error|Exception)\b)"
+)
+"""A line of a log that names an error."""
+CAUSES = (
+    # dask-cuda formats a UUID as a number where it wanted to warn that NVML does not know it.
+    (
+        r"%d format: a real number is required, not str",
+        "CUDA_VISIBLE_DEVICES names a GPU that NVML does not know on this node: give whole UUIDs"
+        " as `nvidia-smi -L` prints them, or leave it to the queueing system.",
+    ),
+    (
+        r"Devices in CUDA_VISIBLE_DEVICES must be|nvmlDeviceGetHandleByIndex.*Not Found",
+        "The job was given no GPU (CUDA_VISIBLE_DEVICES is empty or names none): ask for GPUs in"
+        " the way that the site wants, see job.gpu_request and job.directives.",
+    ),
+    (
+        r"LibRmVersionMismatch|Driver/library version mismatch",
+        "Driver and NVML differ on this node, which was updated: it needs a restart.",
+    ),
+    (
+        r"NVMLError_LibraryNotFound|NVML Shared Library Not Found|libnvidia-ml\.so",
+        "There is no NVIDIA driver where the worker runs: the job's node has no GPU, or its"
+        " container was started without GPUs.",
+    ),
+    (
+        r"NVMLError_DriverNotLoaded",
+        "The NVIDIA driver of this node is not loaded; tell the site.",
+    ),
+    (
+        r"CUDA driver version is insufficient",
+        "The node's driver is older than the CUDA of the workers' environment: take a package"
+        " for an older CUDA, or ask the site for a newer driver.",
+    ),
+    (
+        r"CUDA-capable device\(s\) is/are busy or unavailable",
+        "Somebody else computes on the GPU, which admits one process only: ask for whole GPUs.",
+    ),
+    (
+        r"invalid device ordinal",
+        "The job sees fewer GPUs than workers were started: one worker for each GPU that"
+        " CUDA_VISIBLE_DEVICES names is the most.",
+    ),
+    (
+        r"RMM failure|rmm.*bad_alloc|std::bad_alloc: out_of_memory",
+        "The GPU had less free memory than the pool takes: make workers.rmm_pool smaller (at most"
+        " nine tenths of the card or slice), or see who else uses the GPU.",
+    ),
+    (
+        r"No module named '?dask_cuda",
+        "dask-cuda is not installed in the workers' environment: install dask-cuda[cu12] or"
+        " dask-cuda[cu13] there.",
+    ),
+    (
+        r"No module named '?rmm",
+        "RMM is not installed in the workers' environment: install rmm-cu12 or rmm-cu13 there, or"
+        " leave workers.rmm_pool and workers.rmm_async out.",
+    ),
+    (
+        r"No module named '?cudf",
+        "cuDF is not installed in the workers' environment: install it there, or leave"
+        " workers.cudf_spill out.",
+    ),
+)
+"""Signs in a log and what they mean; the first that is found counts."""
+
+
+def diagnose(log: str) -> str:
+    """Return what went wrong and the way out, empty where the log speaks for itself."""
+    known = (*CAUSES, *causes.CAUSES)
+    return next((words for sign, words in known if re.search(sign, log)), "")

@@ -1,0 +1,194 @@
+"""What was seen, folded into the record: answers, listings and workers, and what ended why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
+from ..submission import COMMAND_SECONDS
+from .situation import WAITING, Action, Answer, Note, Observation, is_alive, key_of, staying
+from .walltime import reached
+
+ANSWER_GRACE = COMMAND_SECONDS + 60.0
+"""Seconds from a submission to giving it up: the command may take its time to go unanswered, and
+what it asked for may appear a minute later (a slow controller)."""
+LISTINGS_UNTIL_GONE = 2
+"""A job is gone only when this many listings in a row lack it and no worker of it is connected."""
+
+
+class News:
+    """The first half of a step; the order of the methods is the order of `lifecycle.step`."""
+
+    def __init__(self, record: Record, seen: Observation, now: float) -> None:
+        self.record = record
+        self.seen = seen
+        self.now = now
+        self.actions: list[Action] = []
+        self.died = 0
+
+    def note(self, kind: str, message: str, job: str = "") -> None:
+        self.actions.append(Note(Event(self.now, kind, message, job)))
+
+    def put(self, jobs: Iterable[Job]) -> None:
+        """Replace jobs by their newer selves."""
+        newer = {key_of(job): job for job in jobs}
+        kept = tuple(newer.pop(key_of(job), job) for job in self.record.jobs)
+        self.record = replace(self.record, jobs=(*kept, *newer.values()))
+
+    def take_answers(self) -> None:
+        for answer in self.seen.answers:
+            # A job that a listing has named knows better than its submission's answer.
+            jobs = [job for job in self.record.jobs if job.mark == answer.mark and not job.id]
+            if answer.refusal:
+                self.refuse([job for job in jobs if is_alive(job)], answer)
+            else:
+                self.put(
+                    replace(
+                        job,
+                        id=answer.ids[job.task],
+                        state=JobState.PENDING,
+                        ended=None,
+                        missing=0,
+                        cause="",
+                    )
+                    for job in jobs
+                    if job.task < len(answer.ids)
+                )
+
+    def refuse(self, jobs: list[Job], answer: Answer) -> None:
+        """Take a refusal: the end of a cluster that has nothing else, a death to any other."""
+        self.put(
+            replace(job, state=JobState.FAILED, ended=self.now, cause=answer.refusal)
+            for job in jobs
+        )
+        self.note("refused", answer.refusal, answer.mark)
+        if not staying(self.record) and any(job.leaving is None for job in jobs):
+            self.end(Phase.FAILED, answer.refusal)
+
+    def take_listing(self) -> None:
+        listing = self.seen.listing
+        if listing is None:
+            return
+        # A job whose submission's answer was lost has no id yet.
+        told = (*self.seen.found.values(), *listing.values())
+        places = {(status.mark, status.task): status for status in told}
+        newer = []
+        for job in self.record.jobs:
+            status = listing.get(job.id) if job.id else places.get((job.mark, job.task))
+            if is_alive(job):
+                if status is not None:
+                    newer.append(self.listed(job, status))
+                elif job.id or self.now - job.submitted > ANSWER_GRACE:
+                    newer.append(self.unlisted(job))
+            elif status is not None and status.state not in FINAL:
+                # Accepted after we had given it up, requeued, or lacking in two bad listings.
+                newer.append(self.listed(self.back(job), status))
+        self.put(newer)
+
+    def back(self, job: Job) -> Job:
+        """Take back that a job has ended."""
+        self.note("back", f"{key_of(job)} is there after all", key_of(job))
+        return replace(job, ended=None, exit_code=None, missing=0, cause="")
+
+    def listed(self, job: Job, status: JobStatus) -> Job:
+        newer = replace(
+            job,
+            id=status.id,
+            state=status.state,
+            reason=self.seen.explain(status) or status.reason,
+            nodes=status.nodes or job.nodes,
+            process=status.process or job.process,
+            devices=status.devices or job.devices,
+            started=status.started or self.start_of(job, status),
+            expected_start=_to_the_minute(status) if status.state in WAITING else None,
+            ends=status.ends,
+            missing=0,
+        )
+        if status.state in WAITING and job.started is not None:
+            newer = replace(newer, held=job.held + self.now - job.started)
+            words = f": {newer.reason}" if newer.reason else ""
+            self.note("requeued", f"{key_of(job)} waits again{words}", key_of(job))
+        if status.state not in FINAL:
+            return newer
+        return self.ended(replace(newer, exit_code=status.exit_code), status)
+
+    def start_of(self, job: Job, status: JobStatus) -> float | None:
+        """Return when a job started whose system does not tell: when it was first seen to run."""
+        if status.state in WAITING:
+            return None
+        return job.started or (self.now if status.state is JobState.RUNNING else None)
+
+    def unlisted(self, job: Job) -> Job:
+        if key_of(job) in self.seen.workers:
+            return replace(job, missing=0)
+        if job.missing + 1 < LISTINGS_UNTIL_GONE:
+            return replace(job, missing=job.missing + 1)
+        key = key_of(job)
+        status = self.seen.history.get(job.id)
+        if status is None or status.state not in FINAL:
+            code = self.seen.exits.get(key)
+            ended = JobState.UNKNOWN if code is None else JobState.FAILED if code else JobState.DONE
+            status = JobStatus(job.id, ended, job.mark, exit_code=code)
+        return self.ended(replace(job, exit_code=status.exit_code), status)
+
+    def ended(self, job: Job, status: JobStatus) -> Job:
+        key = key_of(job)
+        expired = reached(job, status, self.record, self.now)
+        job = replace(job, state=status.state, ended=status.ended or self.now)
+        job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
+        if expired and key not in self.seen.retired and job.cancelled is None:
+            self.expire(job)
+            job = replace(job, cause="It reached its walltime; its results went with it.")
+            self.note(
+                "walltime", f"{key} ended at its walltime, before its results were moved", key
+            )
+        elif job.leaving is None and not job.excused:
+            self.died += 1
+            cause = self.find_cause(key, status)
+            if not cause and not job.id:
+                cause = "Its submission was not answered, and it never appeared."
+            job = replace(job, cause=cause)
+            word = status.state.value.replace("_", " ")
+            self.note("lost", f"{key} ended ({word}){': ' + cause if cause else ''}", key)
+        else:
+            self.note("left", f"{key} has left", key)
+        return job
+
+    def expire(self, job: Job) -> None:
+        """Count a job that ends by its walltime, where none follows it."""
+        if job.leaving is None and self.record.spec.policy.at_walltime == "stop":
+            self.record = replace(self.record, expired=self.record.expired + 1)
+
+    def find_cause(self, key: str, status: JobStatus) -> str:
+        """Say why a job ended in the backend's words, and the log's where it ended by itself."""
+        explained = self.seen.explain(status)
+        by_itself = status.state not in FINAL or (
+            status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
+        )
+        hint = self.seen.log_hint(key) if by_itself or not explained else ""
+        return f"{explained} {hint}".strip()
+
+    def take_workers(self) -> None:
+        newer = []
+        for job in self.record.jobs:
+            if key_of(job) not in self.seen.workers:
+                continue
+            if job.state is JobState.UNKNOWN and not is_alive(job):
+                newer.append(job := self.back(job))
+            if not job.connected:
+                newer.append(replace(job, connected=True))
+                self.note("worker", f"{key_of(job)} is ready", key_of(job))
+        self.put(newer)
+
+    def end(self, outcome: Phase, reason: str) -> None:
+        """Begin to stop; the first reason is the true one."""
+        if self.record.stop_requested is None:
+            self.record = replace(
+                self.record, stop_requested=self.now, outcome=outcome, reason=reason
+            )
+
+
+def _to_the_minute(status: JobStatus) -> float | None:
+    """Return the guess of the queueing system, which changes with every look by some seconds."""
+    return None if status.expected_start is None else round(status.expected_start / 60) * 60.0

@@ -1,0 +1,160 @@
+"""The hosts of a batch job, as the queueing systems tell them; runs alone in any Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import product
+from math import prod
+from pathlib import Path
+
+MOST_HOSTS = 100_000
+"""More are no host list but a slip, or somebody's trick to fill the memory."""
+ITEM = re.compile(r"(?:[^\s,\[\]]|\[[^\[\]]*\])+")
+GROUP = re.compile(r"\[([^\[\]]*)\]")
+RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
+HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*", re.ASCII)
+"""Never begins with ``-``: a host is an argument of ssh."""
+NODE_FILES = (
+    # One line for each slot of a host.
+    "PBS_NODEFILE",
+    "COBALT_NODEFILE",
+    "OAR_NODEFILE",
+    "OAR_NODE_FILE",
+    "OAR_FILE_NODES",
+)
+
+
+def expand(text: str) -> list[str]:
+    """Return the hosts of a list such as ``g[1-3,07],rack[1-2]n[01-04]-ib login``, in order.
+
+    Raises
+    ------
+    ValueError
+        It is no list of hosts, or one of far too many.
+    """
+    # What remains beside the items may only be separators.
+    if re.sub(r"[\s,]", "", ITEM.sub("", text)):
+        raise ValueError(f"{text[:200]!r} is not a list of hosts: a bracket lacks its other half.")
+    hosts: list[str] = []
+    for item in ITEM.findall(text):
+        parts = GROUP.split(item)
+        choices = [_choices(part) if number % 2 else [part] for number, part in enumerate(parts)]
+        if len(hosts) + prod(map(len, choices)) > MOST_HOSTS:
+            raise ValueError(f"{text[:200]!r} names more than {MOST_HOSTS} hosts.")
+        hosts += ["".join(parts) for parts in product(*choices)]
+    for host in hosts:
+        _checked(host)
+    return hosts
+
+
+def _choices(inside: str) -> list[str]:
+    """Return what ``1-3,07`` stands for; leading zeros are kept."""
+    found: list[str] = []
+    for part in inside.split(","):
+        match = RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"[{inside[:200]}] is not a range of numbers.")
+        first, last = match.group(1), match.group(2) or match.group(1)
+        count = int(last) - int(first) + 1
+        if count < 1 or len(found) + count > MOST_HOSTS:
+            raise ValueError(f"[{inside[:200]}] is not a range of numbers.")
+        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return found
+
+
+def _checked(host: str) -> str:
+    if not HOST.fullmatch(host):
+        raise ValueError(f"{host[:200]!r} is not the name of a host.")
+    return host
+
+
+def allocation_hosts(environ: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return the hosts of the batch job that this process runs in, each with its slots.
+
+    Slots are what the queueing system counts there: cores for Slurm, LSF and Grid Engine, lines of
+    the node file for the others.  Empty outside any batch job.
+
+    Parameters
+    ----------
+    environ
+        The variables of the job.
+
+    Raises
+    ------
+    ValueError
+        A variable names a file that cannot be read, or holds no list of hosts.
+    """
+    if nodes := environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST"):
+        return _slurm(expand(nodes), environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    if pairs := environ.get("LSB_MCPU_HOSTS"):
+        words = pairs.split()
+        return _counted(
+            (words[place], _number(words[place + 1])) for place in range(0, len(words) - 1, 2)
+        )
+    for name in ("LSB_DJOB_HOSTFILE", *NODE_FILES):
+        if path := environ.get(name):
+            return _counted((line, 1) for line in _read(name, path).split())
+    if hosts := environ.get("LSB_HOSTS"):
+        return _counted((host, 1) for host in hosts.split())
+    if path := environ.get("PE_HOSTFILE"):
+        rows = [line.split() for line in _read("PE_HOSTFILE", path).splitlines() if line.strip()]
+        return _counted((row[0], _number(row[1]) if len(row) > 1 else 1) for row in rows)
+    return []
+
+
+def _slurm(hosts: list[str], counts: str) -> list[tuple[str, int]]:
+    """Give each host its cores, which Slurm writes like ``72(x2),36``."""
+    slots: list[int] = []
+    for part in filter(None, counts.split(",")):
+        match = COUNT.fullmatch(part)
+        if match is not None:
+            slots += [int(match.group(1))] * min(int(match.group(2) or 1), len(hosts))
+    slots += [1] * (len(hosts) - len(slots))
+    return [(host, slots[place]) for place, host in enumerate(hosts)]
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Add up the slots of each host; hosts stay in the order of their first mention."""
+    total: dict[str, int] = {}
+    for host, slots in pairs:
+        total[_checked(host)] = total.get(host, 0) + slots
+    return list(total.items())
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text[:200]!r} is not a number of slots.")
+    return int(text)
+
+
+def _read(name: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ValueError(f"{name} names {path}, which cannot be read: {error.strerror}.") from error
+
+
+def main(arguments: list[str]) -> int:
+    """Print the last COUNT hosts of this batch job, each put into FORMAT's braces.
+
+    Some systems name the node that the script itself runs on first, beside those of the job.
+    """
+    try:
+        count, text = int(arguments[0]), arguments[1]
+        hosts = [host for host, _ in allocation_hosts(os.environ)]
+        if len(hosts) < count:
+            raise ValueError(f"This job has the hosts {hosts}; {count} were asked for.")
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for host in hosts[-count:]:
+        print(text.replace("{}", host))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""Cancel the batch jobs of a cluster that has no head any more."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from .backends import find_backend
+from .errors import GpuClusterError
+from .records import FINAL, ON_THIS_MACHINE, Job, JobState, JobStatus, Record, heads_job
+from .submission import ProcessRunner, Queue, Runner
+
+SECONDS = 15.0
+"""How long it may take; whoever looks at the cluster waits for it, and jobs end by themselves."""
+ROUNDS = 3
+T = TypeVar("T")
+
+
+def cancel_jobs(record: Record) -> tuple[Record, str]:
+    """Cancel what a dead head has left in the queue, from any process and any thread.
+
+    Returns
+    -------
+    The record with its jobs as they are now, and a sentence for the user.
+    """
+    if not expected(record):
+        return record, ""
+    return _aside(cancel_jobs_of(record, ProcessRunner()))
+
+
+def left_jobs(records: Iterable[Record]) -> list[str]:
+    """Return a line for each batch job that clusters which are over still have."""
+    doubtful = [
+        record
+        for record in records
+        if any(job.ended is None and job.state not in FINAL for job in expected(record))
+    ]
+    return _aside(left_jobs_of(doubtful, ProcessRunner())) if doubtful else []
+
+
+async def left_jobs_of(records: Iterable[Record], runner: Runner) -> list[str]:
+    """Do what `left_jobs` does with a runner, on the caller's event loop."""
+    told = []
+    for record in records:
+        queue = Queue(find_backend(record.spec.backend), runner)
+        try:
+            async with asyncio.timeout(SECONDS):
+                left = await _listed(queue, record)
+        except (GpuClusterError, TimeoutError):
+            left = None
+        if left is None:
+            told.append(f"perhaps jobs of {record.name}: {queue.backend.title} does not answer")
+        else:
+            told += [
+                f"job {id} of {status.mark} ({status.state.value}); to end it: "
+                + shlex.join(queue.backend.cancel([id]))
+                for id, status in sorted(left.items())
+            ]
+    return told
+
+
+def _aside(work: Coroutine[Any, Any, T]) -> T:
+    """Run work in a thread of its own: the caller's may have an event loop, as in a notebook."""
+    with ThreadPoolExecutor(1, "gpucluster-leftovers") as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> tuple[Record, str]:
+    """Do what `cancel_jobs` does with a runner, on the caller's event loop.
+
+    Parameters
+    ----------
+    spare
+        Mark of the job that the caller itself runs in.
+    """
+    if not expected(record):
+        return record, ""
+    try:
+        async with asyncio.timeout(SECONDS):
+            queue = Queue(find_backend(record.spec.backend), runner)
+            asked, left = await _cancel(queue, record, spare)
+    except (GpuClusterError, TimeoutError):
+        asked, left = set(), None
+    if left is None:
+        return record, _by_hand(record, "The queueing system does not answer")
+    gone = [job for job in expected(record) if job.id and job.id not in left]
+    ended = {
+        (job.mark, job.task): replace(
+            job,
+            state=JobState.CANCELLED if job.id in asked else JobState.UNKNOWN,
+            ended=time.time(),
+        )
+        for job in gone
+    }
+    record = replace(
+        record, jobs=tuple(ended.get((job.mark, job.task), job) for job in record.jobs)
+    )
+    if left:
+        return record, _by_hand(record, "Asked to end, they have not yet", sorted(left))
+    return record, f"Its jobs were cancelled: {', '.join(sorted(asked))}." if asked else ""
+
+
+def expected(record: Record) -> list[Job]:
+    """Return the jobs that a queueing system may still have, of a cluster whose head is gone."""
+    if record.spec.backend in ON_THIS_MACHINE:
+        return []
+    # The head's own job counts as ended when its workers have; it lasts as long as the head.
+    own = heads_job(record)
+    return [
+        job for job in record.jobs if job is own or (job.ended is None and job.state not in FINAL)
+    ]
+
+
+async def _cancel(
+    queue: Queue, record: Record, spare: str
+) -> tuple[set[str], dict[str, JobStatus] | None]:
+    """Cancel until nothing is listed; return what was asked to end, and what is still there.
+
+    What is listed is None where there was no answer.
+    """
+    asked: set[str] = set()
+    left: dict[str, JobStatus] | None = None
+    for number in range(ROUNDS):
+        if number:
+            await asyncio.sleep(queue.backend.hurry_seconds)
+        listed = await _listed(queue, record)
+        if listed is None:
+            return asked, left
+        left = {id: status for id, status in listed.items() if status.mark != spare}
+        if not left or all(status.state is JobState.ENDING for status in left.values()):
+            return asked, {}
+        asked |= left.keys()
+        await queue.cancel(sorted(left))
+    return asked, left
+
+
+async def _listed(queue: Queue, record: Record) -> dict[str, JobStatus] | None:
+    """Return the jobs of a cluster that the queueing system has; None where it does not answer."""
+    # One whose submission was not answered has no id, and is found by its mark.
+    nameless = any(not job.id for job in expected(record))
+    listing = await queue.poll(() if nameless else tuple(job.id for job in expected(record)))
+    if listing is None:
+        return None
+    return {
+        id: status
+        for id, status in listing.items()
+        # Ids are given out again; only what bears the cluster's mark is ours.
+        if status.mark.startswith(f"gpc-{record.id}-") and status.state not in FINAL
+    }
+
+
+def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
+    ids = ids or [job.id for job in expected(record) if job.id]
+    told = f"{why}: its jobs may be there yet, and end by themselves minutes after they start."
+    if not ids:
+        return told
+    return f"{told} To end them now: {shlex.join(find_backend(record.spec.backend).cancel(ids))}"

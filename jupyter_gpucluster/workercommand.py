@@ -1,0 +1,119 @@
+"""The command that starts workers: Dask's or dask-cuda's, in a container or not."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from .containers import inside, preparation
+from .launchers import layout_of
+from .profiles import Profile
+from .profiles.sections import Workers
+from .records import Spec, WorkerShape, protocol_of
+from .store import ClusterDirectory
+
+WORKER_NAME = '"$GPUCLUSTER_WORKER"'
+"""The one unquoted word of a script: the job's own name, expanded where the job runs."""
+
+
+def worker_lines(
+    profile: Profile, spec: Spec, directory: ClusterDirectory
+) -> tuple[list[str], str]:
+    """Return the lines that prepare a node, and the one that starts a rank's workers there."""
+    container = profile.environment.container
+    extra = extra_arguments(profile.workers)
+    if container is None or spec.simulated:
+        return [], worker_command(spec, directory, extra)
+    place = expanding(spec.worker.local_directory)
+    gpus = spec.job.gpus > 0 and not spec.simulated
+    words = inside(container, directory.path, place, gpus=gpus)
+    line = worker_command(spec, directory, extra, container.python)
+    names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
+    return preparation(container, place, names), " ".join([*words, line])
+
+
+def worker_command(
+    spec: Spec, directory: ClusterDirectory, extra: Sequence[str] = (), python: str = ""
+) -> str:
+    """Return the line that starts the workers of one rank; without a launcher, of one job.
+
+    Parameters
+    ----------
+    extra
+        More arguments of the worker.
+    python
+        Its interpreter, where it is not that of the head.
+    """
+    module = "dask_cuda.cli" if _on_gpus(spec) else "distributed.cli.dask_worker"
+    argv = [python or spec.python, "-m", module, *worker_arguments(spec, directory), *extra]
+    line = shlex.join(argv)
+    if spec.worker.local_directory:
+        # Sites name node-local storage by variables that exist only there, such as $TMPDIR.
+        line += f" --local-directory {expanding(spec.worker.local_directory)}"
+    return f"{line} --name {WORKER_NAME}"
+
+
+def extra_arguments(workers: Workers) -> list[str]:
+    """Return what the profile itself adds to the worker's command."""
+    named = ",".join(f"{name}={amount}" for name, amount in workers.resources.items())
+    return [*(["--resources", named] if named else []), *workers.extra_args]
+
+
+def worker_arguments(spec: Spec, directory: ClusterDirectory) -> list[str]:
+    """Return what Dask's or dask-cuda's worker is told, but for its name and its place for data."""
+    on_gpus = _on_gpus(spec)
+    argv = ["--scheduler-file", str(directory.scheduler_file)]
+    argv += ["--nthreads", str(spec.worker.threads)]
+    workers = layout_of(spec).workers
+    if not on_gpus and workers > 1:
+        argv += ["--nworkers", str(workers)]
+    if spec.worker.memory_limit is not None:
+        argv += ["--memory-limit", str(spec.worker.memory_limit)]
+    if on_gpus:
+        argv += gpu_arguments(spec.worker)
+    if spec.host:
+        argv += ["--host", spec.host]
+    elif spec.interface:
+        argv += ["--interface", spec.interface]
+    argv += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+    argv += ["--death-timeout", "60", "--protocol", protocol_of(spec)]
+    if spec.encrypted:
+        argv += ["--tls-ca-file", str(directory.tls / "ca.pem")]
+        argv += ["--tls-cert", str(directory.tls / "worker-cert.pem")]
+        argv += ["--tls-key", str(directory.tls / "worker-key.pem")]
+    return argv
+
+
+def _on_gpus(spec: Spec) -> bool:
+    return spec.job.gpus > 0 and not spec.simulated
+
+
+def gpu_arguments(worker: WorkerShape) -> list[str]:
+    """Return what dask-cuda's worker is told about GPU memory.
+
+    Sizes are absolute: dask-cuda takes fractions of the first device's memory, which is another
+    one's on a node with several kinds, and the whole card's for a slice of it.
+    """
+    argv = []
+    if worker.device_memory_limit is not None:
+        argv += ["--device-memory-limit", str(worker.device_memory_limit)]
+    if worker.rmm_pool is not None:
+        argv += ["--rmm-pool-size", str(worker.rmm_pool)]
+    if worker.rmm_async:
+        argv.append("--rmm-async")
+    if worker.rmm_libraries:
+        argv += ["--set-rmm-allocator-for-libs", ",".join(worker.rmm_libraries)]
+    if worker.cudf_spill:
+        argv.append("--enable-cudf-spill")
+    return argv
+
+
+def expanding(path: str) -> str:
+    """Quote a path so that the shell expands ``$NAME`` and ``${NAME}`` in it, nothing else."""
+    parts = re.split(r"(\$\w+|\$\{\w+\})", path, flags=re.ASCII)
+    return "".join(
+        f'"{part}"' if number % 2 else shlex.quote(part)
+        for number, part in enumerate(parts)
+        if part
+    )

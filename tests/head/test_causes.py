@@ -1,0 +1,84 @@
+"""Jobs that end before their worker connects: what their logs say, and what we make of it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.head.observation import Watch
+
+WORKER = f"{sys.executable} -m distributed.cli.dask_worker --no-dashboard --nthreads 1"
+
+
+def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
+    """Run the end of a job script, and return what is made of its log."""
+    with (directory / log).open("wb") as stream:
+        subprocess.run(
+            ["bash", "-c", script], stdout=stream, stderr=stream, timeout=60, check=False
+        )
+    watch = Watch.__new__(Watch)
+    watch.logs = directory
+    return watch.first_error("gpc-abc123-1_0")
+
+
+@pytest.mark.parametrize(
+    "script,cause,said",
+    [
+        ("module load cuda", "does not know modules", "module: command not found"),
+        ("nosuchloader x", "has no such command", "nosuchloader: command not found"),
+        (f"{sys.executable} -I -S -m distributed.cli.dask_worker", "has no Dask",
+         "No module named 'distributed'"),
+        ("/opt/gone/bin/python3 -m distributed.cli.dask_worker", "cannot run the cluster's Python",
+         "/opt/gone/bin/python3: No such file or directory"),
+        (f"PYTHONHOME=/nowhere {sys.executable} -m distributed", "PYTHONHOME",
+         "No module named 'encodings'"),
+        ("echo x >/dev/full", "file system of the node is full", ""),
+        ("exec >>/nowhere/gpucluster/logs/gpc-abc123-1_0.log 2>&1", "does not see the cluster's",
+         "No such file or directory"),
+        ("echo 'write error: Disk quota exceeded' >&2", "quota is used up", ""),
+        ("echo \"ModuleCmd_Load.c: ERROR: Unable to locate a modulefile for 'x'\" >&2",
+         "no module of that name", ""),
+        ("echo 'ssl.SSLCertVerificationError: certificate verify failed: not yet valid' >&2",
+         "clocks", "certificate verify failed"),
+    ],
+)  # fmt: skip
+def test_the_cause_is_named_with_the_line_that_shows_it(
+    script: str, cause: str, said: str, tmp_path: Path
+) -> None:
+    words = told(tmp_path, script)
+    assert cause in words
+    assert said in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments,cause",
+    [
+        ("tcp://127.0.0.1:9 --death-timeout 2 --interface lo", "did not reach the scheduler"),
+        ("tcp://127.0.0.1:9 --interface hsn0", "no network interface of that name"),
+        ("tcp://127.0.0.1:9 --nosuchoption", "workers.extra_args"),
+    ],
+)
+def test_a_worker_s_own_words_are_understood(arguments: str, cause: str, tmp_path: Path) -> None:
+    words = told(tmp_path, f"cd {shlex.quote(str(tmp_path))}; {WORKER} {arguments}")
+    assert cause in words
+
+
+def test_where_the_job_s_log_was_never_opened_the_system_s_file_tells(tmp_path: Path) -> None:
+    words = told(tmp_path, "nosuchloader", log="gpc-abc123-1.out")
+    assert "has no such command" in words
+    assert "has no such command" in told(tmp_path, "nosuchloader", log="gpc-abc123-1.0.out")
+
+
+def test_a_log_that_speaks_for_itself_is_quoted(tmp_path: Path) -> None:
+    assert told(tmp_path, "echo 'MyError: the moon is wrong'") == "MyError: the moon is wrong"
+    assert told(tmp_path, "echo all is well") == ""
+
+
+def test_the_last_of_several_errors_counts(tmp_path: Path) -> None:
+    words = told(tmp_path, "for n in $(seq 2000); do echo OldError: $n; done; echo NewError: x")
+    assert words == "NewError: x"

@@ -1,0 +1,86 @@
+"""Every public job for Dask that we know of can be written as a profile, and asks for the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jupyter_gpucluster.backends import BACKENDS, find_backend
+from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.jobscript import MARK, render
+from jupyter_gpucluster.machine import Machine
+from jupyter_gpucluster.profiles import apply_options, find_profile
+from jupyter_gpucluster.specs import make_spec
+from jupyter_gpucluster.store import ClusterDirectory
+
+from .conftest import Site as Levels
+
+SITES: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("public_sites.yaml").read_text("utf-8")
+)
+FACTS = Path(__file__).parents[3] / "shared" / "sites" / "public-sites.yaml"
+PREFIXES = {
+    "slurm": "#SBATCH ", "pbs": "#PBS ", "torque": "#PBS ", "moab": "#PBS ", "lsf": "#BSUB ",
+    "sge": "#$ ", "oar": "#OAR ", "htcondor": "#CONDOR ", "cobalt": "#COBALT ", "local": "#",
+}  # fmt: skip
+NO_DIALECT = {"kubernetes"}
+"""Backends that a profile may name and no dialect speaks yet."""
+
+
+def script_of(name: str, site: Levels) -> str:
+    """Return the script of one of the table's profiles, read from a user's file."""
+    text = yaml.safe_dump({"title": name, **SITES[name]["profile"]})
+    # A shipped profile of the same name would be merged with it.
+    site.write("user", f"public-{name}.yaml", text)
+    profile = apply_options(find_profile(f"public-{name}").profile, {})
+    directory = ClusterDirectory(Path("/home/ann/clusters/7f3a2b"))
+    spec = make_spec(
+        profile,
+        name=name,
+        workers=1,
+        machine=Machine(cpus=8, memory=2**34),
+        python="/opt/dask/bin/python",
+        environment="",
+        directory=directory,
+        scratch=Path("/tmp/gpc-7f3a2b"),
+        options={},
+    )
+    text = render(profile, spec, find_backend(profile.backend), directory)
+    return text.replace(MARK, "gpc-7f3a2b-1")
+
+
+def test_the_table_has_every_entry_with_its_source() -> None:
+    assert len(SITES) == 83
+    assert all(entry["source"] for entry in SITES.values())
+    assert {entry["profile"]["backend"] for entry in SITES.values()} == {*PREFIXES, *NO_DIALECT}
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="the collection is not on this machine")
+def test_the_table_has_the_collections_entries() -> None:
+    collected = yaml.safe_load(FACTS.read_text("utf-8"))["entries"]
+    assert {entry["id"] for entry in collected} == set(SITES)
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
+    name: str, site: Levels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LSF_ENVDIR", "/nonexistent")
+    entry = SITES[name]
+    if entry["profile"]["backend"] in NO_DIALECT:
+        with pytest.raises(InvalidInput, match="There is no backend"):
+            script_of(name, site)
+        return
+    lines = script_of(name, site).splitlines()
+    prefix = PREFIXES[entry["profile"]["backend"]]
+    asked = [line.removeprefix(prefix) for line in lines[1:] if line.startswith(prefix)]
+    assert [line for line in entry["asks"] if line not in asked] == [], asked
+    commands = "\n".join(line for line in lines if not line.startswith("#"))
+    assert entry.get("runs", "") in commands
+
+
+def test_what_no_dialect_speaks_is_none_of_the_registry() -> None:
+    assert not NO_DIALECT & BACKENDS.keys()

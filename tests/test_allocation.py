@@ -1,0 +1,75 @@
+"""What a profile gets from the batch job that Jupyter is in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.allocation import in_allocation
+from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.inheritance import inherited
+from jupyter_gpucluster.machine import Machine
+from jupyter_gpucluster.profiles import Profile
+from jupyter_gpucluster.specs import default_workers, maximum_workers
+
+HERE = os.uname().nodename
+MACHINE = Machine(64, 2**36, ("0", "1"))
+SLURM = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_NODELIST": "n[1-3]",
+    "SLURM_JOB_CPUS_PER_NODE": "8(x2),6",
+    "SLURM_MEM_PER_NODE": "1000",
+    "SLURM_GPUS_ON_NODE": "4",
+}
+
+
+def profile_of(**keys: object) -> Profile:
+    return Profile.model_validate({"title": "x", "backend": "local", "launcher": "srun", **keys})
+
+
+def test_a_profile_with_a_launcher_gets_all_nodes_and_no_more_cores_than_the_smallest_has() -> None:
+    settled = in_allocation(profile_of(), MACHINE, SLURM)
+    assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (3, 18, 12)
+    assert settled.job.memory == 3 * 1000 * 2**20
+    assert default_workers(settled, MACHINE) == maximum_workers(settled, MACHINE) == 12
+
+
+@pytest.mark.parametrize(
+    "variable", ["PBS_NODEFILE", "COBALT_NODEFILE", "OAR_NODEFILE", "PE_HOSTFILE"]
+)
+def test_gpus_are_those_of_this_node_where_only_a_file_names_the_nodes(
+    variable: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "nodes"
+    slots = " 4 all.q x" if variable == "PE_HOSTFILE" else ""
+    count = 1 if slots else 4
+    file.write_text(f"{HERE}{slots}\n" * count + f"other{slots}\n" * count)
+    settled = in_allocation(profile_of(), MACHINE, {variable: str(file)})
+    assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (2, 8, 4)
+    assert settled.job.memory == 2 * 2**36
+
+
+def test_on_a_login_node_only_the_allocation_counts() -> None:
+    settled = in_allocation(profile_of(), MACHINE, {"LSB_HOSTS": "a a b b"})
+    assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (2, 4, 0)
+    assert settled.job.memory is None
+
+
+def test_outside_an_allocation_a_launcher_has_nothing_to_spread_over() -> None:
+    with pytest.raises(InvalidInput, match="this is none"):
+        in_allocation(profile_of(), MACHINE, {})
+    plain = profile_of(launcher="none")
+    assert in_allocation(plain, MACHINE, SLURM) is plain
+
+
+def test_more_cores_than_the_allocation_has_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="20 CPU cores; this allocation has 18"):
+        in_allocation(profile_of(job={"cpus": 20}), MACHINE, SLURM)
+
+
+def test_a_head_takes_the_job_over_only_where_it_works_inside_it() -> None:
+    given = {**SLURM, "SLURM_CONF": "/etc/x", "JUPYTERHUB_API_TOKEN": "secret", "PATH": "/bin"}
+    assert inherited(given) == {"SLURM_CONF": "/etc/x", "PATH": "/bin"}
+    assert inherited(given, with_job=True) == {**SLURM, "SLURM_CONF": "/etc/x", "PATH": "/bin"}

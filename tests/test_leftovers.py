@@ -1,0 +1,157 @@
+"""What a dead head left in the queue is cancelled, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gpucluster import leftovers
+from jupyter_gpucluster.backends.slurm import LISTED, Slurm
+from jupyter_gpucluster.hostlists import expand
+from jupyter_gpucluster.leftovers import cancel_jobs, cancel_jobs_of, left_jobs, left_jobs_of
+from jupyter_gpucluster.records import CommandResult, Job, JobState, Record, Spec, Target
+
+OURS = "gpc-abc123-1"
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Slurm, "hurry_seconds", 0.0)
+
+
+class Site:
+    """Stands in for Slurm's commands: a queue of jobs that go when they are cancelled."""
+
+    def __init__(self, jobs: dict[str, tuple[str, str]], *, deaf: bool = False) -> None:
+        self.jobs = jobs
+        self.deaf = deaf
+        self.cancelled: list[str] = []
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        if argv[0] == "squeue":
+            lines = [
+                "|".join(
+                    {"JobArrayID": id, "Name": mark, "State": state}.get(field, "")
+                    for field in LISTED
+                )
+                for id, (mark, state) in self.jobs.items()
+            ]
+            return CommandResult(tuple(argv), 0, "\n".join(lines))
+        ids = [id for word in argv for id in expand(word) if id in self.jobs]
+        self.cancelled += ids
+        if not self.deaf:
+            self.jobs = {id: job for id, job in self.jobs.items() if id not in ids}
+        return CommandResult(tuple(argv), 0)
+
+
+class Silent:
+    """Stands in for a Slurm that does not answer."""
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        return CommandResult(tuple(argv), 1, "", "Unable to contact slurm controller")
+
+
+def a_record(*jobs: Job, backend: str = "slurm") -> Record:
+    spec = Spec(profile="p", title="P", backend=backend, python="python")
+    return Record("abc123", "c", spec, Target(1, 1), created=0.0, jobs=jobs)
+
+
+def a_job(id: str, task: int = 0, state: JobState = JobState.RUNNING) -> Job:
+    return Job(OURS, task, state, id=id)
+
+
+async def test_jobs_are_cancelled_until_they_are_gone() -> None:
+    site = Site({"7_0": (OURS, "RUNNING"), "7_1": (OURS, "PENDING")})
+    record, told = await cancel_jobs_of(a_record(a_job("7_0"), a_job("7_1", 1)), site)
+    assert sorted(site.cancelled) == ["7_0", "7_1"]
+    assert {job.state for job in record.jobs} == {JobState.CANCELLED}
+    assert all(job.ended for job in record.jobs)
+    assert told == "Its jobs were cancelled: 7_0, 7_1."
+
+
+async def test_a_number_that_now_belongs_to_something_else_is_left_alone() -> None:
+    site = Site({"7": ("analysis", "RUNNING"), "8": ("gpc-xyz789-1", "RUNNING")})
+    record, told = await cancel_jobs_of(a_record(a_job("7"), a_job("8", 1)), site)
+    assert not site.cancelled
+    assert told == ""
+    assert {job.state for job in record.jobs} == {JobState.UNKNOWN}
+
+
+async def test_a_job_whose_number_nobody_heard_is_found_by_its_mark() -> None:
+    site = Site({"9": (OURS, "PENDING")})
+    lost = a_job("", state=JobState.SUBMITTING)
+    _, told = await cancel_jobs_of(a_record(lost), site)
+    assert site.cancelled == ["9"]
+    assert "9" in told
+
+
+async def test_jobs_that_are_just_ending_are_waited_for_by_nobody() -> None:
+    site = Site({"7": (OURS, "COMPLETING")})
+    _, told = await cancel_jobs_of(a_record(a_job("7")), site)
+    assert not site.cancelled
+    assert told == ""
+
+
+async def test_jobs_that_do_not_go_are_named_with_the_command() -> None:
+    site = Site({"7": (OURS, "RUNNING")}, deaf=True)
+    record, told = await cancel_jobs_of(a_record(a_job("7")), site)
+    assert site.cancelled == ["7"] * leftovers.ROUNDS
+    assert "scancel" in told
+    assert told.endswith("7")
+    assert record.jobs[0].state is JobState.RUNNING
+
+
+async def test_without_an_answer_the_user_is_told_what_to_do() -> None:
+    record, told = await cancel_jobs_of(a_record(a_job("7")), Silent())
+    assert "does not answer" in told
+    assert "scancel" in told
+    assert record.jobs[0].ended is None
+
+
+async def test_a_system_that_hangs_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hanging:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+    monkeypatch.setattr(leftovers, "SECONDS", 0.01)
+    _, told = await cancel_jobs_of(a_record(a_job("7")), Hanging())
+    assert "scancel" in told
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        a_record(),
+        a_record(a_job("7"), backend="local"),
+        a_record(a_job("7", state=JobState.DONE)),
+        a_record(replace(a_job("7", state=JobState.UNKNOWN), ended=1.0)),
+    ],
+    ids=["no jobs", "this machine", "done", "gone"],
+)
+async def test_nothing_is_asked_where_nothing_can_be_left(record: Record) -> None:
+    class Untouched:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            raise AssertionError(argv)
+
+    assert await cancel_jobs_of(record, Untouched()) == (record, "")
+
+
+async def test_it_works_beside_a_running_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site({"7": (OURS, "RUNNING")})
+    monkeypatch.setattr(leftovers, "ProcessRunner", lambda: site)
+    _, told = cancel_jobs(a_record(a_job("7")))
+    assert "cancelled" in told
+
+
+async def test_what_is_left_is_listed_with_the_command_that_ends_it() -> None:
+    site = Site({"7": (OURS, "RUNNING"), "8": ("analysis", "RUNNING")})
+    assert await left_jobs_of([a_record(a_job("7"), a_job("8", 1))], site) == [
+        f"job 7 of {OURS} (running); to end it: scancel 7"
+    ]
+    [doubt] = await left_jobs_of([a_record(a_job("7"))], Silent())
+    assert doubt == "perhaps jobs of c: Slurm does not answer"
+    assert left_jobs([a_record()]) == []

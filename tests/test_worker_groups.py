@@ -1,0 +1,80 @@
+"""What a profile says of worker groups, and what becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.jobscript import group_scripts
+from jupyter_gpucluster.machine import Machine
+from jupyter_gpucluster.profiles import Profile
+from jupyter_gpucluster.records import Spec, from_json, to_json
+from jupyter_gpucluster.specs import make_spec
+from jupyter_gpucluster.store import ClusterDirectory
+
+GIB = 2**30
+DIRECTORY = ClusterDirectory(Path("/state/abc123"))
+JOB = {"gpus": 4, "cpus": 64, "memory": 256 * GIB, "queue": "gpu", "account": "p", "walltime": 3600}
+
+
+def a_profile(**group: Any) -> Profile:
+    return Profile.model_validate(
+        {"title": "x", "backend": "slurm", "job": JOB, "groups": {"io": {"count": 6, **group}}}
+    )
+
+
+def spec_of(profile: Profile) -> Spec:
+    return make_spec(
+        profile,
+        name="x",
+        workers=4,
+        machine=Machine(4, 2**33),
+        python="/opt/python",
+        environment="",
+        directory=DIRECTORY,
+        scratch=Path("/tmp/x"),
+        options={},
+    )
+
+
+def test_a_group_has_its_own_job_in_the_same_account_and_nothing_of_the_gpus() -> None:
+    job = {"cpus": 8, "memory": 16 * GIB, "queue": "cpu"}
+    profile = a_profile(job=job, workers={"per_job": 2, "resources": {"IO": 3, "SLOW": 1}})
+    spec = spec_of(profile)
+    [group] = spec.groups
+    assert (group.name, group.workers, group.worker.per_job) == ("io", 6, 2)
+    assert (group.worker.threads, group.worker.memory_limit) == (4, 8 * GIB)
+    assert (spec.job.gpus, spec.worker.per_job) == (4, 4)
+    [(name, script)] = group_scripts(profile, spec, find_backend("slurm"), DIRECTORY)
+    assert name == "io"
+    for line in ("-p cpu", "-A p", "-t 01:00:00", "--cpus-per-task=8"):
+        assert f"#SBATCH {line}\n" in script
+    assert "gpu" not in "".join(x for x in script.splitlines() if x.startswith("#SBATCH"))
+    assert "distributed.cli.dask_worker" in script
+    assert "--resources IO=3,SLOW=1" in script
+    assert "--nworkers 2" in script
+
+
+def test_groups_are_on_record() -> None:
+    spec = spec_of(a_profile(job={"cpus": 8}))
+    assert from_json(Spec, to_json(spec)) == spec
+
+
+def test_a_group_of_several_nodes_uses_the_profile_s_launcher() -> None:
+    profile = a_profile(job={"nodes": 2, "cpus": 8})
+    with pytest.raises(InvalidInput, match="no launcher"):
+        spec_of(profile)
+    launched = Profile.model_validate({**profile.model_dump(), "launcher": "srun"})
+    [(_, script)] = group_scripts(launched, spec_of(launched), find_backend("slurm"), DIRECTORY)
+    assert "srun --nodes=2 --ntasks=2" in script
+
+
+def test_gpus_in_a_group_are_refused_since_nobody_would_count_them() -> None:
+    with pytest.raises(InvalidInput, match="Group io asks for GPUs") as caught:
+        spec_of(a_profile(job={"gpus": 1}))
+    assert caught.value.detail == "groups.io.job.gpus"
+    assert caught.value.hint
