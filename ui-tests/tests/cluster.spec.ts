@@ -55,10 +55,11 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
     .getByRole('button', { name: 'Confirm Kernel Restart' })
     .click();
   await restarted;
-  await expect(page.locator('.Toastify__toast')).toContainText(
-    'is connected to first-light again',
-    { timeout: 60_000 }
-  );
+  await expect(
+    page
+      .locator('.Toastify__toast')
+      .filter({ hasText: 'is connected to first-light again' })
+  ).toBeVisible({ timeout: 60_000 });
   await cells.nth(1).click();
   await page.keyboard.press('Shift+Enter');
   await expect(cells.nth(1)).toContainText('[1]', { timeout: 60_000 });
