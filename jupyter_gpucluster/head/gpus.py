@@ -36,6 +36,8 @@ XIDS = {
 }
 """What the driver's numbered errors mean: https://docs.nvidia.com/deploy/xid-errors/."""
 
+FAR = 0.05
+"""How far a reading on disk may be from the last one: a part of the full scale."""
 FIELDS = {field.name for field in dataclasses.fields(GpuReading)}
 
 
@@ -58,6 +60,25 @@ def readings(scheduler: Scheduler) -> tuple[GpuReading, ...]:
         if isinstance(told, Mapping) and told:
             found.append(reading_of(str(state.name), told))
     return tuple(sorted(found, key=lambda reading: (reading.host, reading.worker)))
+
+
+def moved(shown: Iterable[GpuReading], found: Iterable[GpuReading]) -> bool:
+    """Tell whether GPUs do something else by now than what was shown."""
+    before = {reading.worker: levels(reading) for reading in shown}
+    return any(
+        abs(new - old) > FAR
+        for reading in found
+        for old, new in zip(before.get(reading.worker, ()), levels(reading), strict=False)
+    )
+
+
+def levels(reading: GpuReading) -> tuple[float, float, float]:
+    """Return utilisation, memory and power as parts of their full scales."""
+    return (
+        (reading.utilization or 0) / 100,
+        reading.memory_used / (reading.memory_total or 1),
+        (reading.power or 0) / (reading.power_limit or 1000),
+    )
 
 
 def reading_of(worker: str, told: Mapping[str, Any]) -> GpuReading:

@@ -28,6 +28,7 @@ from ..processes import this_process
 from ..records import (
     ENDED,
     Event,
+    GpuReading,
     Record,
     Spec,
     Submission,
@@ -68,6 +69,8 @@ ROUTES = [
 ]
 """Dask's pages; left out: its proxy to any host, Prometheus and the API that closes workers."""
 KEPT_SUMMARY_SECONDS = 10.0
+MOVING_SUMMARY_SECONDS = 1.5
+"""The same while what the GPUs do changes: under the period of their readings."""
 FRESH_SECONDS = 60.0
 """For so long after a submission its user watches it start, or fail."""
 FRESH_POLL = 0.2
@@ -94,6 +97,7 @@ class Service:
         self.told = asking.Told()
         self.unsaved: GpuClusterError | None = None
         self.written = 0.0
+        self.shown_gpus: tuple[GpuReading, ...] = ()
         self.leased = 0.0
         self.finished = False
         self.dashboard: bool | None = None
@@ -307,8 +311,10 @@ class Service:
             self.unsaved = await self.save(self.directory.write_record, record)
             self.saved = record
         self.summary = summary
-        if fresh or now - self.written > KEPT_SUMMARY_SECONDS:
-            self.written = now
+        moved = gpus.moved(self.shown_gpus, summary.gpus)
+        kept = MOVING_SUMMARY_SECONDS if moved else KEPT_SUMMARY_SECONDS
+        if fresh or now - self.written > kept:
+            self.written, self.shown_gpus = now, summary.gpus
             await self.save(self.directory.write_summary, summary)
         if now - self.leased > LEASE_SECONDS:
             self.leased = now
