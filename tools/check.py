@@ -34,7 +34,12 @@ def typescript_tests(env: dict[str, str]) -> None:
     step("TypeScript tests", lambda: run("jlpm", "test", env=env))
 
 
-PARALLEL = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile")
+PARALLEL = (
+    "--numprocesses=auto",
+    "--maxprocesses=4",
+    "--dist=loadfile",
+    "--no-loadscope-reorder",
+)
 """A module's tests share its cluster, so they stay together; half of their time is waiting."""
 
 

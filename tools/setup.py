@@ -63,6 +63,21 @@ def set_up_slurm() -> None:
         need(lambda: all(map(shutil.which, programs)), what="Slurm", package="slurm-wlm")
 
 
+def set_up_grid_engine() -> None:
+    """Bring a real Grid Engine to test with; only root can start its daemons."""
+    if os.geteuid() == 0:
+        for program, package in (
+            ("sge_qmaster", "gridengine-master"),
+            ("sge_execd", "gridengine-exec"),
+            ("qconf", "gridengine-client"),
+        ):
+            need(
+                lambda program=program: shutil.which(program) is not None,  # type: ignore[misc]  # bound at once
+                what="Grid Engine",
+                package=package,
+            )
+
+
 def set_up_launchers() -> None:
     """Bring a real MPI and a real ssh daemon to test what spreads a job over nodes."""
     need(lambda: shutil.which("mpirun") is not None, what="Open MPI", package="openmpi-bin")

@@ -9,6 +9,7 @@ from tools.setup import (
     set_up,
     set_up_browser,
     set_up_gpu_stack,
+    set_up_grid_engine,
     set_up_launchers,
     set_up_slurm,
 )
@@ -24,6 +25,7 @@ def test() -> None:
     browser = CHECKOUT / "ui-tests"
     step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
     set_up_slurm()
+    set_up_grid_engine()
     set_up_launchers()
     # Neither packaging nor queueing systems depend on the Dask in use.
     ignored = ("--ignore=tests/packaging", "--ignore=tests/schedulers")

@@ -95,5 +95,6 @@ def answers_are_survived(backend: Backend, text: str, code: int | None) -> None:
                 assert isinstance(status, JobStatus)
                 assert "\n" not in backend.explain(status) or "\n" in status.reason
     with contextlib.suppress(BackendError):
-        ids = backend.parse_submit(Submission("gpc-7f3a2b-1", "/jobs/x.sh", 2), result)
-        assert len(set(ids)) == 2
+        count = min(2, backend.most_tasks)
+        ids = backend.parse_submit(Submission("gpc-7f3a2b-1", "/jobs/x.sh", count), result)
+        assert len(set(ids)) == count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
+
+from .slurm_site import NEUTRAL
 
 ROOT = Path("/var/lib/gridengine")
 SPOOL = Path("/var/spool/gridengine")
@@ -38,8 +41,7 @@ class SgeSite:
         prefix = ["runuser", "-u", as_user, "--"] if as_user else []
         result = subprocess.run(
             [*prefix, *argv],
-            # Not the home of a test, whose processes are ended with it: daemons outlive tests.
-            env={"PATH": os.environ["PATH"], "HOME": "/root", **self.environment},
+            env=NEUTRAL | self.environment,
             capture_output=True,
             text=True,
             timeout=60,
@@ -57,6 +59,9 @@ class SgeSite:
 
     def start(self) -> None:
         """Start qmaster and execd, with one queue of eight slots; return when it takes jobs."""
+        # There is one on a machine: tests of another checkout wait until it is free.
+        self.lock = (ROOT / "tests.lock").open("w")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         common, host = ROOT / "default" / "common", host_name()
         names = {
             name
@@ -158,6 +163,7 @@ class SgeSite:
         deadline = time.monotonic() + 20
         while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
             time.sleep(0.1)
+        self.lock.close()
 
 
 def changed(text: str, changes: dict[str, str]) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 UP_SECONDS = 60.0
 GPUS = 4
+NEUTRAL = {"PATH": os.environ["PATH"], "HOME": "/root"}
+"""Not the home of a test, whose processes are ended with it: daemons outlive tests."""
 WATCHED = (
     "JobAcctGatherType=jobacct_gather/linux",
     "JobAcctGatherFrequency=task=2",
@@ -60,7 +62,7 @@ class SlurmSite:
         """Run one of Slurm's commands as root and return what it prints."""
         result = subprocess.run(
             argv,
-            env={**os.environ, **self.environment},
+            env=NEUTRAL | self.environment,
             capture_output=True,
             text=True,
             timeout=60,
@@ -102,7 +104,7 @@ class SlurmSite:
         argv = ["munged", "--force", f"--key-file={key}", f"--socket={munge}/sock"]
         argv += [f"--pid-file={munge}/munged.pid", f"--log-file={munge}/munged.log"]
         argv += [f"--seed-file={munge}/seed"]
-        subprocess.run(["runuser", "-u", "munge", "--", *argv], check=True, timeout=30)
+        subprocess.run(["runuser", "-u", "munge", "--", *argv], check=True, timeout=30, env=NEUTRAL)
 
     def write_config(self) -> None:
         """Write slurm.conf and gres.conf."""
@@ -134,8 +136,6 @@ class SlurmSite:
             "SlurmdParameters=config_overrides",
             "SlurmdTimeout=15",
             "KillWait=2",
-            # Twice this a command waits for a controller that does not answer.
-            "MessageTimeout=4",
             "MinJobAge=300",
             "SchedulerType=sched/backfill",
             "SchedulerParameters=bf_interval=1,sched_interval=2,sched_min_interval=0,"

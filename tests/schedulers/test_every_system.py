@@ -127,3 +127,23 @@ def test_a_cluster_lives_and_ends_clean(home: Path, place: Place, here: Clusters
     here.stop(life.id)
     assert here.wait_stopped(life.id, timeout=SECONDS).phase is Phase.STOPPED
     assert place.queue() == []
+
+
+@pytest.mark.parametrize("place", ["pbs"], indirect=True)
+@pytest.mark.parametrize(
+    "line,cause",
+    [
+        ("spack load cuda || exit 1", "The node has no such command"),
+        ("export PYTHONHOME=/nowhere", "PYTHONHOME or PYTHONPATH leads"),
+    ],
+)
+def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
+    line: str, cause: str, home: Path, place: Place, here: Clusters
+) -> None:
+    more = f"environment: {{prologue: ['{line}']}}\npolicy: {{replacements: 0}}\n"
+    place.open()
+    life = Life(here, write_profile(home, place.backend, f"{place.words.job}\n{more}"), 1)
+    view = life.until(lambda v: v.phase in ENDED)
+    assert view.phase is Phase.FAILED
+    assert "It ended with exit code 1." in view.reason
+    assert cause in view.reason

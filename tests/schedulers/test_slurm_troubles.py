@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,10 +19,13 @@ from jupyter_gpucluster.connection import connect
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.records import Job, JobState, Phase, Submission
 from jupyter_gpucluster.submission import ProcessRunner, Queue
+from tools.leftovers import end_processes
 
-from .conftest import WriteProfile
-from .slurm_site import SlurmSite
+from .conftest import OPEN_TO_ALL, WriteProfile
+from .slurm_site import NEUTRAL, SlurmSite
 from .test_slurm import SECONDS, fixed, wait_until
+
+NOBODY = "nobody"
 
 
 @pytest.mark.parametrize(
@@ -71,10 +79,13 @@ def test_each_way_to_lose_a_job_has_its_own_words(
         job: {cpus: 1, memory: 400 MiB, walltime: "00:10:00", queue: cpu,
               directives: ["--no-requeue"]}
         workers: {extra_args: [--no-nanny, --memory-limit, "0"]}
+        policy: {at_walltime: stop, drain_before: null}
     """
     view = clusters.start(write_profile("doomed", text), target=fixed(3))
     clusters.wait_ready(view.id, timeout=SECONDS)
     first, second, third = clusters.jobs(view.id)
+    # Slurm looks for jobs over their time twice a minute: it goes on meanwhile.
+    site.run("scontrol", "update", f"JobId={first.id}", "EndTime=now+5")
     with connect(view.name) as client:
         worker = {str(each["name"]): address for address, each in client.scheduler_info()[
             "workers"].items()}[f"{second.mark}_{second.task}"]  # fmt: skip
@@ -85,9 +96,10 @@ def test_each_way_to_lose_a_job_has_its_own_words(
         eat.cancel()
     assert lost.state in (JobState.OUT_OF_MEMORY, JobState.FAILED)
     assert "memory" in lost.cause
-    # Slurm looks for jobs over their time twice a minute: it goes on meanwhile.
-    site.run("scontrol", "update", f"JobId={first.id}", "EndTime=now+5")
-    node = third.nodes[0]
+    lost = wait_for_end(clusters, view.id, first)
+    assert lost.state is JobState.TIMEOUT
+    assert "walltime" in lost.cause
+    node = next(job.nodes[0] for job in clusters.jobs(view.id) if job.id == third.id)
     site.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
     try:
         lost = wait_for_end(clusters, view.id, third)
@@ -96,12 +108,9 @@ def test_each_way_to_lose_a_job_has_its_own_words(
     finally:
         # It returns by itself (ReturnToService), perhaps it already has.
         site.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
-    lost = wait_for_end(clusters, view.id, first)
-    assert lost.state is JobState.TIMEOUT
-    assert "walltime" in lost.cause
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    # What failed is replaced; what had its time is not, as the profile says.
+    view = wait_until(clusters, view.id, lambda v: v.workers.ready == v.workers.asked == 2)
     assert view.phase is Phase.RUNNING
-    assert view.workers.ready == 3
 
 
 def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:
@@ -113,3 +122,56 @@ def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:
     found = ended()
     assert found is not None
     return found
+
+
+def python_for_anybody() -> tuple[str, str]:
+    """Return a Python that ordinary users may run, and the path on which it finds Dask and us."""
+    packages = [str(Path(__file__).parents[2]), sysconfig.get_path("purelib")]
+    path = os.pathsep.join(packages)
+    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        argv = ["runuser", "-u", NOBODY, "--", python, "-c", "import distributed, pydantic"]
+        told = subprocess.run(argv, env=NEUTRAL | {"PYTHONPATH": path}, cwd="/", check=False)
+        if told.returncode == 0:
+            return python, path
+    pytest.skip("needs root: a Python that ordinary users may run, too")
+
+
+def test_an_ordinary_user_s_jobs_run_as_that_user(site: SlurmSite) -> None:
+    python, path = python_for_anybody()
+    place = Path(tempfile.mkdtemp(prefix="nobody-", dir=OPEN_TO_ALL))
+    shutil.chown(place, NOBODY)
+    profile = place / "data/gpucluster/profiles/small.yaml"
+    environment = {
+        **NEUTRAL,
+        **site.environment,
+        "HOME": str(place),
+        "JUPYTER_DATA_DIR": str(place / "data"),
+        "JUPYTER_RUNTIME_DIR": str(place / "run"),
+        "TMPDIR": str(place),
+        "PYTHONPATH": path,
+    }
+
+    def as_nobody(*argv: str) -> str:
+        command = ["runuser", "-u", NOBODY, "--", *argv]
+        return subprocess.run(
+            command, env=environment, cwd=place, capture_output=True, text=True, check=True
+        ).stdout
+
+    try:
+        as_nobody("mkdir", "-p", str(profile.parent))
+        profile.write_text(
+            "title: Small\nbackend: slurm\nnetwork: {interface: lo}\n"
+            'job: {cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}\n'
+        )
+        verb = (python, "-m", "jupyter_gpucluster")
+        as_nobody(*verb, "start", "small", "--name", "ours", "--workers", "2", "--wait", "90")
+        assert site.run("squeue", "-h", "-r", "-o", "%u %T").split() == [NOBODY, "RUNNING"] * 2
+        assert {entry.owner() for entry in place.glob("data/gpucluster/clusters/*/logs/*")} == {
+            NOBODY
+        }
+        as_nobody(*verb, "stop", "ours", "--wait", "90")
+        assert site.queue() == []
+    finally:
+        left = end_processes(place)
+        shutil.rmtree(place)
+    assert left == []
