@@ -2,7 +2,8 @@
 
 Real workers of that number fit no small machine, so the job is a sleeper; ours goes through the
 package's own queue and dialect, the other way sends and cancels each job by a command of its own,
-as dask-jobqueue does.  Needs root and Debian's Slurm, of which it starts one of its own.
+all commands at once, as dask-jobqueue does.  Needs root and Debian's Slurm, of which it starts one
+of its own.
 """
 
 from __future__ import annotations
@@ -94,12 +95,12 @@ async def compare(site: SlurmSite, count: int) -> tuple[Figures, Figures]:
         return await queue.submit(Submission("sleeper", str(script), count))
 
     async def one_by_one() -> Sequence[str]:
-        answers = [await runner.run(["sbatch", "--parsable", str(script)]) for _ in range(count)]
+        argv = ["sbatch", "--parsable", str(script)]
+        answers = await asyncio.gather(*(runner.run(argv) for _ in range(count)))
         return [answer.stdout.strip() for answer in answers]
 
     async def cancel_each(ids: Sequence[str]) -> None:
-        for id in ids:
-            await runner.run(["scancel", id])
+        await asyncio.gather(*(runner.run(["scancel", id]) for id in ids))
 
     ours = await measure(queue, runner, count, as_array, queue.cancel)
     theirs = await measure(queue, runner, count, one_by_one, cancel_each)

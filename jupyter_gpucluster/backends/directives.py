@@ -17,6 +17,13 @@ SAME = {
         "-G": "GPUs", "--gpus": "GPUs", "--gpus-per-node": "GPUs", "--gpus-per-task": "GPUs",
         "--mem": "memory", "--mem-per-cpu": "memory", "--mem-per-gpu": "memory",
     },
+    "#OAR": {
+        "--name": "-n", "--queue": "-q", "--resource": "-l", "--property": "-p", "--type": "-t",
+        "--stdout": "-O", "--stderr": "-E",
+    },
+    "#COBALT": {
+        "--project": "-A", "--queue": "-q", "--time": "-t", "--nodecount": "-n",
+    },
 }  # fmt: skip
 """Spellings of one request, by the word that begins a directive."""
 REPEATED = {
@@ -76,12 +83,13 @@ def request_of(line: str) -> str:
     if prefix == "#CONDOR":
         return rest.partition("=")[0].strip().lower()
     option, value = _split(rest.strip())
+    option = SAME.get(prefix, {}).get(option, option)
     if prefix == "#SBATCH" and option == "--gres" and "gpu" in value:
         return "GPUs"
     if option in REPEATED.get(prefix, ()):
         resource = RESOURCE.match(value)
         return f"{option} {resource.group() if resource else value}"
-    return SAME.get(prefix, {}).get(option, option)
+    return option
 
 
 def _split(text: str) -> tuple[str, str]:

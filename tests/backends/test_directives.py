@@ -57,3 +57,17 @@ def test_the_same_directive_twice_stands_once() -> None:
 )
 def test_a_directive_asks_for(line: str, request_: str) -> None:
     assert request_of(line) == request_
+
+
+@pytest.mark.parametrize(
+    "generated,own",
+    [
+        ("#OAR -q default", "--queue=besteffort"),
+        ("#OAR -l /nodes=1", "--resource /nodes=2"),
+        ("#COBALT -q full-node", "--queue single-gpu"),
+        ("#COBALT -t 00:30:00", "--time 00:10:00"),
+    ],
+)
+def test_a_long_spelling_replaces_a_short_one(generated: str, own: str) -> None:
+    prefix = generated.split(" ")[0]
+    assert merge([generated], [own], []) == [f"{prefix} {own}"]

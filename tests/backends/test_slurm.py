@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.backends.slurm import ACCOUNTED, LISTED, Slurm
 from jupyter_gpucluster.records import CommandResult, JobState, JobStatus
+from tests.backends.golden import example_of, golden, script_of
 from tests.backends.recorded import (
     Recording,
     meaning_of_listing,
@@ -71,3 +73,9 @@ def test_tasks_of_an_array_are_cancelled_together() -> None:
 )
 def test_a_failure_is_told_by_what_ended_the_job(code: int, words: str) -> None:
     assert words in SLURM.explain(JobStatus("1", JobState.FAILED, exit_code=code))
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("slurm"), tmp_path)
+    assert text == golden("slurm_example.sh", text)
