@@ -16,9 +16,11 @@ def own_settings() -> str:
 
     Directories as in Dask's own ``dask.config``, which may be what cannot be imported.
     """
+    environment = Path(sys.prefix, "etc", "dask")
+    ours = environment / "jupyter_gpucluster.yaml"  # comes with this package
     places: list[str | Path] = [
         os.environ.get("DASK_ROOT_CONFIG", "/etc/dask"),
-        Path(sys.prefix, "etc", "dask"),
+        environment,
         "~/.config/dask",
         os.environ.get("DASK_CONFIG", ""),
     ]
@@ -30,7 +32,8 @@ def own_settings() -> str:
         for name in os.environ
         if name.startswith("DASK_") and name not in ("DASK_CONFIG", "DASK_ROOT_CONFIG")
     )
-    named = [file for file in files if _has_setting(Path(file))] + variables
+    theirs = [file for file in files if Path(file) != ours and _has_setting(Path(file))]
+    named = theirs + variables
     return f"Dask settings of your own are in force: {', '.join(named)}." if named else ""
 
 
