@@ -149,12 +149,12 @@ def test_a_signal_to_a_group_that_is_gone_is_no_error(spawn: Spawn) -> None:
 def test_heirs_of_a_cluster_end_wherever_they_went_and_those_of_others_stay(
     spawn: Spawn, tmp_path: Path
 ) -> None:
-    mine = spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-abc123-1_0")
+    mine = spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-pr0ces-1_0")
     other = spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-abc124-1_0")
-    plain = spawn("echo; exec sleep 60", OTHER="gpc-abc123-1_0")
+    plain = spawn("echo; exec sleep 60", OTHER="gpc-pr0ces-1_0")
     for process in (mine, other, plain):
         first_line(process)
-    end_heirs(tmp_path / "abc123")
+    end_heirs(tmp_path / "pr0ces")
     assert mine.wait(10) == -signal.SIGKILL
     assert other.poll() is None
     assert plain.poll() is None

@@ -20,7 +20,7 @@ from jupyter_gpucluster.processes import start_time
 from tests.waiting import until
 
 PROGRAM = Path(jobserver.__file__).with_name("__main__.py")
-MARK = "gpc-abc123-1"
+MARK = "gpc-jobsrv-1"
 STUBBORN = "trap '' TERM\nwhile :; do sleep 1; done"
 HOLDS_THE_GIL = (
     f"exec {sys.executable} -c 'import re, signal; "
@@ -33,7 +33,7 @@ class Server:
     """A job server and our end of its channel."""
 
     def __init__(self, directory: Path, *options: str) -> None:
-        self.logs, self.scratch = directory / "abc123" / "logs", directory / "scratch"
+        self.logs, self.scratch = directory / "jobsrv" / "logs", directory / "scratch"
         self.logs.mkdir(parents=True)
         self.scratch.mkdir()
         self.channel, theirs = socket.socketpair()
@@ -135,12 +135,12 @@ class TestProcesses:
 
     def test_exit_codes_and_signals_are_told_apart(self, server: Server) -> None:
         server.submit("exit 7")
-        server.submit("kill -SEGV $$", mark="gpc-abc123-2")
-        server.submit("exec /no/such/program", mark="gpc-abc123-3")
+        server.submit("kill -SEGV $$", mark="gpc-jobsrv-2")
+        server.submit("exec /no/such/program", mark="gpc-jobsrv-3")
         until(lambda: all(task["state"] == "ended" for task in server.ask("status")))
         codes = {task["mark"]: task["exit_code"] for task in server.ask("status")}
-        assert codes == {MARK: 7, "gpc-abc123-2": -signal.SIGSEGV, "gpc-abc123-3": 127}
-        assert "/no/such/program" in server.log("gpc-abc123-3_0")
+        assert codes == {MARK: 7, "gpc-jobsrv-2": -signal.SIGSEGV, "gpc-jobsrv-3": 127}
+        assert "/no/such/program" in server.log("gpc-jobsrv-3_0")
 
     def test_a_running_job_is_a_process_that_can_be_told(self, server: Server) -> None:
         server.submit("exec sleep 60")
@@ -160,7 +160,7 @@ class TestProcesses:
 
     def test_a_job_that_has_only_just_begun_is_asked_too(self, server: Server) -> None:
         for number in range(10):
-            mark = f"gpc-abc123-{number}"
+            mark = f"gpc-jobsrv-{number}"
             server.submit("exec sleep 60", mark=mark)
             server.ask("cancel", f"{mark}_0")
         until(lambda: all(task["state"] == "ended" for task in server.ask("status")))
@@ -213,11 +213,11 @@ class TestProcesses:
     def test_a_job_above_its_memory_is_ended_and_the_others_go_on(self, server: Server) -> None:
         big = f"exec {sys.executable} -c 'import time; b = b\"x\" * (200 << 20); time.sleep(60)'"
         server.submit(big, "--memory", str(100 << 20))
-        server.submit("exec sleep 60", "--memory", str(100 << 20), mark="gpc-abc123-2")
+        server.submit("exec sleep 60", "--memory", str(100 << 20), mark="gpc-jobsrv-2")
         until(lambda: server.task()["state"] == "ended")
         assert server.task()["reason"] == "memory"
         assert server.task()["exit_code"] == -signal.SIGKILL
-        assert server.task("gpc-abc123-2_0")["state"] == "running"
+        assert server.task("gpc-jobsrv-2_0")["state"] == "running"
 
     def test_when_the_head_goes_everything_ends_and_the_scratch_directory_goes_too(
         self, serve: Serve
@@ -226,14 +226,14 @@ class TestProcesses:
         (server.scratch / "spilled").write_text("data")
         away = "setsid sh -c 'echo $$; exec sleep 60' & (trap \"\" TERM; exec sleep 61) & echo $!"
         server.submit("exec sleep 60")
-        server.submit(f"echo 1; {STUBBORN}", mark="gpc-abc123-2")
-        server.submit(HOLDS_THE_GIL, mark="gpc-abc123-3")
-        server.submit(f"{away}; {STUBBORN}", mark="gpc-abc123-4")
-        server.submit("exec sleep 60", "--gpus", "1", "--count", "2", mark="gpc-abc123-5")
-        until(lambda: len(server.log("gpc-abc123-4_0").split()) == 2)
-        until(lambda: server.log("gpc-abc123-3_0") and server.log("gpc-abc123-2_0"))
+        server.submit(f"echo 1; {STUBBORN}", mark="gpc-jobsrv-2")
+        server.submit(HOLDS_THE_GIL, mark="gpc-jobsrv-3")
+        server.submit(f"{away}; {STUBBORN}", mark="gpc-jobsrv-4")
+        server.submit("exec sleep 60", "--gpus", "1", "--count", "2", mark="gpc-jobsrv-5")
+        until(lambda: len(server.log("gpc-jobsrv-4_0").split()) == 2)
+        until(lambda: server.log("gpc-jobsrv-3_0") and server.log("gpc-jobsrv-2_0"))
         pids = [task["pid"] for task in server.ask("status") if task["pid"]]
-        pids += [int(word) for word in server.log("gpc-abc123-4_0").split()]
+        pids += [int(word) for word in server.log("gpc-jobsrv-4_0").split()]
         assert len(pids) == 7
         assert server.hang_up() == 0
         until(lambda: all(map(gone, pids)))
@@ -348,6 +348,6 @@ def test_only_the_last_ended_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(jobserver, "KEPT_TASKS", 3)
     server = a_server(tmp_path)
     for number in range(6):
-        submit(server, f"gpc-abc123-{number}")
-    assert list(server.tasks) == [f"gpc-abc123-{number}_0" for number in (3, 4, 5)]
+        submit(server, f"gpc-jobsrv-{number}")
+    assert list(server.tasks) == [f"gpc-jobsrv-{number}_0" for number in (3, 4, 5)]
     server.channel.close()
