@@ -204,7 +204,7 @@ class Clusters:
         self,
         profile: str,
         *,
-        name: str = "",
+        name: str | None = None,
         target: Target | None = None,
         options: Mapping[str, Any] | None = None,
         python: str = "",
@@ -260,7 +260,8 @@ class Clusters:
         """Return the script and the submit command that `start` would use; submits nothing."""
         from .starting import Request, preview
 
-        return preview(self, Request(profile, "", target, dict(options or {}), python, kernel, ""))
+        given = dict(options or {})
+        return preview(self, Request(profile, None, target, given, python, kernel, ""))
 
     def update(
         self, name: str, *, new_name: str | None = None, target: Target | None = None

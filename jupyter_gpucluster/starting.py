@@ -71,7 +71,7 @@ class Request:
     """What a user asks for."""
 
     profile: str
-    name: str
+    name: str | None
     target: Target | None
     options: dict[str, Any]
     python: str
@@ -272,7 +272,7 @@ def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
 
 def choose_name(clusters: Clusters, request: Request) -> str:
     """Return the wanted name, or the first free ``<profile>-<n>``."""
-    if request.name:
+    if request.name is not None:
         clusters.check_name(request.name)
         return request.name
     taken = {view.name for view in clusters.live()}

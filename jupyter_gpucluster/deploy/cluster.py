@@ -84,7 +84,7 @@ class GPUCluster(Attachment):
         def start(clusters: Clusters) -> ClusterView:
             return clusters.start(
                 profile,
-                name=name or "",
+                name=name,
                 target=target,
                 options=options,
                 python=python or sys.executable,

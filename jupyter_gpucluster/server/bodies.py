@@ -72,7 +72,7 @@ class StartBody(Body):
     """What POST clusters takes."""
 
     profile: str
-    name: str = ""
+    name: str | None = None
     target: TargetBody | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     kernel: str = ""

@@ -27,6 +27,7 @@ from .conftest import Start, WriteProfile
 from .driving import fixed, processes_of
 
 HOSTILE_NAMES = [
+    "",
     "../x",
     "a\nb",
     "a" * 300,

@@ -93,7 +93,7 @@ class InMemoryClusters:
         self,
         profile: str,
         *,
-        name: str = "",
+        name: str | None = None,
         target: Target | None = None,
         options: Mapping[str, Any] | None = None,
         python: str = "",

@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
     parser.usage = f"{parser.prog} SCRIPT [OPTIONS] [-- ARGS]"
     parser.add_argument("script", metavar="SCRIPT", help="a Python file; Client() connects in it")
     parser.add_argument("--profile", help="where to run; see the verb profiles")
-    parser.add_argument("--name", default="", help="a name of your own for the cluster")
+    parser.add_argument("--name", help="a name of your own for the cluster")
     add_target(parser, least=1)
     add_place(parser)
 

@@ -24,7 +24,7 @@ from ..waiting import add_wait, wait_ready
 def add_arguments(parser: Parser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("profile", metavar="PROFILE", help="see the verb profiles")
-    parser.add_argument("--name", default="", help="a name of your own for the cluster")
+    parser.add_argument("--name", help="a name of your own for the cluster")
     add_target(parser, least=1)
     add_place(parser)
     add_wait(parser, "all workers are ready")
