@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +25,15 @@ RECENT_SECONDS = 86400.0
 ID = re.compile(r"[a-z0-9]{6}", re.ASCII)
 
 
-def directories(root: Path) -> Iterator[ClusterDirectory]:
+def directories(
+    root: Path, known: Mapping[str, ClusterDirectory] | None = None
+) -> Iterator[ClusterDirectory]:
     """Yield the cluster directories of a user.
+
+    Parameters
+    ----------
+    known
+        Directories by id from an earlier look: to make another Path costs more than the look.
 
     Raises
     ------
@@ -44,7 +51,7 @@ def directories(root: Path) -> Iterator[ClusterDirectory]:
         ) from error
     check_private(root)
     for name in found:
-        yield ClusterDirectory(root / name)
+        yield (known or {}).get(name) or ClusterDirectory(root / name)
 
 
 def see(
@@ -85,6 +92,7 @@ class Memory:
     """
 
     def __init__(self) -> None:
+        self._directories: dict[str, ClusterDirectory] = {}
         self._looks: dict[str, tuple[Files, Look, ClusterView]] = {}
         self._over: dict[str, Files] = {}
         """Clusters that are not shown among the live ones."""
@@ -93,7 +101,8 @@ class Memory:
         self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
     ) -> list[ClusterView]:
         """Return the views of all clusters that `see` shows."""
-        every = {directory.id: directory for directory in directories(root)}
+        every = {directory.id: directory for directory in directories(root, self._directories)}
+        self._directories = every
         seen = [self._view(d, ended=ended, troubles=troubles) for d in every.values()]
         for known in (self._looks, self._over):
             for gone in known.keys() - every.keys():

@@ -31,8 +31,11 @@ def boot_id() -> str:
 def start_time(pid: int) -> int | None:
     """Return a process's start in clock ticks after boot, None if it is gone or a zombie."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123  # a Path costs as much again
-            text = stream.read()
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)  # half the time of a file object
+        try:
+            text = os.read(descriptor, 4096)
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
     # The command name may hold blanks and parentheses; the fields follow its last one (proc(5)).
