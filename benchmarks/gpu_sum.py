@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from measuring import cli, own_place, verdict
+from measuring import MOCKED, cli, own_place, verdict
 
 SIZES = {"deepops": (500_000, 10_000), "thetagpu": (100_000, 5_000)}
 """Edges of array and chunk of the two published runs."""
@@ -26,8 +26,15 @@ import sys
 from dask_cuda import LocalCUDACluster
 from distributed import Client
 
+MOCKED = {}
+if sys.argv[2:] == ["--mock"]:
+    from dask_cuda.utils_test import MockWorker
+
+    MOCKED = {"worker_class": MockWorker, "device_memory_limit": None}
+
 if __name__ == "__main__":
-    with LocalCUDACluster(n_workers=int(sys.argv[1])) as cluster, Client(cluster) as client:
+    count = int(sys.argv[1])
+    with LocalCUDACluster(n_workers=count, **MOCKED) as cluster, Client(cluster) as client:
         client.wait_for_workers(int(sys.argv[1]))
         print("ready", flush=True)
         input()
@@ -112,21 +119,24 @@ def in_turn(rounds: int, **ways: Callable[[], float]) -> dict[str, list[float]]:
     return found
 
 
-def starts(gpus: int, rounds: int, place: Path) -> dict[str, list[float]]:
+def starts(
+    gpus: int, rounds: int, place: Path, *, profile: str = "local"
+) -> dict[str, list[float]]:
     """Time from the shell's prompt to connected workers, in turn with LocalCUDACluster.
 
     A profile with a prologue needs a shell, so its workers are not forked by the job server.
     """
+    mocked = ["--mock"] if profile == MOCKED else []
     script = place / "local_cuda_cluster.py"
     script.write_text(LOCAL_CUDA_CLUSTER)
     profiles = place / "gpucluster" / "profiles"
-    profiles.mkdir(parents=True)
+    profiles.mkdir(parents=True, exist_ok=True)
     (profiles / "unforked.yaml").write_text(UNFORKED)
 
     def local_cuda_cluster() -> float:
         began = time.perf_counter()
         with subprocess.Popen(
-            [sys.executable, script, str(gpus)],
+            [sys.executable, script, str(gpus), *mocked],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -143,12 +153,13 @@ def starts(gpus: int, rounds: int, place: Path) -> dict[str, list[float]]:
         cli("stop", view["name"], "--wait")
         return seconds
 
-    return in_turn(
-        rounds,
-        start_local_cuda_cluster=local_cuda_cluster,
-        start_ours=partial(own, "local"),
-        start_unforked=partial(own, "unforked"),
-    )
+    ways: dict[str, Callable[[], float]] = {
+        "start_local_cuda_cluster": local_cuda_cluster,
+        "start_ours": partial(own, profile),
+    }
+    if not mocked:
+        ways["start_unforked"] = partial(own, "unforked")
+    return in_turn(rounds, **ways)
 
 
 def main() -> None:

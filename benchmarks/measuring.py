@@ -15,6 +15,14 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+MOCKED = "mocked"
+"""Profile of CPU workers that dask-cuda takes for workers of GPUs; it needs dask-cuda only."""
+MOCKED_PROFILE = """
+title: Mocked GPUs
+backend: local
+workers:
+  extra_args: [--worker-class, dask_cuda.utils_test.MockWorker]
+"""
 
 
 @contextlib.contextmanager
@@ -26,6 +34,20 @@ def own_place() -> Iterator[Path]:
             yield Path(folder)
         finally:
             cli("stop", "--all", "--wait", check=False)
+
+
+def mock_gpus(place: Path, count: int) -> None:
+    """Pretend that this machine has GPUs: to try a script, not to measure anything."""
+    profiles = place / "gpucluster" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / f"{MOCKED}.yaml").write_text(MOCKED_PROFILE)
+    devices = [f"GPU-{number:08x}-2222-3333-4444-555555555555" for number in range(count)]
+    os.environ |= {
+        "CUDA_VISIBLE_DEVICES": ",".join(devices),
+        "DASK_CUDA_TEST_SINGLE_GPU": "1",
+        "DASK_CUDA_TEST_DISABLE_DEVICE_SPECIFIC": "1",
+    }
+    print("MOCKED GPUs: no figure below is one of a GPU")
 
 
 def seconds(argv: Sequence[str | Path], *, check: bool = True) -> tuple[float, str]:

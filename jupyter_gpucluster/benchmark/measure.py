@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput
+from .family import Exchange
+from .links import measure_links
 from .options import Options
 from .report import DeviceResult, Report, Run, device_result
 from .sending import FromClient, Sent, failure, quiet, send
@@ -114,6 +116,11 @@ def run_benchmark(
         )
         for device in devices
     )
+    if workload.name == Exchange.name:
+        results = tuple(
+            replace(result, links=measure_links(client, workers, result.device))
+            for result in results
+        )
     return Report(
         workload=workload.name,
         mode=workload.mode,
@@ -132,6 +139,7 @@ def run_benchmark(
         cpu_to_gpu=_ratio(results),
         versions=_versions(workers),
         warnings=(*warnings, *_cold_start(results)),
+        protocol="+".join(sorted({worker.address.split("://")[0] for worker in workers})),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput, UnsuitableEnvironment
-from .report import Report
+from .report import Report, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,8 @@ def plot_devices(report: Report) -> Figure:
     )
     axes.set_xlim(-0.6, len(report.results) - 0.4)
     axes.set_ylabel(report.results[0].unit)
-    axes.set_title(f"{report.workload} on {report.workers} workers")
+    axes.set_title(f"{report.workload} on {_crew([report])}")
+    _name_ceiling(axes)
     return figure
 
 
@@ -63,7 +64,7 @@ def plot_scaling(reports: Sequence[Report]) -> Figure:
     axes.set_xlabel("workers")
     axes.set_ylabel("speed-up")
     axes.legend()
-    axes.set_title(f"{reports[0].workload}: scaling")
+    axes.set_title(f"{reports[0].workload}: scaling to {_crew(reports)}")
     return figure
 
 
@@ -77,7 +78,7 @@ def plot_workers(report: Report) -> Figure:
     axes.set_xticks(range(len(result.shares)), [share.worker for share in result.shares])
     axes.tick_params("x", rotation=90 if len(result.shares) > 4 else 0)
     axes.set_ylabel(result.unit)
-    axes.set_title(f"{report.workload}: each worker alone")
+    axes.set_title(f"{report.workload}: each of {_crew([report])} alone")
     return figure
 
 
@@ -94,10 +95,15 @@ def plot_check_up(reports: Sequence[Report]) -> Figure:
         bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
         axes.bar_label(bar, fmt="%.3g")
         if result.ceiling:
-            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-")
+            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
+    # From the exchange between hosts to the memory of a card it is a factor of a thousand.
+    axes.set_yscale("log")
+    rates = [result.rate for _, result in shown]
+    axes.set_ylim(min(rates) / 3, 3 * max(rates))
     axes.set_xticks(range(len(shown)), [name for name, _ in shown])
     axes.set_ylabel("GB/s")
-    axes.set_title("check-up")
+    axes.set_title(f"check-up of {_crew(reports)}")
+    _name_ceiling(axes)
     return figure
 
 
@@ -120,6 +126,20 @@ def write_plots(kind: str, reports: Sequence[Report], directory: Path) -> list[P
             written.append(directory / f"{name}.{kind_of_file}")
             figure.savefig(written[-1], dpi=120)
     return written
+
+
+def _crew(reports: Sequence[Report]) -> str:
+    """Say on what, so that nobody takes a plot of processors for one of GPUs."""
+    most = max(reports, key=lambda report: report.workers)
+    devices = {result.device for report in reports for result in report.results}
+    kind = f"{devices.pop().upper()} worker" if len(devices) == 1 else "worker"
+    return counted(most.workers, kind)
+
+
+def _name_ceiling(axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(handles[:1], labels[:1])
 
 
 def _figure() -> tuple[Figure, Axes]:

@@ -30,6 +30,17 @@ class WorkerShare:
 
 
 @dataclass(frozen=True)
+class Link:
+    """How fast data goes from one worker's device memory to another's, in GB/s."""
+
+    giver: str
+    taker: str
+    giver_host: str
+    taker_host: str
+    rate: float
+
+
+@dataclass(frozen=True)
 class Run:
     """One run in seconds: making the graph, computing it; and the value."""
 
@@ -65,6 +76,8 @@ class DeviceResult:
     """What else the fastest run told, such as ``round_trip_ms``."""
     ceiling: float | None = None
     """The most that the same devices can reach, as measured beside it, in ``unit``."""
+    links: tuple[Link, ...] = ()
+    """From worker to worker, where the workload measures that."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     verdict: tuple[str, ...] = ()
     """What is slower than it should be, and where."""
+    protocol: str = ""
+    """What carries data between workers: ``tls``, ``tcp``, ``ucx``; empty in older reports."""
     schema: int = field(default=SCHEMA)
 
 
@@ -165,7 +180,7 @@ def table(report: Report) -> list[str]:
     lines = [
         f"{report.workload} ({report.mode}): {_size(report)}",
         f"{counted(report.workers, 'worker')}, {counted(report.threads, 'thread')}, "
-        f"{counted(len(report.hosts), 'host')}{start}",
+        f"{counted(len(report.hosts), 'host')}{_way(report)}{start}",
         *columns(rows, text={0, 6}),
     ]
     lines += _extras(report)
@@ -183,6 +198,15 @@ def table(report: Report) -> list[str]:
     lines += [f"warning: {warning}" for warning in report.warnings]
     lines += [f"verdict: {finding}" for finding in report.verdict]
     return lines
+
+
+def _way(report: Report) -> str:
+    """Say how data goes from worker to worker."""
+    if not report.protocol or not any(result.links for result in report.results):
+        return f", over {report.protocol}" if report.protocol else ""
+    if report.protocol == "ucx":
+        return ", data over ucx (NVLink, InfiniBand or what else UCX finds)"
+    return f", data over {report.protocol} and through the hosts' memory"
 
 
 def _size(report: Report) -> str:
@@ -204,6 +228,12 @@ def _extras(report: Report) -> Iterator[str]:
             yield f"{share:.0f} % of what the devices' memory allows ({result.ceiling:.0f} here)"
         for name, value in result.figures.items():
             yield f"{name.replace('_', ' ')}: {value:.3g}"
+        if result.links:
+            worst, *_, best = sorted((*result.links, *result.links), key=lambda link: link.rate)
+            yield (
+                f"each link: {worst.rate:.3g} ({worst.giver} to {worst.taker}) to "
+                f"{best.rate:.3g} GB/s ({best.giver} to {best.taker})"
+            )
         if len(result.shares) > 1:
             slow, *_, fast = sorted(result.shares, key=lambda share: share.rate)
             yield (

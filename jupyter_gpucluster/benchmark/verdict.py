@@ -5,12 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from .report import DeviceResult, Report, WorkerShare
+from .report import DeviceResult, Link, Report, WorkerShare
 
 SLOW = 0.85
 """Workers with the same device differ by some 3 % (H100, one host); so much less is a fault."""
 FALLEN = 0.9
 """Repeated runs differ by some 3 %; so much less than the baseline is a change."""
+GB_S = "GB/s"
+SLOW_LINK = 0.5
+"""Within a node NVLink, PCIe and the way between sockets differ; so much less is a fault."""
 
 
 def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
@@ -19,6 +22,7 @@ def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
     for result in report.results:
         found += _slowed(result)
         found += _stragglers(result)
+        found += _slow_links(result.links)
         if baseline is not None:
             found += _fallen(report, result, baseline)
     return tuple(found)
@@ -49,6 +53,30 @@ def _stragglers(result: DeviceResult) -> Iterator[str]:
             continue
         for share in bad:
             yield f"{_who(share)} is slow: {_against(share.rate, usual, result.unit)}"
+
+
+def _slow_links(links: Sequence[Link]) -> Iterator[str]:
+    """Name slow links, among those within hosts and among those between hosts; a host, once."""
+    for between in (False, True):
+        like = [link for link in links if (link.giver_host != link.taker_host) is between]
+        if len(like) < 2:
+            continue
+        # One host of three is at an end of two thirds of the links between hosts.
+        rates = sorted(link.rate for link in like)
+        usual = rates[int(0.75 * len(rates))] if between else statistics.median_high(rates)
+        slow = [link for link in like if link.rate < SLOW_LINK * usual]
+        rest = list(slow)
+        for host in sorted({link.taker_host for link in slow}) if between else ():
+            mine = [link for link in like if host in (link.giver_host, link.taker_host)]
+            if 1 < len(mine) < len(like) and all(link in slow for link in mine):
+                rate = statistics.median(link.rate for link in mine)
+                yield f"every link of {host} to other hosts is slow: {_against(rate, usual, GB_S)}"
+                rest = [link for link in rest if link not in mine]
+        for link in rest:
+            yield (
+                f"the link from worker {link.giver} on {link.giver_host} to worker {link.taker} "
+                f"on {link.taker_host} is slow: {_against(link.rate, usual, GB_S)}"
+            )
 
 
 def _fallen(report: Report, result: DeviceResult, baseline: Report) -> Iterator[str]:

@@ -74,6 +74,41 @@ CAUSES = (
 """Signs in a log and what they mean; the first that is found counts."""
 
 
+REMARKS = (
+    (
+        r"Setting CPU affinity for GPU failed|Cannot get CPU affinity for device",
+        "The worker is not bound to the cores next to its GPU, since its job has others: ask for"
+        " whole nodes or for more cores (job.cpus).",
+    ),
+    (
+        r"A CUDA context for device .* already exists",
+        "A library used the GPUs before dask-cuda did, so memory may be taken from the first GPU"
+        " instead of the worker's: import it in tasks, not when workers start (with RAPIDS"
+        " libraries, set RAPIDS_NO_INITIALIZE in environment.variables).",
+    ),
+    (
+        r"but instead the CUDA context is on device",
+        "The worker computes on another GPU than its own, since a library used the GPUs before"
+        " dask-cuda did: import it in tasks, not when workers start.",
+    ),
+    (
+        r"(?i:nvml\w*.*insufficient|insufficient.*nvml)",
+        "The driver does not let the worker read its GPU (NVML): there may be no readings, and"
+        " idle GPUs are not noticed.",
+    ),
+    (
+        r"When using NVLink we recommend setting a",
+        "UCX over NVLink is slow without a pool of device memory: set workers.rmm_pool.",
+    ),
+)
+"""Signs in the log of a worker that runs all the same, and what they mean."""
+
+
+def remarks(log: str) -> list[str]:
+    """Return what the log of a GPU worker that runs warns of, in words."""
+    return [words for sign, words in REMARKS if re.search(sign, log)]
+
+
 def diagnose(log: str) -> str:
     """Return what went wrong and the way out, empty where the log speaks for itself."""
     known = (*CAUSES, *causes.CAUSES)

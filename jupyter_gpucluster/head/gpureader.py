@@ -27,8 +27,15 @@ class GpuReader(WorkerPlugin):
 
     name = "gpucluster-gpus"
 
+    def __init__(self, *, bound: bool = True) -> None:
+        self.bound = bound
+
     def setup(self, worker: Any) -> None:
         """Begin to read; without NVML the reading says why it is empty."""
+        if not self.bound:
+            # dask-cuda has bound this thread, and has no switch against that; threads for tasks
+            # are made from here. The nanny still has the job's cores.
+            os.sched_setaffinity(0, os.sched_getaffinity(os.getppid()))
         self.latest: dict[str, Any] = {}
         self.ended = threading.Event()
         worker.metrics[METRIC] = lambda _: self.latest

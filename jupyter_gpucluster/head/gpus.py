@@ -41,11 +41,11 @@ FAR = 0.05
 FIELDS = {field.name for field in dataclasses.fields(GpuReading)}
 
 
-async def install(scheduler: Scheduler) -> None:
-    """Let every worker, now and later, read its GPU."""
+async def install(scheduler: Scheduler, *, bound: bool = True) -> None:
+    """Let every worker, now and later, read its GPU; unbound ones use all cores of their job."""
     cloudpickle.register_pickle_by_value(gpureader)
     try:
-        payload = cloudpickle.dumps(gpureader.GpuReader())
+        payload = cloudpickle.dumps(gpureader.GpuReader(bound=bound))
     finally:
         cloudpickle.unregister_pickle_by_value(gpureader)
     name = gpureader.GpuReader.name

@@ -9,9 +9,11 @@ from pathlib import Path
 from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from .diagnosis import ERROR_LINE, diagnose
+from .diagnosis import ERROR_LINE, diagnose, remarks
 from .scaling import job_of
 
+LOG_START = 65536
+"""Bytes of a log in which a worker's start has room."""
 NOT_A_USER = "fire-and-forget"
 
 
@@ -25,6 +27,7 @@ class Watch(SchedulerPlugin):
         self.logs = logs
         self.wake = wake
         self.restarted: set[str] = set()
+        self.read: set[str] = set()
         self.idle_since: float | None = time.time()
         self.alone_since: float | None = time.time()
 
@@ -68,6 +71,24 @@ class Watch(SchedulerPlugin):
         )
         self.idle_since = None if busy or waiting else self.idle_since or now
         self.alone_since = None if self.clients() or waiting else self.alone_since or now
+
+    def unread(self) -> list[str]:
+        """Return the jobs with connected workers into whose logs `remarks` has not looked."""
+        return sorted(self.workers().keys() - self.read)
+
+    def remarks(self, keys: list[str]) -> list[str]:
+        """Return once for each job what its GPU workers' start warns of; reads files."""
+        found: dict[str, list[str]] = {}
+        for key in keys:
+            try:
+                with (self.logs / f"{key}.log").open("rb") as stream:
+                    start = stream.read(LOG_START).decode("utf-8", "replace")
+            except OSError:
+                continue  # a file server may show it later
+            self.read.add(key)
+            for words in remarks(start):
+                found.setdefault(words, []).append(key)
+        return [f"{', '.join(keys)}: {words}" for words, keys in found.items()]
 
     def first_error(self, key: str) -> str:
         """Return the last line of a job's log that names an error, and what is behind it."""

@@ -23,6 +23,8 @@ DEATHS_WINDOW = 600.0
 """Seconds in which the deaths of workers are counted against the policy's replacements."""
 WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
 """States of a job that holds nothing yet."""
+STANDING_STILL = WAITING | {JobState.SUSPENDED}
+"""Also of a job that holds what it has; its workers stay connected, yet compute nothing."""
 LAST_SECONDS = 60.0
 """A head in a job stops so long before its job's walltime: files and jobs want to be tidied up."""
 
@@ -163,9 +165,10 @@ def count_workers(record: Record, seen: Observation) -> WorkerCounts:
     pending = starting = ready = 0
     lost = max(0, wanted - len(stay)) * each
     for job in stay:
-        connected = min(seen.workers.get(key_of(job), 0), each)
+        suspended = job.state is JobState.SUSPENDED
+        connected = 0 if suspended else min(seen.workers.get(key_of(job), 0), each)
         ready += connected
-        if job.state in WAITING:
+        if job.state in STANDING_STILL:
             pending += each - connected
         elif job.connected and not connected:
             lost += each

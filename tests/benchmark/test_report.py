@@ -82,11 +82,11 @@ def test_the_keys_of_the_json_form_stay(tmp_path: Path) -> None:
     assert set(data) == {
         *("schema", "workload", "mode", "date", "host", "parameters", "nbytes", "pieces"),
         *("expected", "sigma", "workers", "threads", "hosts", "start_seconds", "results"),
-        *("cpu_to_gpu", "versions", "warnings", "verdict"),
+        *("cpu_to_gpu", "versions", "warnings", "verdict", "protocol"),
     }
     assert set(data["results"][0]) == {
         *("device", "names", "runs", "create_seconds", "compute_seconds", "wall_seconds"),
-        *("gigabytes_per_second", "rate", "unit", "shares", "figures", "ceiling"),
+        *("gigabytes_per_second", "rate", "unit", "shares", "figures", "ceiling", "links"),
     }
     assert set(data["results"][0]["runs"][0]) == {
         *("create_seconds", "compute_seconds", "value", "shares", "figures"),

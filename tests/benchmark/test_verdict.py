@@ -13,12 +13,13 @@ from jupyter_gpucluster.benchmark import (
     FamilyOptions,
     find_baseline,
     kernels,
+    links,
     run_benchmark,
     save_baseline,
     table,
     verdict,
 )
-from jupyter_gpucluster.benchmark.report import Report, WorkerShare
+from jupyter_gpucluster.benchmark.report import Link, Report, WorkerShare
 from jupyter_gpucluster.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
 
@@ -58,6 +59,45 @@ def test_a_host_whose_workers_are_all_slow_is_named_once() -> None:
     shares += [a_share(n, 700, host="node2") for n in range(4, 6)]
     (finding,) = verdict(of_shares(shares))
     assert finding.startswith("all workers of node2 are slow")
+
+
+def a_link(giver: int, taker: int, rate: float = 20.0) -> Link:
+    """Return a link between workers of which two are on each host."""
+    return Link(f"gpc-{giver}", f"gpc-{taker}", f"node{giver // 2}", f"node{taker // 2}", rate)
+
+
+def of_links(*slow: Link) -> Report:
+    """Return a report of six workers on three hosts, some of whose links are slow."""
+    odd = {(link.giver, link.taker): link for link in slow}
+    links = [
+        a_link(giver, taker, 150.0 if giver // 2 == taker // 2 else 20.0)
+        for giver in range(6)
+        for taker in range(6)
+        if giver != taker
+    ]
+    report = of_shares([])
+    found = tuple(odd.get((link.giver, link.taker), link) for link in links)
+    return replace(report, results=(replace(report.results[0], links=found),))
+
+
+def test_links_between_hosts_may_be_slower_than_those_within_one() -> None:
+    assert verdict(of_links()) == ()
+
+
+def test_the_slow_link_is_named_with_both_of_its_ends() -> None:
+    assert verdict(of_links(a_link(1, 4, 6.0), a_link(2, 3, 60.0))) == (
+        "the link from worker gpc-2 on node1 to worker gpc-3 on node1 is slow: "
+        "60 instead of 150 GB/s (40 %)",
+        "the link from worker gpc-1 on node0 to worker gpc-4 on node2 is slow: "
+        "6 instead of 20 GB/s (30 %)",
+    )
+
+
+def test_a_host_whose_links_to_others_are_all_slow_is_named_once() -> None:
+    pairs = [(n, m) for n in range(6) for m in range(6) if (n // 2 == 2) != (m // 2 == 2)]
+    assert verdict(of_links(*(a_link(giver, taker, 4.0) for giver, taker in pairs))) == (
+        "every link of node2 to other hosts is slow: 4 instead of 20 GB/s (20 %)",
+    )
 
 
 def test_a_throttled_gpu_is_named_even_where_it_keeps_up() -> None:
@@ -112,3 +152,29 @@ def test_a_worker_that_is_really_slow_is_caught(
     (finding,) = verdict(report)
     assert finding.startswith("worker 1 on ")
     assert f"verdict: {finding}" in table(replace(report, verdict=(finding,)))
+
+
+def test_a_link_that_is_really_slow_is_caught(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    import distributed.worker
+
+    workers = client.scheduler_info(n_workers=-1)["workers"].items()
+    [slow] = [address for address, worker in workers if worker["name"] == 0]
+    fetch = distributed.worker.get_data_from_worker
+
+    async def over_a_slow_network(rpc: Any, keys: Any, worker: str, **named: Any) -> Any:
+        await asyncio.sleep(0.1 if worker == slow else 0)
+        return await fetch(rpc, keys, worker, **named)
+
+    monkeypatch.setattr(distributed.worker, "get_data_from_worker", over_a_slow_network)
+    monkeypatch.setattr(links, "ROUNDS", 1)
+    report = run_benchmark(client, FamilyOptions("shuffle"))
+    (finding,) = verdict(report)
+    assert finding.startswith("the link from worker 0 on ")
+    assert " to worker 1 on " in finding
+    text = "\n".join(table(report))
+    assert "data over inproc" in text
+    assert "each link: " in text

@@ -90,6 +90,14 @@ def test_shared_and_missing_gpus_are_remarked() -> None:
     ]
 
 
+def test_gpus_that_no_worker_uses_are_remarked_for_each_host() -> None:
+    first = worker(GPU, gpus_of_host=3)
+    second = worker(first, gpu_id="b2")
+    elsewhere = worker(GPU, host="b", gpu_id="c3", gpus_of_host=1)
+    chosen = [first, second, elsewhere]
+    assert remarks(chosen, chosen, ("gpu",)) == ["a has 3 GPUs, and its workers use 2 of them"]
+
+
 def test_different_numpy_versions_are_remarked() -> None:
     old = worker(CPU, numpy="1.26")
     assert remarks([CPU, old], [CPU, old], ("cpu",)) == [

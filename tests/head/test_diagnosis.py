@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.head.diagnosis import CAUSES, diagnose
+from jupyter_gpucluster.head.diagnosis import CAUSES, REMARKS, diagnose, remarks
 
 LOGS = {
     "given no GPU": "ValueError: Devices in CUDA_VISIBLE_DEVICES must be comma-separated integers"
@@ -38,3 +38,26 @@ def test_each_cause_is_tried() -> None:
 
 def test_a_log_that_speaks_for_itself_is_left_alone() -> None:
     assert diagnose("ValueError: my own program cannot do that\n") == ""
+
+
+WARNINGS = {
+    "not bound to the cores": "distributed.worker - WARNING - Setting CPU affinity for GPU failed."
+    " Please refer to the following link for troubleshooting information: https://docs",
+    "A library used the GPUs before": "A CUDA context for device 0 (b'GPU-9baca7f5') already"
+    " exists on process ID 1. This is often the result of a CUDA-enabled library calling a CUDA",
+    "computes on another GPU": "Worker with process ID 1 should have a CUDA context assigned to"
+    " device 1 (b'GPU-9b'), but instead the CUDA context is on device 0 (b'GPU-9a').",
+    "(NVML)": "pynvml.NVMLError_NoPermission: Insufficient Permissions (nvmlDeviceGetHandle)",
+    "set workers.rmm_pool": "UserWarning: When using NVLink we recommend setting a `rmm_pool_size`",
+}
+
+
+@pytest.mark.parametrize("words", WARNINGS)
+def test_a_warning_of_a_worker_that_runs_is_put_into_words(words: str) -> None:
+    (told,) = remarks(f"Start worker at: tls://\n{WARNINGS[words]}\nRegistered to: tls://\n")
+    assert words in told
+
+
+def test_each_warning_is_tried_and_a_quiet_log_gives_none() -> None:
+    assert len(WARNINGS) == len(REMARKS)
+    assert remarks("distributed.worker - INFO - Registered to: tls://10.0.0.1:1") == []
