@@ -29,7 +29,7 @@ from jupyter_gpucluster.profiles.sections import Launcher
 from jupyter_gpucluster.records import Spec
 from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
-from tests.schedulers.slurm_site import free_ports
+from tests.schedulers.real_site import free_ports
 from tests.schedulers.ssh_site import SshSite
 from tests.waiting import until
 

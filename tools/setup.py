@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -27,9 +28,31 @@ MAIN = CHECKOUT / ".venv"
 GPU = CHECKOUT / ".venv-gpu"
 """The same package beside dask-cuda, whose RAPIDS release pins an earlier Dask."""
 
-EXTRAS = {MAIN: "docs,test", GPU: "cuda12,test"}
+EXTRAS = {MAIN: "docs,test", GPU: "cuda12,ucx12,test"}
 
 LABEXTENSION = CHECKOUT / "jupyter_gpucluster" / "labextension"
+
+QUEUEING_SYSTEMS = {
+    "Slurm": {"usr/sbin/slurmctld": "slurm-wlm"},
+    "Slurm's accounting": {
+        "usr/sbin/slurmdbd": "slurmdbd",
+        "usr/sbin/mariadbd": "mariadb-server-core",
+        "usr/bin/mariadb": "mariadb-client-core",
+    },
+    "Grid Engine": {
+        "usr/sbin/sge_qmaster": "gridengine-master",
+        "usr/sbin/sge_execd": "gridengine-exec",
+        "usr/bin/qconf": "gridengine-client",
+    },
+    "OAR": {
+        "usr/lib/postgresql/*/bin/initdb": "postgresql",
+        "usr/share/perl5/JSON.pm": "libjson-perl",
+        "usr/sbin/oar-server": "oar-server",
+        "usr/bin/oarnodecheckquery": "oar-node",
+        "usr/bin/oarsub": "oar-user",
+    },
+}
+"""Files by which one sees that Debian's packages are there."""
 
 
 def set_up() -> dict[str, str]:
@@ -56,31 +79,24 @@ def set_up_browser(env: dict[str, str]) -> None:
     javascript_packages(CHECKOUT / "ui-tests", env)
 
 
-def set_up_slurm() -> None:
-    """Bring a real Slurm to test with; only root can start its daemons."""
+def set_up_queueing_systems() -> None:
+    """Bring real queueing systems to test with; only root can start their daemons."""
     if os.geteuid() == 0:
-        programs = ("munged", "sbatch", "slurmctld", "slurmd")
-        need(lambda: all(map(shutil.which, programs)), what="Slurm", package="slurm-wlm")
+        for what, files in QUEUEING_SYSTEMS.items():
+            for path, package in files.items():
+                need(functools.partial(exists, path), what=what, package=package)
 
 
-def set_up_grid_engine() -> None:
-    """Bring a real Grid Engine to test with; only root can start its daemons."""
-    if os.geteuid() == 0:
-        for program, package in (
-            ("sge_qmaster", "gridengine-master"),
-            ("sge_execd", "gridengine-exec"),
-            ("qconf", "gridengine-client"),
-        ):
-            need(
-                lambda program=program: shutil.which(program) is not None,  # type: ignore[misc]  # bound at once
-                what="Grid Engine",
-                package=package,
-            )
+def exists(pattern: str) -> bool:
+    """Tell whether a file is there."""
+    return any(Path("/").glob(pattern))
 
 
 def set_up_launchers() -> None:
-    """Bring a real MPI and a real ssh daemon to test what spreads a job over nodes."""
+    """Bring real MPIs and a real ssh daemon to test what spreads a job over nodes."""
     need(lambda: shutil.which("mpirun") is not None, what="Open MPI", package="openmpi-bin")
+    if os.geteuid() == 0:  # beside Open MPI, whose mpirun stays the usual one
+        need(lambda: shutil.which("mpiexec.mpich") is not None, what="MPICH", package="mpich")
     daemon = "/usr/sbin/sshd"  # its clients are among what its package depends on
     need(lambda: shutil.which(daemon) is not None, what="sshd", package="openssh-server")
 

@@ -9,9 +9,8 @@ from tools.setup import (
     set_up,
     set_up_browser,
     set_up_gpu_stack,
-    set_up_grid_engine,
     set_up_launchers,
-    set_up_slurm,
+    set_up_queueing_systems,
 )
 from tools.shell import CHECKOUT, main, run, step
 
@@ -24,8 +23,7 @@ def test() -> None:
     set_up_browser(env)
     browser = CHECKOUT / "ui-tests"
     step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
-    set_up_slurm()
-    set_up_grid_engine()
+    set_up_queueing_systems()
     set_up_launchers()
     # Neither packaging nor queueing systems depend on the Dask in use.
     ignored = ("--ignore=tests/packaging", "--ignore=tests/schedulers")

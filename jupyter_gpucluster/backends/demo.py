@@ -67,9 +67,9 @@ class Demo(Local):
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         if result.exit_code:
-            words = result.stderr.strip()
+            words = result.stderr.strip().rstrip(".")
             raise BackendError(
-                f"The simulated site refused the job: {words}",
+                f"The simulated site refused the job: {words}.",
                 hint=next((cure for part, cure in REFUSALS if part in words), ""),
             )
         return tuple(str(id) for id in _answer(result))

@@ -21,12 +21,17 @@ def refusal(
         Part of what it says -> what to change; the first that fits counts.
     words
         The one line that tells most; the first line of what the command said where it is empty.
+        A site's banner may stand there: then it is the line with the part that has a cure.
     """
     said = result.stderr.strip() or result.stdout.strip()
     words = words or next(iter(said.splitlines()), "no reason given")
     everything = f"{result.stdout}\n{result.stderr}"
+    cures = list(cures)
+    known, cure = next(((part, cure) for part, cure in cures if part in everything), ("", ""))
+    if known and not any(part in words for part, _ in cures):
+        words = next((line.strip() for line in everything.splitlines() if known in line), words)
     return BackendError(
         f"{title} refused the job: {words}",
-        hint=next((cure for part, cure in cures if part in everything), ""),
+        hint=cure,
         detail=f"$ {' '.join(result.argv)}\nexit code {result.exit_code}\n{said}",
     )

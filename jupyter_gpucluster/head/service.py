@@ -142,7 +142,7 @@ class Service:
         self.adaptation = self.adapt_to(self.record.target)
         await self.scheduler
         if self.record.spec.job.gpus and not self.record.spec.simulated:
-            await gpus.install(self.scheduler)
+            await gpus.install(self.scheduler, bound=self.record.spec.worker.bound)
         self.own()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.on_signal, number)
@@ -188,9 +188,13 @@ class Service:
 
     def on_signal(self, number: int) -> None:
         """Stop like asked to: workers, scheduler, files, in this order."""
+        name = signal.Signals(number).name
+        reason = f"The head received {name}."
+        if self.own_job.group:
+            reason = f"The head's job was told to end ({name}): cancelled, requeued or preempted."
         self.set_record(
             stop_requested=self.record.stop_requested or time.time(),
-            reason=self.record.reason or f"The head received {signal.Signals(number).name}.",
+            reason=self.record.reason or reason,
         )
 
     def set_record(self, **changes: Any) -> None:
@@ -301,6 +305,8 @@ class Service:
                 await self.save(self.directory.append_event, action.event)
         summary = summarise(self.record, seen, now)
         summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
+        if self.record.spec.job.gpus and (unread := self.watch.unread()):
+            self.gpus.news += await asyncio.to_thread(self.watch.remarks, unread)
         for trouble in self.gpus.news:
             await self.save(self.directory.append_event, Event(now, "gpu", trouble))
         fresh = self.record != self.saved or not alike(summary, self.summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..records import ENDED, Phase, Record, Summary, WorkerCounts
 from .groups import count_group, own_part
-from .situation import WAITING, Observation, clocks, count_workers, is_alive, staying
+from .situation import STANDING_STILL, Observation, clocks, count_workers, is_alive, staying
 from .walltime import first_to_end
 
 DAY = 86400.0
@@ -73,7 +73,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
     record = own_part(record)
     counts = count_workers(record, seen)
     ended = record.phase in ENDED
-    waiting = [job for job in staying(record) if job.state in WAITING]
+    waiting = [job for job in staying(record) if job.state in STANDING_STILL]
     starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
     return Summary(
         id=record.id,

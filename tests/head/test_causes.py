@@ -82,3 +82,41 @@ def test_a_log_that_speaks_for_itself_is_quoted(tmp_path: Path) -> None:
 def test_the_last_of_several_errors_counts(tmp_path: Path) -> None:
     words = told(tmp_path, "for n in $(seq 2000); do echo OldError: $n; done; echo NewError: x")
     assert words == "NewError: x"
+
+
+SCRIPTS = {
+    "slurm": "/var/spool/slurmd/job00041/slurm_script: line 14: ",
+    "pbs": "/var/spool/pbs/mom_priv/jobs/41.login1.SC: line 14: ",
+    "torque": "/var/spool/torque/mom_priv/jobs/41.login1.SC: line 14: ",
+    "sge": "/var/spool/gridengine/execd/n1/job_scripts/41: line 14: ",
+    "lsf": "/home/ann/.lsbatch/1764320000.41.shell: line 14: ",
+    "htcondor": "/var/lib/condor/execute/dir_41/condor_exec.exe: line 14: ",
+    "oar": "/home/ann/gpucluster/jobs/gpc-abc123-1.sh: line 14: ",
+    "ssh": "bash: line 1: ",
+}
+"""What the shell puts before its words, by how each system runs a script."""
+BEHIND = {
+    "slurm": "slurmstepd: error: *** JOB 41 ON n1 CANCELLED AT 2026-11-28T00:48:01 ***",
+    "lsf": "Exited with exit code 127.\n\nResource usage summary:\n\n    CPU time : 0.10 sec.",
+    "ssh": "Connection to n1 closed.",
+}
+
+
+@pytest.mark.parametrize("system", SCRIPTS)
+@pytest.mark.parametrize(
+    "said,cause",
+    [
+        ("spack: command not found", "has no such command"),
+        ("module: command not found", "does not know modules"),
+        ("/opt/env/bin/python3.11: No such file or directory", "cannot run the cluster's Python"),
+        ("/opt/env/bin/python: Permission denied", "cannot run the cluster's Python"),
+        ("/home/ann/logs/gpc-abc123-1_0.log: No such file or directory", "does not see the"),
+    ],
+)
+def test_the_cause_is_found_among_the_words_of_each_system(
+    system: str, said: str, cause: str, tmp_path: Path
+) -> None:
+    log = f"{SCRIPTS[system]}{said}\n{BEHIND.get(system, '')}\n"
+    words = told(tmp_path, f"echo {shlex.quote(log)}", log="gpc-abc123-1.out")
+    assert cause in words
+    assert said in words

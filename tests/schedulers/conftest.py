@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,12 +12,12 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 
+from .oar_site import OarSite
+from .real_site import AnySite, running
 from .sge_site import SgeSite
 from .slurm_site import SlurmSite
 
 WriteProfile = Callable[[str, str], str]
-OPEN_TO_ALL = tempfile.gettempdir()
-"""Not below a test's own home: daemons run as other users, and outlive a test."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,34 +29,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[SlurmSite]:
-    """Start a Slurm of four nodes, and end it after the last test."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: Slurm's daemons")
-    base = Path(tempfile.mkdtemp(prefix="slurm-", dir=OPEN_TO_ALL))
-    base.chmod(0o755)
-    slurm = SlurmSite(base)
-    try:
-        slurm.start()
+    """Start a Slurm of a dozen nodes, and end it after the last test."""
+    with as_root(SlurmSite) as slurm:
         yield slurm
-    finally:
-        slurm.stop()
-        shutil.rmtree(base, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def grid_engine() -> Iterator[SgeSite]:
     """Start the machine's Grid Engine, and end it after the last test."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: Grid Engine's daemons")
-    base = Path(tempfile.mkdtemp(prefix="sge-", dir=OPEN_TO_ALL))
-    base.chmod(0o755)
-    engine = SgeSite(base)
-    try:
-        engine.start()
+    with as_root(SgeSite) as engine:
         yield engine
-    finally:
-        engine.stop()
-        shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def oar() -> Iterator[OarSite]:
+    """Start the machine's OAR, and end it after the last test."""
+    with as_root(OarSite) as site:
+        yield site
+
+
+def as_root(kind: Callable[[Path], AnySite]) -> contextlib.AbstractContextManager[AnySite]:
+    """Start a queueing system, for which nobody else can."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: the daemons of queueing systems")
+    return running(kind)
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from .sge_site import SgeSite
-from .slurm_site import SlurmSite
-from .systems import cobalt, engine, htcondor, lsf, moab, oar, pbs, torque
+from jupyter_gpucluster.records import Job
+
+from .real_site import RealSite
+from .systems import cobalt, engine, htcondor, lsf, moab, pbs, torque
 
 HELD = "Held by you"
 
@@ -36,142 +36,61 @@ class Words:
     """Whether several jobs are one submission."""
 
 
-class Place(Protocol):
-    """A queueing system, and what happens to it and to its jobs from outside."""
+@dataclass(frozen=True)
+class Commands:
+    """How an administrator or a user does things to a system; ids of jobs are put behind."""
 
+    close: str
+    """Let no job start."""
+    open: str
+    hold: str
+    """Hold jobs that wait, as their user may: root's hold would be an administrator's."""
+    release: str
+    kill: str
+    """End a job that runs."""
+
+
+@dataclass
+class RealPlace:
+    """A real queueing system, and what happens to it and to its jobs from outside."""
+
+    site: RealSite
     backend: str
     words: Words
+    commands: Commands
 
     @property
     def environment(self) -> dict[str, str]:
         """Return the variables by which its commands are found."""
+        return self.site.environment
 
     def close(self) -> None:
         """Let no job start."""
+        self.site.run(*self.commands.close.split())
 
     def open(self) -> None:
         """Let jobs start again."""
+        self.site.run(*self.commands.open.split())
 
     def queue(self) -> list[str]:
         """Return the ids of the jobs that wait or run."""
+        return self.site.queue()
 
     def hold(self, ids: list[str]) -> None:
-        """Hold jobs that wait, as their user may."""
+        """Hold jobs that wait."""
+        self.site.run(*self.commands.hold.split(), *ids)
 
     def release(self, ids: list[str]) -> None:
         """Let jobs go that are held."""
+        self.site.run(*self.commands.release.split(), *ids)
 
     def kill(self, id: str) -> None:
         """End a job that runs."""
+        self.site.run(*self.commands.kill.split(), id)
 
     def silence(self) -> contextlib.AbstractContextManager[None]:
-        """Let no command be answered for a while."""
-
-
-@dataclass
-class SlurmPlace:
-    """A real Slurm."""
-
-    site: SlurmSite
-    backend: str = "slurm"
-    words: Words = field(
-        default=Words(
-            job='{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}',
-            refused='{cpus: 1, walltime: "00:10:00", queue: nosuch}',
-            said="invalid partition specified: nosuch",
-            command="$ sbatch",
-            code=1,
-            cure="Set job.queue to a partition of this site",
-            waits="The partition takes jobs but starts none now",
-        )
-    )
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return self.site.environment
-
-    def close(self) -> None:
-        self.site.run("scontrol", "update", "PartitionName=cpu", "State=DOWN")
-
-    def open(self) -> None:
-        self.site.run("scontrol", "update", "PartitionName=cpu", "State=UP")
-
-    def queue(self) -> list[str]:
-        return self.site.queue()
-
-    def hold(self, ids: list[str]) -> None:
-        # The user's own hold; root's would be an administrator's.
-        self.site.run("scontrol", "uhold", ",".join(ids))
-
-    def release(self, ids: list[str]) -> None:
-        self.site.run("scontrol", "release", ",".join(ids))
-
-    def kill(self, id: str) -> None:
-        self.site.run("scancel", id)
-
-    @contextlib.contextmanager
-    def silence(self) -> Iterator[None]:
-        """Take munged's socket away: no command can say who it is.
-
-        A controller that does not answer is the same to us, but takes each command ten seconds.
-        """
-        sockets = self.site.base / "munge"
-        (sockets / "sock").rename(sockets / "away")
-        try:
-            yield
-        finally:
-            (sockets / "away").rename(sockets / "sock")
-
-
-@dataclass
-class SgePlace:
-    """A real Grid Engine."""
-
-    site: SgeSite
-    backend: str = "sge"
-    words: Words = field(
-        default=Words(
-            job='{walltime: "00:10:00", queue: all.q}',
-            refused='{walltime: "00:10:00", queue: all.q, account: nosuch}',
-            said='project "nosuch" does not exist',
-            command="$ qsub -terse",
-            code=1,
-            cure="set job.queue, job.account or the directive -pe",
-            waits="Waits in the queue; `qalter -w p",
-            held="Held by you, by an operator",
-        )
-    )
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return self.site.environment
-
-    def close(self) -> None:
-        self.site.run("qmod", "-d", "all.q")
-
-    def open(self) -> None:
-        self.site.run("qmod", "-e", "all.q")
-
-    def queue(self) -> list[str]:
-        return self.site.queue()
-
-    def hold(self, ids: list[str]) -> None:
-        self.site.run("qhold", *ids)
-
-    def release(self, ids: list[str]) -> None:
-        self.site.run("qrls", *ids)
-
-    def kill(self, id: str) -> None:
-        self.site.run("qdel", id)
-
-    @contextlib.contextmanager
-    def silence(self) -> Iterator[None]:
-        """Shut the master down; the jobs go on."""
-        self.site.stop_qmaster()
-        try:
-            yield
-        finally:
-            self.site.start_qmaster()
+        """Let no listing be answered for a while."""
+        return self.site.silence()
 
 
 @dataclass
@@ -223,6 +142,13 @@ class SimulatedPlace:
             site.end(job for job in site.living() if (job.number, job.task) == place)
 
     @contextlib.contextmanager
+    def doing_to(self, *jobs: Job) -> Iterator[tuple[engine.Site, list[engine.Job]]]:
+        """Open the site to do something to jobs of a cluster's record."""
+        named = [(job.mark, job.task) for job in jobs]
+        with engine.opened(self.base) as site:
+            yield site, [job for job in site.living() if (job.name, job.task) in named]
+
+    @contextlib.contextmanager
     def silence(self) -> Iterator[None]:
         for silent in (True, False):
             with engine.opened(self.base) as site:
@@ -233,6 +159,64 @@ class SimulatedPlace:
 
 BATCH = '{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: batch}'
 ELSEWHERE = '{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: nosuch}'
+REAL = {
+    "slurm": (
+        Words(
+            job='{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}',
+            refused='{cpus: 1, walltime: "00:10:00", queue: nosuch}',
+            said="invalid partition specified: nosuch",
+            command="$ sbatch",
+            code=1,
+            cure="Set job.queue to a partition of this site",
+            waits="The partition takes jobs but starts none now",
+        ),
+        Commands(
+            close="scontrol update PartitionName=cpu State=DOWN",
+            open="scontrol update PartitionName=cpu State=UP",
+            hold="scontrol uhold",
+            release="scontrol release",
+            kill="scancel",
+        ),
+    ),
+    "sge": (
+        Words(
+            job='{walltime: "00:10:00", queue: all.q}',
+            refused='{walltime: "00:10:00", queue: all.q, account: nosuch}',
+            said='project "nosuch" does not exist',
+            command="$ qsub -terse",
+            code=1,
+            cure="set job.queue, job.account or the directive -pe",
+            waits="Waits in the queue; `qalter -w p",
+            held="Held by you, by an operator",
+        ),
+        Commands(
+            close="qmod -d all.q",
+            open="qmod -e all.q",
+            hold="qhold",
+            release="qrls",
+            kill="qdel",
+        ),
+    ),
+    "oar": (
+        Words(
+            job='{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: default}',
+            refused=ELSEWHERE,
+            said="ERROR : The queue nosuch does not exist",
+            command="$ oarsub",
+            code=248,
+            cure="Set job.queue to a queue of this site",
+            waits="Waits in the queue",
+            held="Held: release it with `oarresume`",
+        ),
+        Commands(
+            close="oarnotify -d default",
+            open="oarnotify -e default",
+            hold="oarhold",
+            release="oarresume",
+            kill="oardel",
+        ),
+    ),
+}
 SIMULATED = {
     "pbs": (
         pbs.PROGRAMS,
@@ -308,18 +292,5 @@ SIMULATED = {
             arrays=False,
         ),
     ),
-    "oar": (
-        oar.PROGRAMS,
-        Words(
-            job='{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: default}',
-            refused=ELSEWHERE,
-            said="ERROR : The queue nosuch does not exist",
-            command="$ oarsub",
-            code=248,
-            cure="Set job.queue to a queue of this site",
-            waits="Waits in the queue",
-            held="Held: release it with `oarresume`",
-        ),
-    ),
 }
-SYSTEMS = ("slurm", "sge", *SIMULATED)
+SYSTEMS = (*REAL, *SIMULATED)

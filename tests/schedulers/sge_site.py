@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import signal
-import socket
-import subprocess
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from .slurm_site import NEUTRAL
+from .real_site import RealSite, end, host_name, lives, written
 
 ROOT = Path("/var/lib/gridengine")
 SPOOL = Path("/var/spool/gridengine")
-UP_SECONDS = 60.0
-
-
-def host_name() -> str:
-    """Return what Grid Engine calls this host."""
-    return socket.gethostname().split(".")[0]
+MASTER_PID = SPOOL / "qmaster/qmaster.pid"
 
 
 @dataclass
-class SgeSite:
+class SgeSite(RealSite):
     """The machine's only Grid Engine; its cell lies where the package has put it."""
 
-    base: Path
-    """Folder for what configuration commands read."""
-    environment: dict[str, str] = field(
-        default_factory=lambda: {"SGE_ROOT": str(ROOT), "SGE_CELL": "default"}
-    )
-
-    def run(self, *argv: str, check: bool = True, as_user: str = "") -> str:
-        """Run one of its commands and return what it prints."""
-        prefix = ["runuser", "-u", as_user, "--"] if as_user else []
-        result = subprocess.run(
-            [*prefix, *argv],
-            env=NEUTRAL | self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        if check and result.returncode:
-            raise RuntimeError(f"{argv}: {result.stdout}{result.stderr}")
-        return result.stdout
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"SGE_ROOT": str(ROOT), "SGE_CELL": "default"}
 
     def given(self, text: str, name: str = "given") -> str:
         """Return the path of a file with this text, which commands take instead of an editor."""
@@ -59,9 +31,7 @@ class SgeSite:
 
     def start(self) -> None:
         """Start qmaster and execd, with one queue of eight slots; return when it takes jobs."""
-        # There is one on a machine: tests of another checkout wait until it is free.
-        self.lock = (ROOT / "tests.lock").open("w")
-        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.take_turns(ROOT / "tests.lock")
         common, host = ROOT / "default" / "common", host_name()
         names = {
             name
@@ -91,9 +61,14 @@ class SgeSite:
         """Make the queue, and have it looked at every second."""
         quick = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self.edit("-ssconf", "-Msconf", quick)
-        # Debian lets nobody below 1000 submit; the tests run as root.
-        anybody = changed(self.run("qconf", "-sconf"), {"min_uid": "0", "min_gid": "0"})
-        self.run("qconf", "-Mconf", self.given(anybody, "global"))
+        changes = {
+            # Debian lets nobody below 1000 submit; the tests run as root.
+            "min_uid": "0", "min_gid": "0",
+            # A master that was started again sends jobs only to hosts that have told their load.
+            "load_report_time": "0:0:2",
+        }  # fmt: skip
+        usual = changed(self.run("qconf", "-sconf"), changes)
+        self.run("qconf", "-Mconf", self.given(usual, "global"))
         nothing = (
             "load_scaling", "user_lists", "xuser_lists", "projects", "xprojects", "usage_scaling",
             "report_variables",
@@ -121,48 +96,27 @@ class SgeSite:
         self.run("qconf", add, file, check=False)
         self.run("qconf", modify, file, check=False)
 
-    def wait(self, reached: Callable[[], bool]) -> None:
-        """Wait until something is so."""
-        deadline = time.monotonic() + UP_SECONDS
-        while not reached():
-            if time.monotonic() > deadline:
-                raise RuntimeError("Grid Engine did not come up")
-            time.sleep(0.1)
-
     def queue(self) -> list[str]:
-        """Return the ids of the jobs that wait or run, tasks as ``<job>.<task>``."""
         text = self.run("qstat", "-u", "*", "-g", "d", "-xml")
         root = ElementTree.fromstring(text)  # noqa: S314  # from a Grid Engine of our own
         jobs = [{part.tag: part.text or "" for part in job} for job in root.iter("job_list")]
         return [".".join(filter(None, (job["JB_job_number"], job.get("tasks")))) for job in jobs]
 
-    def pids(self) -> list[int]:
-        """Return the daemons' processes."""
-        found = []
-        for path in (SPOOL / "qmaster/qmaster.pid", *SPOOL.glob("execd/*/execd.pid")):
-            with contextlib.suppress(ValueError, OSError):
-                pid = int(path.read_text())
-                if b"sge_" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
-        return found
-
-    def stop_qmaster(self) -> None:
+    @contextlib.contextmanager
+    def silence(self) -> Iterator[None]:
         """Shut the master down, as an administrator does; the jobs go on."""
-        pid = int((SPOOL / "qmaster/qmaster.pid").read_text())
+        master = written([MASTER_PID], "sge_")
         self.run("qconf", "-km")
-        self.wait(lambda: not Path(f"/proc/{pid}").exists())
+        self.wait(lambda: not any(map(lives, master)))
+        try:
+            yield
+        finally:
+            self.start_qmaster()
 
     def stop(self) -> None:
-        """End all jobs and both daemons, by the process ids that they wrote."""
-        pids = self.pids()
-        if pids:
+        if pids := written((MASTER_PID, *SPOOL.glob("execd/*/execd.pid")), "sge_"):
             self.run("qdel", "-f", "-u", "*", check=False)
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + 20
-        while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        end(pids)
         self.lock.close()
 
 

@@ -5,42 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-UP_SECONDS = 60.0
+from .real_site import RealSite, end, free_ports, host_name, written
+
 GPUS = 4
-NEUTRAL = {"PATH": os.environ["PATH"], "HOME": "/root"}
-"""Not the home of a test, whose processes are ended with it: daemons outlive tests."""
-WATCHED = (
-    "JobAcctGatherType=jobacct_gather/linux",
-    "JobAcctGatherFrequency=task=2",
-    "JobAcctGatherParams=OverMemoryKill",
-)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago."""
-    with contextlib.ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            listener = stack.enter_context(socket.socket())
-            listener.bind(("127.0.0.1", 0))
-            found.append(int(listener.getsockname()[1]))
-        return found
 
 
 @dataclass
-class SlurmSite:
+class SlurmSite(RealSite):
     """Daemons under one directory; the environment points Slurm's commands at them."""
 
-    base: Path
-    gpu_nodes: int = 2
+    gpu_nodes: int = 10
     cpu_nodes: int = 2
     cpus: int = 8
     """Cores that each node claims to have."""
@@ -49,7 +26,6 @@ class SlurmSite:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that Slurm's commands need."""
         return {"SLURM_CONF": str(self.base / "etc/slurm.conf")}
 
     @property
@@ -57,20 +33,6 @@ class SlurmSite:
         """Names of all nodes."""
         gpu = [f"g{number}" for number in range(1, self.gpu_nodes + 1)]
         return gpu + [f"c{number}" for number in range(1, self.cpu_nodes + 1)]
-
-    def run(self, *argv: str, check: bool = True) -> str:
-        """Run one of Slurm's commands as root and return what it prints."""
-        result = subprocess.run(
-            argv,
-            env=NEUTRAL | self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        if check and result.returncode:
-            raise RuntimeError(f"{argv}: {result.stderr}")
-        return result.stdout
 
     def start(self) -> None:
         """Start munged, slurmctld and one slurmd for each node; return when all are idle."""
@@ -83,15 +45,15 @@ class SlurmSite:
             # A character device, since Slurm sets CUDA_VISIBLE_DEVICES for nothing else.
             os.mknod(self.base / f"dev/nvidia{number}", 0o20666, os.makedev(1, 3))
         self.write_config()
-        self.run("slurmctld")
+        self.start_controller()
         for node in self.nodes:
             (self.base / "spool" / node).mkdir()
             self.run("slurmd", "-N", node)
-        deadline = time.monotonic() + UP_SECONDS
-        while set(self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split()) != {"idle"}:
-            if time.monotonic() > deadline:
-                raise RuntimeError(self.run("sinfo", "-N", "-l", check=False))
-            time.sleep(0.1)
+        idle = ("sinfo", "-h", "-N", "-o", "%T")
+        self.wait(lambda: set(self.run(*idle, check=False).split()) == {"idle"})
+
+    def start_controller(self) -> None:
+        self.run("slurmctld")
 
     def start_munged(self) -> None:
         """Start an authentication daemon of this site's own."""
@@ -104,46 +66,55 @@ class SlurmSite:
         argv = ["munged", "--force", f"--key-file={key}", f"--socket={munge}/sock"]
         argv += [f"--pid-file={munge}/munged.pid", f"--log-file={munge}/munged.log"]
         argv += [f"--seed-file={munge}/seed"]
-        subprocess.run(["runuser", "-u", "munge", "--", *argv], check=True, timeout=30, env=NEUTRAL)
+        self.run(*argv, as_user="munge")
+
+    def settings(self) -> dict[str, object]:
+        """Return what slurm.conf says, but for nodes and partitions."""
+        base = self.base
+        found: dict[str, object] = {
+            "ClusterName": "testing",
+            "SlurmctldHost": f"{host_name()}(127.0.0.1)",
+            "SlurmUser": "slurm",
+            "SlurmdUser": "root",
+            "AuthType": "auth/munge",
+            # cred_expire: a requeued job is held that long before it may start again.
+            "AuthInfo": f"socket={base}/munge/sock,cred_expire=5",
+            "ProctrackType": "proctrack/linuxproc",
+            "TaskPlugin": "task/none",
+            "JobAcctGatherType": "jobacct_gather/none",
+            "SelectType": "select/cons_tres",
+            "SelectTypeParameters": "CR_CPU_Memory",
+            "GresTypes": "gpu",
+            "ReturnToService": 2,
+            "SlurmctldPidFile": f"{base}/run/slurmctld.pid",
+            "SlurmdPidFile": f"{base}/run/slurmd-%n.pid",
+            "SlurmctldLogFile": f"{base}/log/slurmctld.log",
+            "SlurmdLogFile": f"{base}/log/slurmd-%n.log",
+            "SlurmdSpoolDir": f"{base}/spool/%n",
+            "StateSaveLocation": f"{base}/state",
+            "SlurmdParameters": "config_overrides",
+            "SlurmdTimeout": 15,
+            "KillWait": 2,
+            "MinJobAge": 300,
+            "SchedulerType": "sched/backfill",
+            "SchedulerParameters": "bf_interval=1,sched_interval=2,sched_min_interval=0,"
+            "batch_sched_delay=0",
+            "PreemptType": "preempt/partition_prio",
+            "PreemptMode": "REQUEUE",
+            "AccountingStorageType": "accounting_storage/none",
+        }
+        if self.gatherer:
+            found["JobAcctGatherType"] = "jobacct_gather/linux"
+            found["JobAcctGatherFrequency"] = "task=2"
+            found["JobAcctGatherParams"] = "OverMemoryKill"
+        return found
 
     def write_config(self) -> None:
         """Write slurm.conf and gres.conf."""
-        host = socket.gethostname().split(".")[0]
+        base, host = self.base, host_name()
         control, *ports = free_ports(1 + len(self.nodes))
-        base = self.base
-        lines = [
-            "ClusterName=testing",
-            f"SlurmctldHost={host}(127.0.0.1)",
-            f"SlurmctldPort={control}",
-            "SlurmUser=slurm",
-            "SlurmdUser=root",
-            "AuthType=auth/munge",
-            # cred_expire: a requeued job is held that long before it may start again.
-            f"AuthInfo=socket={base}/munge/sock,cred_expire=5",
-            "ProctrackType=proctrack/linuxproc",
-            "TaskPlugin=task/none",
-            *(WATCHED if self.gatherer else ("JobAcctGatherType=jobacct_gather/none",)),
-            "SelectType=select/cons_tres",
-            "SelectTypeParameters=CR_CPU_Memory",
-            "GresTypes=gpu",
-            "ReturnToService=2",
-            f"SlurmctldPidFile={base}/run/slurmctld.pid",
-            f"SlurmdPidFile={base}/run/slurmd-%n.pid",
-            f"SlurmctldLogFile={base}/log/slurmctld.log",
-            f"SlurmdLogFile={base}/log/slurmd-%n.log",
-            f"SlurmdSpoolDir={base}/spool/%n",
-            f"StateSaveLocation={base}/state",
-            "SlurmdParameters=config_overrides",
-            "SlurmdTimeout=15",
-            "KillWait=2",
-            "MinJobAge=300",
-            "SchedulerType=sched/backfill",
-            "SchedulerParameters=bf_interval=1,sched_interval=2,sched_min_interval=0,"
-            "batch_sched_delay=0",
-            "PreemptType=preempt/partition_prio",
-            "PreemptMode=REQUEUE",
-            "AccountingStorageType=accounting_storage/none",
-        ]
+        settings = self.settings() | {"SlurmctldPort": control}
+        lines = [f"{name}={value}" for name, value in settings.items()]
         for node, port in zip(self.nodes, ports, strict=True):
             gres = f" Gres=gpu:h100:{GPUS} Feature=h100" if node.startswith("g") else ""
             lines.append(
@@ -168,29 +139,25 @@ class SlurmSite:
         )
 
     def queue(self) -> list[str]:
-        """Return the ids of the jobs that wait or run, one for each array task."""
         return self.run("squeue", "-h", "-r", "-o", "%i").split()
 
-    def pids(self) -> Iterator[int]:
-        """Yield the daemons' processes."""
-        for path in (*self.base.glob("run/*.pid"), *self.base.glob("munge/*.pid")):
-            with contextlib.suppress(ValueError, OSError):
-                yield int(path.read_text())
+    @contextlib.contextmanager
+    def silence(self) -> Iterator[None]:
+        """Take munged's socket away: no command can say who it is.
+
+        A controller that does not answer is the same to us, but takes each command ten seconds.
+        """
+        sockets = self.base / "munge"
+        (sockets / "sock").rename(sockets / "away")
+        try:
+            yield
+        finally:
+            (sockets / "away").rename(sockets / "sock")
 
     def stop(self) -> None:
-        """End all jobs and daemons, by the process ids that they wrote."""
-        jobs = self.run("squeue", "-h", "-r", "-o", "%i", check=False).split()
-        if jobs:
-            self.run("scancel", *jobs, check=False)
-            deadline = time.monotonic() + 15
-            while self.run("squeue", "-h", "-o", "%i", check=False).split():
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(0.2)
-        pids = list(self.pids())
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + 20
-        while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        with contextlib.suppress(RuntimeError):
+            if jobs := self.queue():
+                self.run("scancel", *jobs, check=False)
+                self.wait(lambda: self.queue() == [], 15)
+        daemons = written(self.base.glob("run/*.pid"), "slurm")
+        end([*daemons, *written(self.base.glob("munge/*.pid"), "munged")])

@@ -131,16 +131,20 @@ def test_a_head_that_is_killed_in_its_job_is_found_by_whoever_looks(
     assert site.queue() == []
 
 
-def test_an_adaptive_cluster_keeps_the_workers_of_the_heads_job(
+def test_a_head_whose_job_is_requeued_is_not_continued_and_says_so(
     clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
 ) -> None:
     view = clusters.start(write_profile("inside", IN_JOB), target=Target(0, 2))
+    # An adaptive cluster keeps the workers of its head's job.
     view = wait_until(clusters, view.id, lambda v: v.workers.ready == 1)
-    own = site.queue()
-    site.run("scancel", *own)
+    head = ClusterDirectory(Path(view.directory)).read_record().head
+    site.run("scontrol", "requeue", *site.queue())
     over = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
-    clusters.wait_stopped(view.id, timeout=SECONDS)
-    assert "SIGTERM" in over.reason
+    assert over.phase is Phase.STOPPED
+    assert "The head's job was told to end (SIGTERM): cancelled, requeued" in over.reason
+    # It starts once more, finds that its cluster is over, and ends at once.
+    wait_until(clusters, view.id, lambda _: site.queue() == [])
+    assert ClusterDirectory(Path(view.directory)).read_record().head == head
 
 
 def commands_but_slurms(home: Path) -> str:

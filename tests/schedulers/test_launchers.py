@@ -21,7 +21,8 @@ from tests.test_launchers import Job
 from tests.waiting import until
 
 from .conftest import WriteProfile
-from .slurm_site import SlurmSite, free_ports
+from .real_site import free_ports
+from .slurm_site import SlurmSite
 from .ssh_site import SshSite
 from .test_slurm import SECONDS, wait_until
 

@@ -74,7 +74,7 @@ def test_a_job_that_waits_says_why_and_can_be_cancelled(
     assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
 
 
-def test_a_held_job_waits_until_it_is_released(
+def test_held_and_suspended_jobs_are_kept_until_they_may_go_on(
     clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
 ) -> None:
     held = SMALL.replace("queue: cpu", "queue: cpu, directives: ['--hold']")
@@ -82,8 +82,19 @@ def test_a_held_job_waits_until_it_is_released(
     view = clusters.start(profile, target=fixed(1))
     view = wait_until(clusters, view.id, lambda v: "Held by you" in v.reason)
     assert view.phase is Phase.PENDING
-    site.run("scontrol", "release", site.queue()[0])
+    [id] = site.queue()
+    site.run("scontrol", "release", id)
     assert clusters.wait_ready(view.id, timeout=SECONDS).phase is Phase.RUNNING
+
+    site.run("scontrol", "suspend", id)
+    view = wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
+    assert (view.phase, view.workers.pending) == (Phase.DEGRADED, 1)
+    assert view.reason == "Suspended by the site; it goes on when it is resumed."
+    site.run("scontrol", "resume", id)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    with connect(view.name) as client:
+        assert client.submit(lambda: 42).result() == 42
+    assert site.queue() == [id]
 
 
 def test_a_refused_job_tells_the_command_the_words_and_the_cure(

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import subprocess
-import sys
-import sysconfig
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,13 +14,10 @@ from jupyter_gpucluster.connection import connect
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.records import Job, JobState, Phase, Submission
 from jupyter_gpucluster.submission import ProcessRunner, Queue
-from tools.leftovers import end_processes
 
-from .conftest import OPEN_TO_ALL, WriteProfile
-from .slurm_site import NEUTRAL, SlurmSite
+from .conftest import WriteProfile
+from .slurm_site import SlurmSite
 from .test_slurm import SECONDS, fixed, wait_until
-
-NOBODY = "nobody"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +53,8 @@ def test_a_preempted_job_waits_and_comes_back(
     job = 'job: {cpus: 8, memory: 500 MiB, walltime: "00:10:00", queue: scavenge}\n'
     view = clusters.start(write_profile("scavenger", job), target=fixed(1))
     clusters.wait_ready(view.id, timeout=SECONDS)
-    better = ["sbatch", "--parsable", "-p", "gpu", "-N2", "-n2", "-c8", "-o", "/dev/null"]
+    nodes = str(site.gpu_nodes)
+    better = ["sbatch", "--parsable", "-p", "gpu", "-N", nodes, "-n", nodes, "-c8", "-o/dev/null"]
     winner = site.run(*better, "--wrap", "sleep 60").strip()
     wait_until(clusters, view.id, lambda v: v.workers.ready == 0 and v.workers.pending == 1)
     [job_now] = clusters.jobs(view.id)
@@ -122,56 +115,3 @@ def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:
     found = ended()
     assert found is not None
     return found
-
-
-def python_for_anybody() -> tuple[str, str]:
-    """Return a Python that ordinary users may run, and the path on which it finds Dask and us."""
-    packages = [str(Path(__file__).parents[2]), sysconfig.get_path("purelib")]
-    path = os.pathsep.join(packages)
-    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        argv = ["runuser", "-u", NOBODY, "--", python, "-c", "import distributed, pydantic"]
-        told = subprocess.run(argv, env=NEUTRAL | {"PYTHONPATH": path}, cwd="/", check=False)
-        if told.returncode == 0:
-            return python, path
-    pytest.skip("needs root: a Python that ordinary users may run, too")
-
-
-def test_an_ordinary_user_s_jobs_run_as_that_user(site: SlurmSite) -> None:
-    python, path = python_for_anybody()
-    place = Path(tempfile.mkdtemp(prefix="nobody-", dir=OPEN_TO_ALL))
-    shutil.chown(place, NOBODY)
-    profile = place / "data/gpucluster/profiles/small.yaml"
-    environment = {
-        **NEUTRAL,
-        **site.environment,
-        "HOME": str(place),
-        "JUPYTER_DATA_DIR": str(place / "data"),
-        "JUPYTER_RUNTIME_DIR": str(place / "run"),
-        "TMPDIR": str(place),
-        "PYTHONPATH": path,
-    }
-
-    def as_nobody(*argv: str) -> str:
-        command = ["runuser", "-u", NOBODY, "--", *argv]
-        return subprocess.run(
-            command, env=environment, cwd=place, capture_output=True, text=True, check=True
-        ).stdout
-
-    try:
-        as_nobody("mkdir", "-p", str(profile.parent))
-        profile.write_text(
-            "title: Small\nbackend: slurm\nnetwork: {interface: lo}\n"
-            'job: {cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}\n'
-        )
-        verb = (python, "-m", "jupyter_gpucluster")
-        as_nobody(*verb, "start", "small", "--name", "ours", "--workers", "2", "--wait", "90")
-        assert site.run("squeue", "-h", "-r", "-o", "%u %T").split() == [NOBODY, "RUNNING"] * 2
-        assert {entry.owner() for entry in place.glob("data/gpucluster/clusters/*/logs/*")} == {
-            NOBODY
-        }
-        as_nobody(*verb, "stop", "ours", "--wait", "90")
-        assert site.queue() == []
-    finally:
-        left = end_processes(place)
-        shutil.rmtree(place)
-    assert left == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from .engine import Answer, Job, Site, directives, seconds
 
 PROGRAMS = ("qsub", "qstat", "qdel")
 SUBMITS = ("qsub",)
+REFUSED = (
+    (r"#COBALT -A nosuch", "Project nosuch is not a valid project"),
+    (r"#COBALT -n 999$", "node count out of realistic range"),
+    (r"#COBALT -t 200:", "Walltime greater than the 'max walltime' of queue full-node"),
+    (r"#COBALT --nosuchoption", "qsub: error: no such option: --nosuchoption"),
+)
+"""What stands in a script that qsub refuses, and its words."""
 ROUTED = 'Job routed to queue "full-node".\nMemory mode set to cache quad for queue full-node\n'
 
 
@@ -34,6 +42,9 @@ def qsub(site: Site, script: str) -> Answer:
         return Answer(err=f"Script {script} is not executable\n", code=1)
     if not text.splitlines()[1].strip():
         return Answer(err="No #COBALT lines found after the first\n", code=1)
+    for line, words in REFUSED:
+        if re.search(f"^{line}", text, re.MULTILINE):
+            return Answer(err=f"{words}\n", code=1)
     asked = directives(text, "#COBALT")
     queue = asked.get("-q", "full-node")
     if queue != "full-node":
@@ -51,14 +62,20 @@ def qsub(site: Site, script: str) -> Answer:
 def block(job: Job) -> str:
     """Return a job in the form of qstat -l; those that are over are listed no more."""
     state = {
-        "waiting": "queued",
+        "waiting": "preempted" if job.restarts else "queued",
         "held": "user_hold",
-        "running": "killing" if job.asked else "running",
+        "running": running_word(job),
     }[job.state]
     location = "thetagpu05" if job.started else "None"
     fields = {"JobName": job.name, "State": state, "Location": location}
     lines = "".join(f"    {name:<10}: {value}\n" for name, value in fields.items())
     return f"JobID: {job.number}\n{lines}\n"
+
+
+def running_word(job: Job) -> str:
+    if job.asked:
+        return "preempting" if job.again else "killing"
+    return "running"
 
 
 def qdel(site: Site, argv: Sequence[str]) -> Answer:

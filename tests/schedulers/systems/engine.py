@@ -52,7 +52,9 @@ class Job:
     variables: dict[str, str] = field(default_factory=dict)
     output: str = "/dev/null"
     walltime: float | None = None
-    state: str = "waiting"  # held, running, ended
+    on_restart: dict[str, str] = field(default_factory=dict)
+    """Variables that it has besides when it runs again."""
+    state: str = "waiting"  # held, running, suspended, ended
     pid: int = 0
     submitted: float = 0.0
     started: float = 0.0
@@ -62,7 +64,10 @@ class Job:
     asked: float = 0.0
     """When somebody asked for its end."""
     by: str = ""
-    """Who did, or `walltime`."""
+    """Who did, or `walltime` or `memory`."""
+    again: bool = False
+    """Whether it goes back into the queue when it has ended."""
+    restarts: int = 0
 
 
 @dataclass
@@ -97,24 +102,59 @@ class Site:
         for job in jobs:
             if job.state in ("waiting", "held"):
                 job.state, job.ended, job.by = "ended", time.time(), by
-            elif job.state == "running" and not job.asked:
+            elif job.state in ("running", "suspended") and not job.asked:
                 job.asked, job.by = time.time(), by
-                signal_group(job.pid, signal.SIGTERM)
+                signal_session(job.pid, signal.SIGTERM)
+                self.resume([job])
+
+    def suspend(self, jobs: Iterable[Job]) -> None:
+        """Stop the processes of jobs, which stay where they are."""
+        for job in jobs:
+            job.state = "suspended"
+            signal_session(job.pid, signal.SIGSTOP)
+
+    def resume(self, jobs: Iterable[Job]) -> None:
+        """Let suspended jobs go on."""
+        for job in jobs:
+            if job.state == "suspended":
+                job.state = "running"
+                signal_session(job.pid, signal.SIGCONT)
+
+    def requeue(self, jobs: Iterable[Job]) -> None:
+        """End jobs that run, and put them back into the queue."""
+        for job in jobs:
+            self.end([job])
+            job.again = True
+
+    def starve(self, jobs: Iterable[Job]) -> None:
+        """End jobs as a system does that finds them over their memory."""
+        for job in jobs:
+            job.by = "memory"
+            signal_session(job.pid, signal.SIGKILL)
 
     def advance(self) -> None:
         """Look what has ended, end what is over its time, start what there is room for."""
         now = time.time()
         for job in self.jobs:
-            if job.state == "running":
+            if job.state in ("running", "suspended"):
                 if has_ended(job.pid):
-                    job.state, job.ended, job.code = "ended", now, self.exit_code(job)
+                    self.note_end(job, now)
                 elif job.asked and now - job.asked > GRACE_SECONDS:
-                    signal_group(job.pid, signal.SIGKILL)
+                    signal_session(job.pid, signal.SIGKILL)
                 elif job.walltime is not None and now - job.started > job.walltime:
                     self.end([job], by="walltime")
-        running = sum(job.state == "running" for job in self.jobs)
+        running = sum(job.state in ("running", "suspended") for job in self.jobs)
         for job in [job for job in self.jobs if job.state == "waiting"][: self.slots - running]:
             self.start(job)
+
+    def note_end(self, job: Job, now: float) -> None:
+        """Put an end on record, or a job back into the queue."""
+        if job.again:
+            job.state, job.again, job.restarts = "waiting", False, job.restarts + 1
+            job.started = job.asked = 0.0
+            job.by = ""
+        else:
+            job.state, job.ended, job.code = "ended", now, self.exit_code(job)
 
     def exit_file(self, job: Job) -> Path:
         return Path(self.base, "exit", f"{job.number}.{job.task}")
@@ -131,6 +171,9 @@ class Site:
         kept = ("HOME", "USER", "LOGNAME", "TMPDIR")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         environment |= {"PATH": "/usr/bin:/bin", **job.variables}
+        if job.restarts:
+            environment |= job.on_restart
+        self.exit_file(job).unlink(missing_ok=True)
         argv = ["sh", "-c", RUN, str(self.exit_file(job)), job.script, *job.arguments]
         with Path(job.output).open("ab") as output:
             process = subprocess.Popen(
@@ -164,16 +207,23 @@ def opened(base: Path) -> Iterator[Site]:
         new.rename(file)
 
 
-def signal_group(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a job's processes, if there are any left."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, number)
+def signal_session(pid: int, number: signal.Signals) -> None:
+    """Send a signal to all that is left of a job, whatever groups its processes have made."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(fields_of(entry)[3]) == pid:
+                os.kill(int(entry.name), number)
+
+
+def fields_of(entry: Path) -> list[str]:
+    """Return what the kernel tells of a process, from its state on."""
+    return (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def has_ended(pid: int) -> bool:
     """Tell whether nothing of a job's session is left but what nobody has waited for."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return fields_of(Path(f"/proc/{pid}"))[0] == "Z"
     except OSError:
         return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,17 @@ from .engine import Answer, Job, Site
 
 PROGRAMS = ("condor_submit", "condor_q", "condor_history", "condor_rm", "condor_status")
 SUBMITS = ("condor_submit",)
-STATUS = {"waiting": 1, "running": 2, "held": 5}
+STATUS = {"waiting": 1, "running": 2, "held": 5, "suspended": 7}
+BY_ITSELF = ("walltime", "memory")
+PERIODIC = "The job attribute PeriodicRemove expression '{}' evaluated to TRUE"
+REFUSED = (
+    (r"RequestMemory = lots", "Parse error in expression: \n\tRequestMemory = lots of it"),
+    (r"requirements = \(", "Failed to parse expression in requirements"),
+    (r"request_gpus = 99", "request_gpus is more than any machine of this pool has"),
+    (r"queue 2000$", "Failed to create proc: Number of submitted jobs would exceed"
+     " MAX_JOBS_PER_SUBMISSION"),
+)  # fmt: skip
+"""What stands in a description that condor_submit refuses, and its words."""
 
 
 def silence(program: str) -> Answer:
@@ -48,15 +59,25 @@ def submit(site: Site, description: str) -> Answer:
     if group != "group_phys":
         words = f"\nERROR: {group} is not a valid accounting group for ann\n"
         return Answer("Submitting job(s)", words, 1)
+    for line, words in REFUSED:
+        if re.search(f"^{line}", description, re.MULTILINE):
+            return Answer("Submitting job(s)", f"\nERROR: {words}\n", 1)
     jobs = site.add(count, name=asked["batch_name"], script=asked["executable"])
     for job in jobs:
         job.arguments = [asked["arguments"].replace("$(ProcId)", str(job.task))]
         job.output = asked["output"].replace("$(ProcId)", str(job.task))
-        file = Path(site.base, "spool", f"{id_of(job)}.ad")
-        file.write_text(f"NumShadowStarts = 1\nProcId = {job.task}\n")
-        job.variables = {"_CONDOR_JOB_AD": str(file)}
+        job.variables, job.on_restart = (
+            {"_CONDOR_JOB_AD": ad_file(site, job, starts)} for starts in (1, 2)
+        )
     number = jobs[0].number
     return Answer(f"{number}.0 - {number}.{count - 1}\n")
+
+
+def ad_file(site: Site, job: Job, starts: int) -> str:
+    """Write what a job may read of itself when it starts for the first, or the second time."""
+    file = Path(site.base, "spool", f"{id_of(job)}.{starts}.ad")
+    file.write_text(f"NumShadowStarts = {starts}\nProcId = {job.task}\n")
+    return str(file)
 
 
 def id_of(job: Job) -> str:
@@ -84,6 +105,10 @@ def ad(job: Job) -> dict[str, object]:
         said |= {"HoldReason": "via condor_hold (by user ann)", "HoldReasonCode": 1}
     if removed:
         said["RemoveReason"] = f"via condor_rm (by user {job.by})"
+        if job.by in BY_ITSELF:
+            said["RemoveReason"] = PERIODIC.format("JobStatus == 5 || JobStatus == 2")
+        if job.by == "memory":
+            said["HoldReasonCode"] = 34
     elif job.state == "ended":
         said["ExitBySignal"] = job.code < 0
         said["ExitSignal" if job.code < 0 else "ExitCode"] = abs(job.code)

@@ -14,6 +14,18 @@ from .engine import Answer, Job, Site, directives, seconds
 PROGRAMS = ("bsub", "bjobs", "bkill", "bhosts")
 SUBMITS = ("bsub",)
 WHEN = "%b %d %H:%M %Y"
+ENDS = {
+    "walltime": "TERM_RUNLIMIT: job killed after reaching LSF run time limit",
+    "memory": "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit",
+}
+REFUSED = (
+    (r"#BSUB -W 200:", "RUNLIMIT: Cannot exceed queue's hard limit(s)"),
+    (r"#BSUB -R \"select\[", "Bad resource requirement syntax"),
+    (r"#BSUB -n 999$", "Too many processors requested"),
+    (r"#BSUB -P \"nosuch\"", "Not a member of the specified project"),
+    (r"#BSUB -gpu \"num=99", "Bad GPU requirement syntax"),
+)
+"""What stands in a script that bsub refuses, and its words."""
 BUSY = "Candidate's hosts' resource requirements not satisfied: ngpus_physical"
 
 
@@ -40,6 +52,9 @@ def bsub(site: Site, argv: Sequence[str], text: str) -> Answer:
     queue = asked.get("-q", "normal")
     if queue != "normal":
         return Answer(err=f"{queue}: No such queue. Job not submitted.\n", code=255)
+    for line, words in REFUSED:
+        if re.search(f"^{line}", text, re.MULTILINE):
+            return Answer(err=f"{words}. Job not submitted.\n", code=255)
     # The command line wins over the script.
     match = re.fullmatch(r"(.*)\[1-(\d+)\]", argv[argv.index("-J") + 1])
     assert match
@@ -58,7 +73,9 @@ def bsub(site: Site, argv: Sequence[str], text: str) -> Answer:
             "LSB_JOBID": str(job.number),
             "LSB_JOBINDEX": str(job.task + 1),
             "LSB_JOBNAME": f"{job.name}[{job.task + 1}]",
+            "LSB_RESTART": "N",
         }
+        job.on_restart = {"LSB_RESTART": "Y"}
     return Answer(f"Job <{jobs[0].number}> is submitted to default queue <normal>.\n")
 
 
@@ -69,11 +86,11 @@ def id_of(job: Job) -> str:
 def record(job: Job) -> dict[str, str]:
     """Return a job as bjobs -json does: every value a text, empty where there is none."""
     over = job.state == "ended"
-    stat = {"waiting": "PEND", "held": "PSUSP", "running": "RUN"}.get(job.state)
+    states = {"waiting": "PEND", "held": "PSUSP", "running": "RUN", "suspended": "USUSP"}
+    stat = states.get(job.state)
     reason = ""
     if over and job.by:
-        word = "TERM_RUNLIMIT: job killed after reaching LSF run time limit"
-        reason = word if job.by == "walltime" else "TERM_OWNER: job killed by owner"
+        reason = ENDS.get(job.by, "TERM_OWNER: job killed by owner")
     code = 128 - job.code if job.code < 0 else 143 if job.by else job.code
     pending = {"waiting": BUSY, "held": "The job was suspended by the user while pending"}
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -11,6 +12,13 @@ from .pbs import spooled
 
 PROGRAMS = ("msub", "showq", "canceljob")
 SUBMITS = ("msub",)
+REFUSED = (
+    (r"#PBS -A nosuch", "Invalid account"),
+    (r"#PBS -l nodes=\S*:tpus=", "Unknown resource type  tpus"),
+    (r"#PBS -W group_list=root", "Bad GID for job execution MSG=group root not allowed"),
+    (r"#PBS -l walltime=[2-9]\d\d:", "Job violates queue and/or server resource limits"),
+)
+"""What stands in a script that msub refuses, with the words of Torque's qsub below it."""
 
 
 def silence(program: str) -> Answer:
@@ -30,7 +38,11 @@ def answer(site: Site, program: str, argv: Sequence[str]) -> Answer:
 
 
 def msub(site: Site, argv: Sequence[str]) -> Answer:
-    asked = directives(Path(argv[-1]).read_text(), "#PBS")
+    text = Path(argv[-1]).read_text()
+    for line, words in REFUSED:
+        if re.search(f"^{line}", text, re.MULTILINE):
+            return Answer(err=f"ERROR:    qsub: submit error ({words})\n", code=1)
+    asked = directives(text, "#PBS")
     if asked.get("-q", "batch") != "batch":
         words = "ERROR:    qsub: submit error (Unknown queue MSG=cannot locate queue)\n"
         return Answer(err=words, code=1)
@@ -56,7 +68,7 @@ def showq(site: Site, *, past: bool) -> Answer:
     else:
         queues = ""
         for option, states in (
-            ("active", ("running",)),
+            ("active", ("running", "suspended")),
             ("eligible", ("waiting",)),
             ("blocked", ("held",)),
         ):
@@ -70,12 +82,19 @@ def element(job: Job) -> str:
         "waiting": "Idle",
         "held": "UserHold",
         "running": "Canceling" if job.asked else "Running",
-        "ended": "Removed" if job.by else "Completed",
+        "suspended": "Suspended",
+        "ended": "Removed" if cancelled(job) else "Completed",
     }[job.state]
     fields = {"JobID": id_of(job), "JobName": job.name, "State": state, "User": "ann"}
     fields["StartTime"] = str(int(job.started))
     if job.started:
         fields["MasterHost"] = "gpu01"
     if job.state == "ended":
-        fields["CompletionCode"] = "CNCLD" if job.by else str(job.code)
+        code = 256 - job.code if job.code < 0 else job.code
+        fields["CompletionCode"] = "CNCLD" if cancelled(job) else str(code)
     return "<job " + " ".join(f"{k}={quoteattr(v)}" for k, v in fields.items()) + "/>"
+
+
+def cancelled(job: Job) -> bool:
+    """Tell whether Moab ended it, at its walltime too; what the node does is Torque's."""
+    return bool(job.by) and job.by != "memory"

@@ -14,6 +14,18 @@ from .engine import Answer, Job, Site, directives, replay, seconds
 PROGRAMS = ("qsub", "qstat", "qdel", "pbsnodes")
 SUBMITS = ("qsub",)
 MOST_SECONDS = 24 * 3600.0
+MOST_TASKS = 1000
+REFUSED = (
+    (r"#PBS --", "pbs/submit_refused_directive_unknown.txt"),
+    (r"#PBS -q workq@", "pbs/submit_refused_unknown_server.txt"),
+    (r"#PBS -q limited", "pbs/submit_refused_queue_user_limit.txt"),
+    (r"#PBS -W group_list=root", "pbs/submit_refused_group_not_mine.txt"),
+    (r"#PBS -l select=\S*:tpus=", "pbs/submit_refused_resource_unknown.txt"),
+    (r"#PBS -l ncpus=", "pbs/submit_refused_select_with_ncpus.txt"),
+)
+"""What stands in a script that PBS refuses, and where its words are recorded."""
+BY_ITSELF = {"walltime": -29, "memory": -27}
+"""Exit_status of jobs that PBS ends by itself."""
 WHEN = "%a %b %d %H:%M:%S %Y"
 
 
@@ -45,7 +57,13 @@ def qsub(site: Site, argv: Sequence[str]) -> Answer:
         if last <= first:
             return replay("pbs/submit_refused_array_one.txt")
         count = last - first + 1
-    asked = directives(Path(script).read_text(), "#PBS")
+    text = Path(script).read_text()
+    for line, recorded in REFUSED:
+        if re.search(f"^{line}", text, re.MULTILINE):
+            return replay(recorded)
+    if count > MOST_TASKS:
+        return replay("pbs/submit_refused_array_too_big.txt")
+    asked = directives(text, "#PBS")
     walltime = seconds(asked.get("-l walltime", "00:10:00"))
     if walltime > MOST_SECONDS:
         return replay("pbs/submit_refused_walltime_over_limit.txt")
@@ -107,7 +125,8 @@ def attributes(job: Job) -> dict[str, object]:
         "waiting": ("Q", 10),
         "held": ("H", 20),
         "running": ("E", 50) if job.asked else ("R", 42),
-        "ended": ("F" if job.count == 1 else "X", 91 if job.by else 92),
+        "suspended": ("S", 45),
+        "ended": ("F" if job.count == 1 else "X", last_substate(job)),
     }[job.state]
     said: dict[str, object] = {
         "Job_Name": job.name,
@@ -120,8 +139,11 @@ def attributes(job: Job) -> dict[str, object]:
         "mtime": time.strftime(WHEN, time.localtime(job.ended or job.started or job.submitted)),
         "substate": substate,
         "comment": "Not Running: Insufficient amount of resource: ngpus (R: 2 A: 0 T: 8)",
-        "run_count": 1 if job.started else 0,
+        "run_count": job.restarts + (1 if job.started else 0),
     }
+    if job.restarts and not job.started:
+        said["comment"] = "Job run at Sat Nov 28 at 00:49 on (gpu01:ncpus=1:mem=102400kb)"
+        said["Exit_status"] = -11
     if job.started:
         at = time.strftime("%a %b %d at %H:%M", time.localtime(job.started))
         said["comment"] = f"Job run at {at} on (gpu01:ncpus=1:mem=102400kb)"
@@ -134,18 +156,22 @@ def attributes(job: Job) -> dict[str, object]:
     return said
 
 
+def last_substate(job: Job) -> int:
+    return 93 if job.by in BY_ITSELF else 91 if job.by else 92
+
+
 def ended_words(job: Job) -> str:
-    if job.by == "walltime":
-        return " and exceeded resource walltime"
+    if job.by in BY_ITSELF:
+        return f" and exceeded resource {job.by.replace('memory', 'mem')}"
     if job.by:
         return f" and terminated by {job.by}@login1" if job.started else " and terminated"
     return " and failed" if job.code else " and finished"
 
 
 def exit_status(job: Job) -> int:
-    """Return 256 and more for a signal; -29 is PBS's own for the walltime."""
-    if job.by == "walltime":
-        return -29
+    """Return 256 and more for a signal, or what PBS says of jobs that it ends by itself."""
+    if job.by in BY_ITSELF:
+        return BY_ITSELF[job.by]
     return 256 - job.code if job.code < 0 else 271 if job.by else job.code
 
 

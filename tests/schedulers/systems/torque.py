@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -12,6 +13,17 @@ from .pbs import id_of, named, spooled
 
 PROGRAMS = ("qsub", "qstat", "qdel")
 SUBMITS = ("qsub",)
+MOST_TASKS = 1000
+BY_ITSELF = {"walltime": -11, "memory": -10}
+"""Exit status of jobs that Torque ends by itself."""
+REFUSED = (
+    (r"#PBS -A nosuch", "Invalid account", 171),
+    (r"#PBS -l nodes=\S*:tpus=", "Unknown resource type  tpus", 184),
+    (r"#PBS -W group_list=root", "Bad GID for job execution MSG=group root not allowed", 183),
+    (r"#PBS -l walltime=[2-9]\d\d:", "Job exceeds queue resource limits MSG=cannot satisfy queue"
+     " max walltime requirement; Job violates queue and/or server resource limits", 188),
+)  # fmt: skip
+"""What stands in a script that Torque refuses, its words and its exit code."""
 
 
 def silence(program: str) -> Answer:
@@ -34,7 +46,11 @@ def qsub(site: Site, argv: Sequence[str]) -> Answer:
     script, count = argv[-1], 1
     if argv[0] == "-t":
         count = int(argv[1].partition("-")[2]) + 1
-    asked = directives(Path(script).read_text(), "#PBS")
+    text = Path(script).read_text()
+    for line, words, code in REFUSED:
+        if re.search(f"^{line}", text, re.MULTILINE):
+            return Answer(err=f"qsub: submit error ({words})\n", code=code)
+    asked = directives(text, "#PBS")
     if asked.get("-q", "batch") != "batch":
         words = "qsub: submit error (Unknown queue MSG=cannot locate queue)\n"
         return Answer(err=words, code=170)
@@ -66,6 +82,7 @@ def element(job: Job) -> str:
         "waiting": "Q",
         "held": "H",
         "running": "E" if job.asked else "R",
+        "suspended": "S",
         "ended": "C",
     }[job.state]
     fields = {
@@ -79,5 +96,6 @@ def element(job: Job) -> str:
         fields |= {"exec_host": "gpu01/0", "start_time": str(int(job.started))}
     if job.state == "ended":
         code = 256 - job.code if job.code < 0 else 271 if job.by else job.code
+        code = BY_ITSELF.get(job.by, code)
         fields |= {"exit_status": str(code), "comp_time": str(int(job.ended))}
     return "<Job>" + "".join(f"<{k}>{escape(v)}</{k}>" for k, v in fields.items()) + "</Job>"
