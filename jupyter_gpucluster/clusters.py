@@ -137,6 +137,8 @@ class Clusters:
             text = job.cause or job.reason
             if text and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
                 told.append(f"{job.mark}_{job.task} ({job.state.value}): {text}")
+        if view.phase not in ENDED:
+            told += [event.message for event in look.directory.events() if event.kind == "gpu"][-5:]
         told += [
             f"It ends by itself: {clock.name}."
             for clock in view.clocks

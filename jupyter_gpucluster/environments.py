@@ -35,9 +35,10 @@ OWN_KERNEL_COMMANDS = re.compile(r"python(3(\.\d+)?)?")
 class Environment:
     """One Python that a cluster may run in.
 
-    ``versions`` maps "python", "dask", "distributed", "dask_cuda", "bokeh" and "cryptography" to
-    what is installed; a package that is missing has no key.  ``problems`` each name their cure;
-    with ``suitable`` they are no obstacle.  ``gpu_problems`` matter on a GPU profile only.
+    ``versions`` maps "python", "dask", "distributed", "dask_cuda", "distributed_ucxx", "bokeh" and
+    "cryptography" to what is installed; a package that is missing has no key.  ``problems`` each
+    name their cure; with ``suitable`` they are no obstacle.  ``gpu_problems`` matter on a GPU
+    profile only.
     """
 
     name: str
@@ -108,6 +109,16 @@ def require_suitable(environment: Environment) -> Environment:
         hint="Choose another environment, or mend this one.",
         detail="\n".join(environment.problems),
     )
+
+
+def require_ucx(environment: Environment) -> None:
+    """Raise `UnsuitableEnvironment` where a scheduler could not speak UCX."""
+    if "distributed_ucxx" not in environment.versions:
+        cure = _install(environment.python, "distributed-ucxx-cu12")
+        raise UnsuitableEnvironment(
+            f"{environment.title} lacks distributed-ucxx, which network.protocol: ucx needs.",
+            hint=f"{cure[0].upper()}{cure[1:]} (or cu13), or choose another protocol.",
+        )
 
 
 # Which there are.

@@ -20,11 +20,15 @@ PROBE_SECONDS = 15.0
 PACKAGES = {
     "dask": "dask",
     "distributed": "distributed",
-    "dask_cuda": "dask-cuda",
+    "dask-cuda": "dask_cuda",
     "bokeh": "bokeh",
     "cryptography": "cryptography",
+    # Wheels name the CUDA version, conda's package does not.
+    "distributed-ucxx": "distributed_ucxx",
+    "distributed-ucxx-cu12": "distributed_ucxx",
+    "distributed-ucxx-cu13": "distributed_ucxx",
 }
-"""Key in ``versions`` -> name of the distribution."""
+"""Name of the distribution -> key in ``versions``."""
 
 # No secrets: of the variables only those that decide what a Python finds.  A Python out of a
 # module system does not even start without LD_LIBRARY_PATH.
@@ -52,7 +56,7 @@ try:
     from importlib import metadata
 except ImportError:
     metadata = None
-for key, name in {PACKAGES!r}.items() if metadata else ():
+for name, key in {PACKAGES!r}.items() if metadata else ():
     try:
         versions[key] = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -113,7 +117,7 @@ def _stamp(python: str, paths: tuple[str, ...]) -> Stamp:
 
 def _ask_ourselves() -> Interpreter:
     versions = {"python": platform.python_version()}
-    for key, name in PACKAGES.items():
+    for name, key in PACKAGES.items():
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[key] = metadata.version(name)
     return Interpreter(versions)

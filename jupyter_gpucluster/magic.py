@@ -10,7 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .cli.describe import state
+from .cli.describe import named, state
 from .cli.dispatch import Command, execute, options_of, read, top_help
 from .cli.output import Block, Facts, Outcome, Table, Text, as_json, as_text, one_line, visible
 from .cli.session import Progress
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "%gpucluster"
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
+LIVE = "application/vnd.jupyter-gpucluster.v1+json"
+"""What the Lab extension shows as cards that change with their clusters."""
 NAMED = ("show", "connect", "scale", "logs", "why", "stop", "forget")
 """Verbs whose first word is a cluster."""
 
@@ -167,7 +169,7 @@ class GpuClusterMagic:
             ),
             title="client and cluster are ready to use",
         )
-        return Outcome(blocks=(facts,))
+        return Outcome(blocks=(facts,), clusters=named(view))
 
     def _let_go(self, arguments: Namespace) -> None:
         """Close the bound client where its cluster is about to stop: it would try to reconnect."""
@@ -214,7 +216,13 @@ def _show(outcome: Outcome) -> None:
     if not text:
         return
     html = visible("".join(as_html(block) for block in outcome.blocks))
-    display({"text/plain": text, "text/html": html}, raw=True)
+    bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
+    if outcome.clusters:
+        bundle[LIVE] = {
+            "clusters": [{"id": id, "name": name} for id, name in outcome.clusters],
+            "words": outcome.blocks[0].title,
+        }
+    display(bundle, raw=True)
 
 
 def as_html(block: Block) -> str:

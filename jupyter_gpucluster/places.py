@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from .machine import Machine, look_around
-from .profiles import LoadedProfile, find_profile, load_profiles, option_schema
+from .profiles import LoadedProfile, Profile, find_profile, load_profiles, option_schema
 from .records import to_json
 from .specs import default_workers, maximum_workers, shown_title, uses_gpus
 
@@ -43,6 +43,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         "gpus_per_job": int(gpus) if profile.job.gpus == "auto" else profile.job.gpus,
         "unit": "GPUs" if gpus else "workers",
         "simulated": profile.backend == "demo",
+        "encrypted": _encrypted(profile),
         "default": profile.default,
         "hosts": list(profile.hosts),
         "matches_host": loaded.matches_host(),
@@ -59,6 +60,16 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         "default_workers": workers,
         "words": _words(loaded, machine),
     }
+
+
+def _encrypted(profile: Profile) -> bool | None:
+    """Tell whether clusters of a profile are encrypted, None where an option or a file tells."""
+    chosen = {option.field for option in profile.options.values()}
+    if profile.backend == "existing":
+        address = profile.existing.address
+        told = address.startswith(("tls://", "tcp://")) and "existing.address" not in chosen
+        return address.startswith("tls://") if told else None
+    return None if "network.protocol" in chosen else profile.network.protocol == "tls"
 
 
 def _words(loaded: LoadedProfile, machine: Machine) -> str:

@@ -224,6 +224,8 @@ class WorkerShape:
     cudf_spill: bool = False
     per_job: int = 1
     local_directory: str = ""
+    bound: bool = True
+    """Whether a GPU worker stays on the cores next to its GPU, to which dask-cuda binds it."""
 
 
 @frozen

@@ -173,6 +173,7 @@ def make_spec(
             cudf_spill=profile.workers.cudf_spill,
             per_job=per_job,
             local_directory=profile.workers.local_directory or (str(scratch) if here else ""),
+            bound=profile.workers.cpu_affinity == "gpu",
         ),
         variables={
             **ONE_THREAD_EACH,

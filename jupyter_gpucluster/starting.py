@@ -22,7 +22,7 @@ from .allocation import in_allocation
 from .attaching import attach
 from .backends import find_backend
 from .backends.base import Backend
-from .environments import check_python, find_kernel
+from .environments import check_python, find_kernel, require_ucx
 from .errors import (
     GpuClusterError,
     InvalidInput,
@@ -248,13 +248,14 @@ def settle(request: Request) -> Plan:
             hint=f"Ask for {ceiling} or fewer.",
             detail="target",
         )
-    python, environment = choose_python(request, profile.environment.python)
+    python, environment = choose_python(request, profile)
     survival = find_survival() if has_head_here(profile) else IN_A_JOB
     return Plan(loaded, profile, target, machine, python, environment, survival)
 
 
-def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
+def choose_python(request: Request, profile: Profile) -> tuple[str, str]:
     """Return the Python of head and workers, and the name of its kernel where it has one."""
+    from_profile = profile.environment.python
     if request.kernel and request.python:
         raise InvalidInput(
             "Both a kernel and a Python were chosen.", hint="Choose one of them.", detail="python"
@@ -262,9 +263,12 @@ def choose_python(request: Request, from_profile: str) -> tuple[str, str]:
     try:
         if request.kernel:
             found = find_kernel(request.kernel, strict=True)
-            return found.python, found.name
-        python = request.python or (sys.executable if from_profile == "kernel" else from_profile)
-        return check_python(python, strict=True).python, ""
+        else:
+            usual = sys.executable if from_profile == "kernel" else from_profile
+            found = check_python(request.python or usual, strict=True)
+        if profile.network.protocol == "ucx" and profile.backend != EXISTING:
+            require_ucx(found)
+        return found.python, found.name
     except UnsuitableEnvironment as error:
         error.detail = "kernel" if request.kernel else "python"
         raise

@@ -11,7 +11,7 @@ import { plotsOf } from './dashboard';
 import type { ICluster, IClustersModel } from './tokens';
 import type { IListActions } from './views/clusters';
 import { dragCode } from './drag';
-import { isEnded, isQueued } from './words';
+import { isEnded, isOurs, isQueued } from './words';
 
 interface IActionOptions {
   commands: CommandRegistry;
@@ -41,6 +41,8 @@ export function createCardActions(options: IActionOptions): IListActions {
     openDetails: run(CommandIDs.openDetails),
     connect: run(CommandIDs.connect),
     stop: run(CommandIDs.stop),
+    stopByForce: run(CommandIDs.stopByForce),
+    detach: run(CommandIDs.detach),
     forget: run(CommandIDs.forget),
     startAgain: run(CommandIDs.startAgain),
     fix: run(CommandIDs.fix),
@@ -118,7 +120,9 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
   menu.addItem({ type: 'submenu', submenu: plots });
   menu.addItem({ command: CommandIDs.openLayout, args });
   menu.addItem({ type: 'separator' });
-  menu.addItem({ command: CommandIDs.rename, args });
+  if (isOurs(cluster)) {
+    menu.addItem({ command: CommandIDs.rename, args });
+  }
   menu.addItem({ command: CommandIDs.showLog, args });
   menu.addItem({ command: CommandIDs.startAgain, args });
   addRecipes();

@@ -2,6 +2,8 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { nullTranslator } from '@jupyterlab/translation';
 
 import type {
   IBundledNotebook,
@@ -52,8 +54,12 @@ export class ApiError extends Error {
 export class ClusterApi {
   readonly serverSettings: ServerConnection.ISettings;
 
-  constructor(serverSettings?: ServerConnection.ISettings) {
+  constructor(
+    serverSettings?: ServerConnection.ISettings,
+    trans?: TranslationBundle
+  ) {
     this.serverSettings = serverSettings ?? ServerConnection.makeSettings();
+    this._trans = trans ?? nullTranslator.load('jupyter_gpucluster');
   }
 
   profiles(): Promise<{ profiles: IProfile[]; problems: IProfileProblem[] }> {
@@ -190,18 +196,25 @@ export class ClusterApi {
         this.serverSettings
       );
     } catch (error) {
-      throw new ApiError('The Jupyter server does not answer.', {
-        hint: 'Check the connection and whether the server is still running.',
-        detail: error instanceof Error ? error.message : String(error),
-        status: 0
-      });
+      throw new ApiError(
+        this._trans.__('The Jupyter server does not answer.'),
+        {
+          hint: this._trans.__(
+            'Check the connection and whether the server is still running.'
+          ),
+          detail: error instanceof Error ? error.message : String(error),
+          status: 0
+        }
+      );
     }
     const text = await response.text();
     if (!response.ok) {
-      throw errorOf(response, text);
+      throw errorOf(response, text, this._trans);
     }
     return parse(text) as T;
   }
+
+  private readonly _trans: TranslationBundle;
 }
 
 function parse(text: string): unknown {
@@ -215,7 +228,11 @@ function parse(text: string): unknown {
   }
 }
 
-function errorOf(response: Response, text: string): ApiError {
+function errorOf(
+  response: Response,
+  text: string,
+  trans: TranslationBundle
+): ApiError {
   const body = (parse(text) ?? {}) as IErrorBody;
   const status = response.status;
   if (typeof body.message === 'string' && body.message !== '') {
@@ -226,7 +243,10 @@ function errorOf(response: Response, text: string): ApiError {
     });
   }
   return new ApiError(
-    `The server answered ${status} ${response.statusText}`.trim() + '.',
+    trans.__(
+      'The server answered %1.',
+      `${status} ${response.statusText}`.trim()
+    ),
     { status }
   );
 }

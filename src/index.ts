@@ -14,6 +14,7 @@ import {
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { IRunningSessionManagers } from '@jupyterlab/running';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
@@ -30,6 +31,7 @@ import { CommandIDs } from './commands/ids';
 import { warnOfEndings } from './endings';
 import { ClustersModel } from './model';
 import { giveNotices } from './notices';
+import { showOutputs } from './output';
 import { Preferences } from './preferences';
 import { runningClusters } from './running';
 import { ClustersPanel } from './sidebar';
@@ -46,8 +48,13 @@ const modelPlugin: JupyterFrontEndPlugin<IClustersModel> = {
   description: 'Provides the GPU clusters of this user.',
   autoStart: true,
   provides: IClustersModel,
-  activate: (app: JupyterFrontEnd): IClustersModel =>
+  optional: [ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    translator: ITranslator | null
+  ): IClustersModel =>
     new ClustersModel({
+      trans: bundleOf(translator),
       serverSettings: app.serviceManager.serverSettings,
       events: app.serviceManager.events.stream
     })
@@ -211,13 +218,29 @@ const runningPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IClustersModel],
   optional: [IRunningSessionManagers, ITranslator],
   activate: (
-    { commands }: JupyterFrontEnd,
+    { commands, started }: JupyterFrontEnd,
     model: IClustersModel,
     managers: IRunningSessionManagers | null,
     translator: ITranslator | null
   ) => {
     const trans = bundleOf(translator);
-    managers?.add(runningClusters({ model, commands, trans }));
+    managers?.add(runningClusters({ model, commands, trans, started }));
+  }
+};
+
+const outputPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-gpucluster:output',
+  description: 'Shows clusters in the outputs of notebooks as they are now.',
+  autoStart: true,
+  requires: [IClustersModel, IRenderMimeRegistry],
+  optional: [ITranslator],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IClustersModel,
+    rendermime: IRenderMimeRegistry,
+    translator: ITranslator | null
+  ) => {
+    showOutputs(rendermime, { model, commands, trans: bundleOf(translator) });
   }
 };
 
@@ -230,5 +253,6 @@ export default [
   frontEndPlugin,
   noticesPlugin,
   statusPlugin,
-  runningPlugin
+  runningPlugin,
+  outputPlugin
 ];

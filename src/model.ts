@@ -1,6 +1,7 @@
 /** The state that all views show: what the server said last, and how well it answers. */
 
 import type { Event, ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import { JSONExt } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
@@ -33,6 +34,7 @@ interface IClustersModelOptions {
   /** The routes; tests hand in one of their own. */
   api?: ClusterApi;
   serverSettings?: ServerConnection.ISettings;
+  trans?: TranslationBundle;
   /** The server's events; without them, or where the user may not listen, polling does. */
   events?: IStream<unknown, Event.Emission>;
 }
@@ -40,7 +42,8 @@ interface IClustersModelOptions {
 /** Fetches while someone watches, tells only of changes, and never guesses. */
 export class ClustersModel implements IClustersModel {
   constructor(options: IClustersModelOptions = {}) {
-    this._api = options.api ?? new ClusterApi(options.serverSettings);
+    this._api =
+      options.api ?? new ClusterApi(options.serverSettings, options.trans);
     this._pacer = new Pacer(async () => {
       await this.refresh();
       if (this._failure !== null) {

@@ -8,12 +8,14 @@ import { CommandIDs } from './commands/ids';
 import { showFailure } from './failure';
 import { clusterIcon } from './icons';
 import type { ICluster, IClustersModel } from './tokens';
-import { amount, isEnded, isSteerable, phaseWord } from './words';
+import { amount, isEnded, isOurs, isSteerable, phaseWord } from './words';
 
 interface IRunningOptions {
   model: IClustersModel;
   commands: CommandRegistry;
   trans: TranslationBundle;
+  /** Resolves when Lab has put its panels together. */
+  started: Promise<unknown>;
 }
 
 /** The clusters that have not ended; to stop one asks first, as it does anywhere else. */
@@ -23,6 +25,11 @@ export function runningClusters(
   const { model, commands, trans } = options;
   const live = (): ICluster[] =>
     model.clusters.filter(cluster => !isEnded(cluster.phase));
+  // Lab 4.2 asks for the words once, as it makes its panel: names would be those of then.
+  let asksAnew = false;
+  void options.started.then(() => {
+    asksAnew = true;
+  });
   return {
     name: trans.__('GPU clusters'),
     running: () => live().map(cluster => itemOf(cluster, commands, trans)),
@@ -31,14 +38,18 @@ export function runningClusters(
     shutdownLabel: trans.__('Stop cluster…'),
     shutdownAllLabel: trans.__('Stop all clusters'),
     get shutdownAllConfirmationText(): string {
-      const names = live().map(cluster => cluster.name);
+      const names = live()
+        .filter(isOurs)
+        .map(cluster => cluster.name);
       return trans.__(
         'This ends %1. Schedulers and workers end, running tasks are cancelled and results in memory are lost.',
-        names.join(', ')
+        asksAnew ? names.join(', ') : trans.__('all clusters started here')
       );
     },
     shutdownAll: () => {
-      const steerable = live().filter(cluster => isSteerable(cluster.phase));
+      const steerable = live().filter(
+        cluster => isOurs(cluster) && isSteerable(cluster.phase)
+      );
       // One that cannot be stopped must not keep the others.
       void Promise.all(
         steerable.map(cluster =>
@@ -65,6 +76,10 @@ function itemOf(
     detail: () =>
       trans.__('%1, %2 ready', phaseWord(cluster.phase, trans), ready),
     open: () => void commands.execute(CommandIDs.showPanel, args),
-    shutdown: () => void commands.execute(CommandIDs.stop, args)
+    shutdown: () =>
+      void commands.execute(
+        isOurs(cluster) ? CommandIDs.stop : CommandIDs.detach,
+        args
+      )
   };
 }

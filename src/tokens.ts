@@ -129,6 +129,8 @@ export interface IJob {
   ended: number | null;
   /** Why it ended, in a sentence. */
   cause: string;
+  /** The group of workers that it starts; empty or missing for the one that is scaled. */
+  group?: string;
 }
 
 export type OptionValue = string | number | boolean;
@@ -155,6 +157,8 @@ export interface IProfile {
   unit: string;
   /** Whether CPU workers stand for GPUs on a site that is not there. */
   simulated: boolean;
+  /** Whether the traffic of its clusters is encrypted; null where that shows only later. */
+  encrypted: boolean | null;
   default: boolean;
   matches_host: boolean;
   source: string;

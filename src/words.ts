@@ -11,6 +11,9 @@ const CHANGING: ReadonlySet<Phase> = new Set([
   'stopping'
 ]);
 
+/** A queueing system takes a minute to end a job whose processes do not go by themselves. */
+const STUCK_SECONDS = 120;
+
 /** Whether nothing leaves this phase any more. */
 export function isEnded(phase: Phase): boolean {
   return ENDED.has(phase);
@@ -24,6 +27,18 @@ export function isChanging(phase: Phase): boolean {
 /** Whether a cluster can still be asked to change. */
 export function isSteerable(phase: Phase): boolean {
   return !isEnded(phase) && phase !== 'stopping';
+}
+
+/** Whether it was started here; one that somebody else started can only be looked at. */
+export function isOurs(cluster: ICluster): boolean {
+  return cluster.backend !== 'existing';
+}
+
+/** Whether it has been told to stop for so long that nobody may be there to do it. */
+export function isStuck(cluster: ICluster, now: number): boolean {
+  return (
+    cluster.phase === 'stopping' && now - cluster.phase_since > STUCK_SECONDS
+  );
 }
 
 /** Whether clients can reach the cluster's scheduler. */
@@ -111,8 +126,10 @@ export function totalWords(
   if (live.length === 0) {
     return '';
   }
-  const units = [...new Set(live.map(cluster => cluster.unit))].map(unit => {
-    const counts = live
+  // How many workers others have is not known.
+  const counted = live.filter(isOurs);
+  const units = [...new Set(counted.map(cluster => cluster.unit))].map(unit => {
+    const counts = counted
       .filter(cluster => cluster.unit === unit)
       .map(cluster => cluster.workers);
     const ready = counts.reduce((sum, count) => sum + count.ready, 0);

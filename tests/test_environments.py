@@ -19,6 +19,7 @@ from jupyter_gpucluster.environments import (
     find_kernel,
     list_environments,
     require_suitable,
+    require_ucx,
 )
 from jupyter_gpucluster.errors import InvalidInput, UnsuitableEnvironment
 
@@ -122,6 +123,14 @@ def test_bokeh_and_dask_cuda_may_be_missing_and_are_told(a_python: MakePython) -
     assert "bokeh is missing, so there is no dashboard; install with `" in problem
     [gpu] = found.gpu_problems
     assert "dask-cuda is missing" in gpu
+
+
+@pytest.mark.parametrize("name", ["distributed-ucxx", "distributed-ucxx-cu13"])
+def test_ucx_needs_its_package_by_any_of_its_names(a_python: MakePython, name: str) -> None:
+    with pytest.raises(UnsuitableEnvironment, match="lacks distributed-ucxx") as error:
+        require_ucx(check_python(a_python(ALL)))
+    assert "pip install distributed-ucxx-cu12` (or cu13)" in error.value.hint
+    require_ucx(check_python(a_python({**ALL, name: "0.52.0"}, folder="with")))
 
 
 def test_an_old_python_is_told_that_it_is_old(a_python: MakePython) -> None:

@@ -19,6 +19,7 @@ from jupyter_gpucluster.cli.output import Facts, Table, Text
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import GpuClusterError
 from jupyter_gpucluster.magic import (
+    LIVE,
     GpuClusterMagic,
     MagicError,
     Notebook,
@@ -148,6 +149,9 @@ def test_a_notebook_starts_uses_and_stops_a_cluster(
     outputs = dict(zip(cells, (cell.outputs for cell in notebook.cells), strict=True))
     assert outputs["start"][-1].data["text/plain"].startswith("alpha: running: 1 of 1 workers")
     assert "<td" in outputs["list"][0].data["text/html"]
+    for cell in ("start", "list", "connect", "stop"):
+        [live] = outputs[cell][-1].data[LIVE]["clusters"]
+        assert live == {"id": Clusters().get("alpha").id, "name": "alpha"}
     assert "client and cluster are ready" in outputs["connect"][0].data["text/plain"]
     assert outputs["again"][-1].data["text/plain"] == "True"
     assert outputs["use"][0].text == "3\n"

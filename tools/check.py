@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tools.setup import MAIN, set_up
@@ -35,12 +36,12 @@ def typescript_tests(env: dict[str, str]) -> None:
 
 
 PARALLEL = (
-    "--numprocesses=auto",
-    "--maxprocesses=4",
+    f"--numprocesses={min((os.cpu_count() or 1) + 1, 4)}",
     "--dist=loadfile",
     "--no-loadscope-reorder",
 )
-"""A module's tests share its cluster, so they stay together; half of their time is waiting."""
+"""A module's tests share its cluster, so they stay together; half of their time is waiting, so
+there is one more than cores."""
 
 
 def python_tests(venv: Path, env: dict[str, str], *arguments: str) -> None:

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from ..views import ClusterView
 
 
+def named(*views: ClusterView) -> tuple[tuple[str, str], ...]:
+    """Return ids and names, by which a notebook goes on showing clusters."""
+    return tuple((view.id, view.name) for view in views)
+
+
 def state(view: ClusterView) -> str:
     """Return phase, words and reason in one line."""
     parts = (view.phase.value, *_words(view))

@@ -60,12 +60,15 @@ class Outcome:
         What went wrong on the way; the first decides the exit code.
     exit_code
         Taken where there is no error.
+    clusters
+        Ids and names of those that it is about, which a notebook can go on showing.
     """
 
     document: Any = None
     blocks: tuple[Block, ...] = ()
     errors: tuple[GpuClusterError, ...] = ()
     exit_code: int = 0
+    clusters: tuple[tuple[str, str], ...] = ()
 
     @property
     def code(self) -> int:

@@ -135,6 +135,12 @@ class Workers(Section):
         description="Whether cuDF moves its data to main memory where GPU memory is short; set"
         " `CUDF_SPILL=on` for the notebook's kernel too.",
     )
+    cpu_affinity: Literal["gpu", "job"] = Field(
+        "gpu",
+        title="Cores of GPU workers",
+        description="`gpu`: each GPU worker runs on the cores next to its GPU; `job`: on all cores"
+        " of its job, for tasks that compute on the CPU as well.",
+    )
     local_directory: Text = Field(
         "",
         title="Local directory",

@@ -96,13 +96,35 @@ describe('a card', () => {
   it('offers nothing that its cluster cannot do, and keeps the focus', () => {
     const view = render(card(aCluster()));
     button(/^Stop/).focus();
-    view.rerender(card(aCluster({ phase: 'stopping', dashboard: null })));
+    view.rerender(
+      card(aCluster({ phase: 'stopping', phase_since: NOW, dashboard: null }))
+    );
     for (const name of [/^Dashboard/, /^Connect/, /^Scale/, /^Stop/]) {
       expect(isDisabled(name)).toBe(true);
     }
     fireEvent.click(button(/^Stop/));
     expect(done.stop).not.toHaveBeenCalled();
     expect(document.activeElement).toBe(button(/^Stop/));
+  });
+
+  it('offers force only where a stop is not confirmed for long', () => {
+    const stopping = aCluster({ phase: 'stopping', phase_since: NOW - 20 });
+    const view = render(card(stopping));
+    expect(isDisabled(/^Stop/)).toBe(true);
+    const stuck = { ...stopping, phase_since: NOW - 300 };
+    view.rerender(card(stuck));
+    fireEvent.click(button(/^Stop by force/));
+    expect(done.stopByForce).toHaveBeenCalledWith(stuck);
+  });
+
+  it('of a cluster that somebody else started offers to detach it', () => {
+    const cluster = aCluster({ backend: 'existing' });
+    render(card(cluster));
+    for (const name of [/^Scale/, /^Stop/]) {
+      expect(screen.queryByRole('button', { name })).toBeNull();
+    }
+    fireEvent.click(button(/^Detach/));
+    expect(done.detach).toHaveBeenCalledWith(cluster);
   });
 
   it('of an ended cluster gives the reason, the log and a way to forget it', () => {
@@ -197,7 +219,7 @@ describe('what happened meanwhile', () => {
     done.news.mockReturnValue('started 14:02, 1 worker replaced');
     render(card(aCluster()));
     screen.getByText('Since you were away: started 14:02, 1 worker replaced');
-    fireEvent.click(button(/^Put aside/));
+    fireEvent.click(button(/^OK, put aside/));
     expect(done.dismissNews).toHaveBeenCalled();
   });
 });
@@ -295,8 +317,11 @@ describe('any sequence of states', () => {
     const ended = phase === 'stopped' || phase === 'failed';
     const [pending, starting, ready, lost] = [0, 0, 0, 0].map(() => draw(4));
     const reachable = !ended && draw(2) === 1;
+    const lookedAt = phase === 'running' || phase === 'unreachable';
     return aCluster({
       phase,
+      phase_since: NOW - draw(240),
+      backend: lookedAt && draw(3) === 0 ? 'existing' : 'local',
       ended: ended ? NOW : null,
       reason: draw(2) === 1 ? 'A reason.' : '',
       workers: { asked: draw(5), pending, starting, ready, lost },
@@ -336,7 +361,15 @@ describe('any sequence of states', () => {
     const ended = cluster.phase === 'stopped' || cluster.phase === 'failed';
     expect(labels.includes('Forget')).toBe(ended);
     const queued = cluster.phase === 'pending' && cluster.workers.ready === 0;
-    expect(labels.includes('Stop')).toBe(!ended && !queued);
+    const ours = cluster.backend !== 'existing';
+    const stuck =
+      cluster.phase === 'stopping' && NOW - cluster.phase_since > 120;
+    expect(labels.filter(label => /^Stop|^Detach/.test(label))).toEqual(
+      ended || queued
+        ? []
+        : [ours ? (stuck ? 'Stop by force' : 'Stop') : 'Detach']
+    );
+    expect(labels.includes('Scale')).toBe(!ended && !queued && ours);
     expect(labels.includes('Notify me')).toBe(queued);
     expect(labels.includes('Fix and retry')).toBe(cluster.phase === 'failed');
     expect(labels.includes('Start again')).toBe(cluster.phase === 'stopped');

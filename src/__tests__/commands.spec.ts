@@ -147,6 +147,67 @@ describe('stopping', () => {
   });
 });
 
+describe('stopping by force', () => {
+  const now = Date.now() / 1000;
+
+  it('is offered only once an end is overdue', async () => {
+    const cluster = { phase: 'stopping', phase_since: now - 10 } as const;
+    await know(
+      aCluster(),
+      aCluster({ id: 'c2', ...cluster }),
+      aCluster({ id: 'c3', ...cluster, phase_since: now - 300 }),
+      aCluster({ id: 'c4', phase: 'unreachable' })
+    );
+    const offered = ['c1', 'c2', 'c3', 'c4'].filter(id =>
+      commands.isEnabled(CommandIDs.stopByForce, { cluster: id })
+    );
+    expect(offered).toEqual(['c3', 'c4']);
+  });
+
+  it('asks in plain words, and waiting goes on without a yes', async () => {
+    await know(aCluster({ phase: 'stopping', phase_since: now - 300 }));
+    const run = commands.execute(CommandIDs.stopByForce, { cluster: 'c1' });
+    await screen.findByText(/has not confirmed.*results in memory are lost/);
+    fireEvent.click(screen.getByText('Wait'));
+    await run;
+    expect(server.countOf('DELETE clusters/c1?force=1')).toBe(0);
+  });
+
+  it('is the way out where the head does not take a stop', async () => {
+    await know(aCluster());
+    server.routes['DELETE clusters/c1'] = () => ({
+      status: 503,
+      body: { message: 'The cluster’s head does not answer.' }
+    });
+    server.routes['DELETE clusters/c1?force=1'] = () => ({
+      status: 202,
+      body: {}
+    });
+    const run = commands.execute(CommandIDs.stop);
+    fireEvent.click(await screen.findByText('Stop cluster'));
+    await screen.findByText(/head does not answer. Its head is killed/);
+    fireEvent.click(screen.getByText('Stop by force'));
+    await run;
+    expect(server.countOf('DELETE clusters/c1?force=1')).toBe(1);
+  });
+});
+
+describe('a cluster that somebody else started', () => {
+  it('can only be detached, which leaves it alone', async () => {
+    await know(aCluster({ backend: 'existing' }));
+    const { detach, rename, scale, stop } = CommandIDs;
+    expect([scale, rename, stop].filter(id => commands.isEnabled(id))).toEqual(
+      []
+    );
+    server.routes['DELETE clusters/c1'] = () => ({ status: 202, body: {} });
+    const run = commands.execute(detach);
+    await screen.findByText(/goes on. It is only taken off this list/);
+    fireEvent.click(screen.getByText('Detach'));
+    await run;
+    expect(server.countOf('DELETE clusters/c1')).toBe(1);
+  });
+});
+
 describe('a failure', () => {
   it('is told with hint and evidence, and leaves the command done', async () => {
     await know(aCluster({ phase: 'stopped' }));

@@ -140,6 +140,13 @@ describe('the list of profiles', () => {
     expect(onStart).toHaveBeenCalledWith(aProfile());
   });
 
+  it('warns of traffic that anybody could read', async () => {
+    server.profiles = [aProfile(), aProfile({ name: 'b', encrypted: false })];
+    renderProfiles();
+    await act(() => model.loadProfiles());
+    expect(screen.getAllByText('not encrypted')).toHaveLength(1);
+  });
+
   it('names file, line and column of what cannot be read', async () => {
     server.routes['GET profiles'] = () => ({
       body: {

@@ -71,6 +71,22 @@ describe('a timeline', () => {
     ]);
   });
 
+  it('tells the groups of workers apart where there are several', async () => {
+    const jobs = [aJob(), aJob({ id: '4712', task: 1, group: 'cpu' })];
+    const source = {
+      jobs: () => Promise.resolve(jobs),
+      events: () => Promise.resolve([])
+    };
+    render(<Timeline cluster={aCluster()} source={source} trans={trans} />);
+    await screen.findByText('4711');
+    const rows = screen.getAllByRole('row').map(row => row.textContent);
+    expect(rows).toEqual([
+      'JobGroupStateNode',
+      '4711–runningnode7',
+      '4712cpurunningnode7'
+    ]);
+  });
+
   it('has the newest event first, and the oldest on demand', async () => {
     const source = {
       jobs: () => Promise.resolve([]),

@@ -156,7 +156,8 @@ describe('the panel of everything that runs', () => {
     const [item, ...others] = runningClusters({
       model,
       commands,
-      trans
+      trans,
+      started: Promise.resolve()
     }).running({ mode: 'tree' });
     expect(others).toEqual([]);
     expect(item.label()).toBe('quiet-fox');
@@ -177,7 +178,13 @@ describe('the panel of everything that runs', () => {
     );
     server.routes['DELETE clusters/c1'] = () => ({ status: 202, body: {} });
     server.routes['DELETE clusters/c2'] = () => ({ status: 202, body: {} });
-    const manager = runningClusters({ model, commands, trans });
+    const started = Promise.resolve();
+    const manager = runningClusters({ model, commands, trans, started });
+    // JupyterLab 4.2 keeps what it hears as it starts.
+    expect(manager.shutdownAllConfirmationText).toContain(
+      'This ends all clusters started here.'
+    );
+    await started;
     expect(manager.shutdownAllConfirmationText).toContain(
       'quiet-fox, second, leaving'
     );

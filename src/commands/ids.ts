@@ -16,6 +16,8 @@ export const CommandIDs = {
   scale: 'gpucluster:scale',
   rename: 'gpucluster:rename',
   stop: 'gpucluster:stop',
+  stopByForce: 'gpucluster:stop-by-force',
+  detach: 'gpucluster:detach',
   forget: 'gpucluster:forget',
   startAgain: 'gpucluster:start-again',
   fix: 'gpucluster:fix',

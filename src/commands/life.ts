@@ -3,14 +3,27 @@
 import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { ApiError } from '../api';
 import { suspectOf } from '../blame';
 import type { FieldErrors } from '../draft';
 import { askNewCluster } from '../newCluster';
 import type { ICluster } from '../tokens';
-import { amount, bytes, isEnded, isQueued, isSteerable } from '../words';
+import {
+  amount,
+  bytes,
+  isEnded,
+  isOurs,
+  isQueued,
+  isSteerable,
+  isStuck,
+  moment
+} from '../words';
 import { CommandIDs } from './ids';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, stringOf, text } from './register';
+
+/** The status of an answer that says that a head does not answer. */
+const SILENT = 503;
 
 export function addLifeCommands(options: ICommandOptions): void {
   const { model, trans } = options;
@@ -24,7 +37,7 @@ export function addLifeCommands(options: ICommandOptions): void {
         description: trans.__('How many workers; asked for where missing.')
       }
     },
-    applies: cluster => isSteerable(cluster.phase),
+    applies: cluster => isOurs(cluster) && isSteerable(cluster.phase),
     execute: async (cluster, args) => {
       const workers =
         typeof args.workers === 'number'
@@ -39,7 +52,7 @@ export function addLifeCommands(options: ICommandOptions): void {
     label: trans.__('Rename cluster…'),
     caption: trans.__('Give a cluster another name'),
     args: { name: text(trans.__('The new name; asked for where missing.')) },
-    applies: cluster => isSteerable(cluster.phase),
+    applies: cluster => isOurs(cluster) && isSteerable(cluster.phase),
     execute: async (cluster, args) => {
       const name =
         stringOf(args, 'name') ??
@@ -59,25 +72,72 @@ export function addLifeCommands(options: ICommandOptions): void {
   addClusterCommand(options, CommandIDs.stop, {
     label: trans.__('Stop cluster…'),
     caption: trans.__('End a cluster and all its workers'),
-    applies: cluster => isSteerable(cluster.phase),
+    applies: cluster => isOurs(cluster) && isSteerable(cluster.phase),
     execute: async cluster => {
-      // Nobody is there to be asked: only the processes and jobs themselves can be ended.
-      const force = cluster.phase === 'unreachable';
+      if (cluster.phase === 'unreachable') {
+        // Nobody is there to be asked: only the processes and jobs themselves can be ended.
+        await stopByForce(
+          cluster,
+          trans.__('Its head does not answer.'),
+          options
+        );
+        return;
+      }
       const answer = await showDialog({
         title: trans.__('Stop %1?', cluster.name),
-        body: force
-          ? trans.__(
-              'Its head does not answer. It is killed, its jobs are ended, and results in memory are lost.'
-            )
-          : consequences(cluster, trans),
+        body: consequences(cluster, trans),
         buttons: [
           Dialog.cancelButton({ label: trans.__('Keep it') }),
           Dialog.warnButton({ label: trans.__('Stop cluster') })
         ],
         defaultButton: 0
       });
+      if (!answer.button.accept) {
+        return;
+      }
+      try {
+        await model.stop(cluster.id);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== SILENT) {
+          throw error;
+        }
+        await stopByForce(cluster, error.message, options);
+      }
+    }
+  });
+  addClusterCommand(options, CommandIDs.stopByForce, {
+    label: trans.__('Stop cluster by force…'),
+    caption: trans.__('End a cluster whose head does not answer'),
+    applies: cluster =>
+      isOurs(cluster) &&
+      (cluster.phase === 'unreachable' || isStuck(cluster, Date.now() / 1000)),
+    execute: cluster =>
+      stopByForce(
+        cluster,
+        trans.__(
+          'It was told to stop at %1, and has not confirmed that it has.',
+          moment(cluster.phase_since)
+        ),
+        options
+      )
+  });
+  addClusterCommand(options, CommandIDs.detach, {
+    label: trans.__('Detach cluster…'),
+    caption: trans.__('Take a cluster that somebody else started off the list'),
+    applies: cluster => !isOurs(cluster) && !isEnded(cluster.phase),
+    execute: async cluster => {
+      const answer = await showDialog({
+        title: trans.__('Detach %1?', cluster.name),
+        body: trans.__(
+          'It was not started here, and goes on. It is only taken off this list.'
+        ),
+        buttons: [
+          Dialog.cancelButton({ label: trans.__('Keep it') }),
+          Dialog.okButton({ label: trans.__('Detach') })
+        ]
+      });
       if (answer.button.accept) {
-        await model.stop(cluster.id, force);
+        await model.stop(cluster.id);
       }
     }
   });
@@ -127,6 +187,29 @@ export function addLifeCommands(options: ICommandOptions): void {
     applies: cluster => isEnded(cluster.phase),
     execute: cluster => model.forget(cluster.id)
   });
+}
+
+/** Ask whether to end what cannot confirm its end, and do so. */
+async function stopByForce(
+  cluster: ICluster,
+  why: string,
+  { model, trans }: ICommandOptions
+): Promise<void> {
+  const answer = await showDialog({
+    title: trans.__('Stop %1 by force?', cluster.name),
+    body: trans.__(
+      '%1 Its head is killed, its jobs are ended without it, and results in memory are lost.',
+      why
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Wait') }),
+      Dialog.warnButton({ label: trans.__('Stop by force') })
+    ],
+    defaultButton: 0
+  });
+  if (answer.button.accept) {
+    await model.stop(cluster.id, true);
+  }
 }
 
 async function askNumber(

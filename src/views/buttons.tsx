@@ -4,12 +4,21 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICluster } from '../tokens';
-import { isConnectable, isEnded, isQueued, isSteerable } from '../words';
+import {
+  isConnectable,
+  isEnded,
+  isOurs,
+  isQueued,
+  isSteerable,
+  isStuck
+} from '../words';
 import type { ICardActions } from './card';
 
 interface ICardButtonsProps {
   cluster: ICluster;
   actions: ICardActions;
+  /** Epoch seconds. */
+  now: number;
   scaling: boolean;
   scaleButton: React.RefObject<HTMLButtonElement>;
   onScale: () => void;
@@ -106,6 +115,24 @@ function LiveButtons(props: ICardButtonsProps): JSX.Element {
         disabled={!isConnectable(cluster)}
         onClick={() => actions.connect(cluster)}
       />
+      {isOurs(cluster) ? (
+        <SteeringButtons {...props} />
+      ) : (
+        <CardButton
+          label={trans.__('Detach')}
+          name={trans.__('Detach %1', cluster.name)}
+          onClick={() => actions.detach(cluster)}
+        />
+      )}
+    </>
+  );
+}
+
+/** What only a cluster that was started here can be asked for. */
+function SteeringButtons(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  return (
+    <>
       <CardButton
         ref={props.scaleButton}
         label={trans.__('Scale')}
@@ -114,12 +141,20 @@ function LiveButtons(props: ICardButtonsProps): JSX.Element {
         disabled={!isSteerable(cluster.phase)}
         onClick={props.onScale}
       />
-      <CardButton
-        label={trans.__('Stop')}
-        name={trans.__('Stop %1', cluster.name)}
-        disabled={cluster.phase === 'stopping'}
-        onClick={() => actions.stop(cluster)}
-      />
+      {isStuck(cluster, props.now) ? (
+        <CardButton
+          label={trans.__('Stop by force')}
+          name={trans.__('Stop by force: %1', cluster.name)}
+          onClick={() => actions.stopByForce(cluster)}
+        />
+      ) : (
+        <CardButton
+          label={trans.__('Stop')}
+          name={trans.__('Stop %1', cluster.name)}
+          disabled={cluster.phase === 'stopping'}
+          onClick={() => actions.stop(cluster)}
+        />
+      )}
     </>
   );
 }

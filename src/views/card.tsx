@@ -20,6 +20,10 @@ export interface ICardActions extends ITimelineSource {
   /** Rejects with the server's refusal, which the card shows. */
   scale: (cluster: ICluster, target: TargetRequest) => Promise<void>;
   stop: (cluster: ICluster) => void;
+  /** End one that does not confirm its end. */
+  stopByForce: (cluster: ICluster) => void;
+  /** Take one that somebody else started off the list. */
+  detach: (cluster: ICluster) => void;
   forget: (cluster: ICluster) => void;
   startAgain: (cluster: ICluster) => void;
   /** Start a failed one again, at the field that may be the reason. */
@@ -97,6 +101,7 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
       <CardButtons
         cluster={cluster}
         actions={actions}
+        now={now}
         scaling={open}
         scaleButton={scaleButton}
         onScale={() => setScaling(!open)}
@@ -141,7 +146,7 @@ function News(props: {
       <button
         type="button"
         className="jp-gpucluster-Button"
-        aria-label={trans.__('Put aside what happened to %1', cluster.name)}
+        aria-label={trans.__('OK, put aside what happened to %1', cluster.name)}
         onClick={() => actions.dismissNews(cluster)}
       >
         {trans.__('OK')}

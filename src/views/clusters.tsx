@@ -227,7 +227,7 @@ function useKeptFocus(): React.RefObject<HTMLDivElement> {
 }
 
 /** The time in epoch seconds; its reader is drawn anew now and then. */
-function useNow(): number {
+export function useNow(): number {
   const [, tick] = React.useReducer((count: number) => count + 1, 0);
   React.useEffect(() => {
     const timer = window.setInterval(tick, CLOCK_STEP_MS);

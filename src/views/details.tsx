@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IClock, ICluster } from '../tokens';
-import { duration, moment, targetWords } from '../words';
+import { duration, isOurs, moment, targetWords } from '../words';
 import type { ITimelineSource } from './timeline';
 import { Timeline } from './timeline';
 
@@ -58,7 +58,10 @@ export function Facts(props: {
       trans.__('Profile'),
       trans.__('%1 (%2)', cluster.profile, cluster.backend)
     ],
-    [trans.__('Asked for'), targetWords(cluster.target, cluster.unit, trans)],
+    [
+      trans.__('Asked for'),
+      isOurs(cluster) ? targetWords(cluster.target, cluster.unit, trans) : ''
+    ],
     [trans.__('Started'), moment(cluster.created)],
     [trans.__('Scheduler'), cluster.scheduler_address],
     [trans.__('Threads'), cluster.threads > 0 ? String(cluster.threads) : ''],

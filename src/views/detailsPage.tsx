@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICluster, IClustersModel } from '../tokens';
-import { isEnded } from '../words';
+import { isEnded, isOurs } from '../words';
 import { WorkersBar } from './bar';
 import { Facts } from './details';
 import { GpuTable } from './gpus';
@@ -89,7 +89,13 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
           {timeline.failure !== null && (
             <p role="alert">{timeline.failure.message}</p>
           )}
-          {timeline.jobs?.length === 0 && <p>{trans.__('No jobs yet.')}</p>}
+          {timeline.jobs?.length === 0 && (
+            <p>
+              {isOurs(known)
+                ? trans.__('No jobs yet.')
+                : trans.__('Whoever started it knows its jobs.')}
+            </p>
+          )}
           <Jobs jobs={timeline.jobs ?? []} cluster={known} wide trans={trans} />
           <GpuTable gpus={known.gpus} trans={trans} />
         </>

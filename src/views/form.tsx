@@ -196,6 +196,14 @@ function ProfileChoice(props: INewClusterFormProps): JSX.Element {
           <span>
             <span className="jp-gpucluster-Choice-title">
               {profile.title || profile.name}
+              {profile.encrypted === false && (
+                <>
+                  {' '}
+                  <span className="jp-gpucluster-Badge">
+                    {trans.__('not encrypted')}
+                  </span>
+                </>
+              )}
             </span>
             <span className="jp-gpucluster-Choice-words">
               {profile.summary || profile.words}

@@ -61,6 +61,7 @@ function ProfileItem(
             ? trans.__('%1, made for this host', profile.backend)
             : profile.backend}
         </p>
+        <ProfileBadges profile={profile} trans={trans} />
       </div>
       <button
         type="button"
@@ -72,6 +73,19 @@ function ProfileItem(
       </button>
     </li>
   );
+}
+
+/** What a user should know of all clusters of a profile before one is started. */
+function ProfileBadges(props: {
+  profile: IProfile;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { profile, trans } = props;
+  return profile.encrypted === false ? (
+    <ul className="jp-gpucluster-Badges" aria-label={trans.__('Remarks')}>
+      <li className="jp-gpucluster-Badge">{trans.__('not encrypted')}</li>
+    </ul>
+  ) : null;
 }
 
 function Problems(props: IProfileListProps): JSX.Element | null {

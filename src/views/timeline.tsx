@@ -81,6 +81,8 @@ export function Jobs(
   if (props.jobs.length === 0) {
     return null;
   }
+  // Most clusters have workers of one kind, and no use for a column about it.
+  const grouped = props.jobs.some(job => job.group);
   const newestFirst = [...props.jobs].sort((a, b) => b.submitted - a.submitted);
   return (
     <Shortened items={newestFirst} trans={trans}>
@@ -96,6 +98,7 @@ export function Jobs(
             <thead>
               <tr>
                 <th scope="col">{trans.__('Job')}</th>
+                {grouped && <th scope="col">{trans.__('Group')}</th>}
                 <th scope="col">{trans.__('State')}</th>
                 <th scope="col">{trans.__('Node')}</th>
                 {wide && (
@@ -111,6 +114,7 @@ export function Jobs(
               {jobs.map(job => (
                 <tr key={`${job.mark} ${job.task}`}>
                   <td>{job.id || `${job.mark}.${job.task}`}</td>
+                  {grouped && <td>{job.group || '–'}</td>}
                   <td>{stateWords(job, trans)}</td>
                   <td>{job.nodes.join(', ')}</td>
                   {wide &&

@@ -21,7 +21,7 @@ from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import StateError
 from jupyter_gpucluster.records import TOKEN_HEADER, Phase
 
-from .conftest import Start, WriteProfile
+from .conftest import Start
 from .driving import client_of, ended, fixed, traces_of, until
 from .tasks import double
 
@@ -138,15 +138,6 @@ def test_a_dask_that_cannot_be_imported_fails_the_cluster_at_once_in_words(
     assert over.phase is Phase.FAILED
     assert "No module named 'distributed.scheduler'" in over.reason
     assert not traces_of(view.id)
-
-
-def test_ucx_without_its_package_says_what_to_install(
-    clusters: Clusters, write_profile: WriteProfile
-) -> None:
-    view = clusters.start(write_profile("fast", "network: {protocol: ucx}\n"), target=fixed(1))
-    assert not view.encrypted
-    over = until(lambda: ended(clusters, view), 20)
-    assert "please install 'distributed-ucxx'" in over.reason
 
 
 def test_a_python_that_cannot_even_begin_is_refused_at_start(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.checkout import CHECKOUT, files
-from tests.packaging.environment import Installed, run_loudly
+from tests.packaging.environment import Installed, install, run_loudly
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +34,6 @@ def wheel(source: Path) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Install the wheel and JupyterLab into an empty virtual environment."""
     folder = tmp_path_factory.mktemp("venv")
-    run_loudly([sys.executable, "-m", "venv", str(folder)])
-    python = str(folder / "bin" / "python")
-    run_loudly([python, "-m", "pip", "install", "--quiet", str(wheel), "jupyterlab"])
-    environment = Installed(folder)
+    environment = install(sys.executable, folder, str(wheel), "jupyterlab")
     assert shutil.which("node", path=environment.variables["PATH"]) is None
     return environment

@@ -37,6 +37,15 @@ class Installed:
         return result.stdout
 
 
+def install(python: str, folder: Path, *packages: str) -> Installed:
+    """Make an empty virtual environment of an interpreter and install packages into it."""
+    run_loudly([python, "-m", "venv", str(folder)])
+    # Most of what is installed is never imported here, so it is compiled only where it is.
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+    run_loudly([*pip, *packages])
+    return Installed(folder)
+
+
 def run_loudly(command: list[str]) -> None:
     """Run a command; what it printed is the message if it fails."""
     result = subprocess.run(

@@ -61,6 +61,17 @@ def test_the_changelog_begins_with_the_version_of_package_json() -> None:
     assert newest[1] == package_json()["version"]
 
 
+def test_the_lab_extension_asks_jupyterlab_for_no_more_than_it_is_written_for() -> None:
+    """Without these words the builder asks for the release that it was built beside."""
+    package = package_json()
+    written_for = package["dependencies"].items()
+    asked = package["jupyterlab"]["sharedPackages"].items()
+    assert {name: shared["requiredVersion"] for name, shared in asked} == {
+        name: wanted for name, wanted in written_for if name.startswith("@jupyterlab/")
+    }
+    assert not any(shared["bundled"] for _, shared in asked)
+
+
 def test_every_make_target_that_the_documents_name_exists() -> None:
     targets = set(re.findall(r"^([a-z ]+):", text("Makefile"), re.MULTILINE))
     known = {target for names in targets for target in names.split()}

@@ -13,6 +13,22 @@ from tests.packaging.checkout import package_json, pyproject
 
 pytestmark = pytest.mark.slow
 
+JUPYTERLAB_4_2 = {
+    "@jupyterlab/apputils": "4.3.0",
+    "@jupyterlab/coreutils": "6.2.0",
+    "@jupyterlab/services": "7.2.0",
+    "@lumino/commands": "2.3.0",
+    "@lumino/coreutils": "2.1.2",
+    "@lumino/disposable": "2.1.2",
+    "@lumino/dragdrop": "2.1.4",
+    "@lumino/messaging": "2.0.1",
+    "@lumino/polling": "2.1.2",
+    "@lumino/signaling": "2.1.2",
+    "@lumino/widgets": "2.3.2",
+    "react": "18.2.0",
+}
+"""What JupyterLab 4.2.0 shares with extensions; all other packages of its own are 4.2.0."""
+
 
 @pytest.fixture(scope="module")
 def names(wheel: Path) -> list[str]:
@@ -65,6 +81,28 @@ def test_the_lab_extension_is_a_production_build(wheel: Path, shared: list[str])
     assert f"{root}/schemas/jupyter-gpucluster/plugin.json" in shared
     assert any(re.fullmatch(rf"{root}/static/remoteEntry\.\w+\.js", name) for name in shared)
     assert not [name for name in shared if name.endswith(".map")]
+
+
+def test_the_lab_extension_takes_what_jupyterlab_shares_from_4_2_on(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (entry,) = (name for name in archive.namelist() if "/static/remoteEntry." in name)
+        built = archive.read(entry).decode()
+    consumed = re.findall(
+        r'shareKey:"([^"]+)",import:([^,]+),requiredVersion:"([^"]+)",strictVersion:!1', built
+    )
+    assert len(consumed) == built.count("shareKey:") > 20
+    for package, bundled, wanted in consumed:
+        assert bundled == "null", f"{package} is Lab's own; a second copy knows none of its tokens"
+        # A caret takes whatever is newer and has the same first number: 4.6, too.
+        assert wanted.startswith("^"), package
+        there = JUPYTERLAB_4_2.get(package, "4.2.0")
+        assert numbers(wanted) <= numbers(there), f"{package} {there} is no {wanted}"
+        assert numbers(wanted)[0] == numbers(there)[0], package
+
+
+def numbers(version: str) -> list[int]:
+    """Return the three numbers of a version or of a range."""
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
 def test_no_file_names_the_folder_that_it_was_built_in(wheel: Path, source: Path) -> None:

@@ -32,3 +32,8 @@ def test_each_is_labelled_as_a_simulation(monkeypatch: pytest.MonkeyPatch) -> No
         assert shown[name]["words"].startswith("Simulation")
         assert shown[name]["unit"] == "GPUs"
     assert shown["local"]["simulated"] is False
+
+
+def test_the_ordinary_one_is_chosen_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DEMO_SWITCH, "1")
+    assert [place["name"] for place in places()["profiles"] if place["default"]] == ["demo-quick"]

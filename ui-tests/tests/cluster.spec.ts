@@ -8,7 +8,14 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
   page
 }) => {
   const lab = new Lab(page);
+  const events = page.waitForEvent('websocket', socket =>
+    socket.url().includes('/api/events/subscribe')
+  );
   await lab.open();
+  const hint = (await events).waitForEvent('framereceived', {
+    predicate: ({ payload }) => String(payload).includes('gpucluster'),
+    timeout: 120_000
+  });
   await expect(lab.panel).toContainText('No cluster yet.');
 
   await lab.openDialog();
@@ -22,6 +29,8 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
   const card = lab.card('first-light');
   await expect(card).toBeFocused();
   await lab.screenshot('2-starting');
+  // What changes is told, not only found by asking now and then.
+  await hint;
   await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
   await expect(card).toContainText('Running');
   await lab.screenshot('3-running');
@@ -47,6 +56,24 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
     cells.nth(1).locator('.jp-OutputArea-output').last()
   ).toContainText('42', { timeout: 90_000 });
   await lab.screenshot('6-result');
+
+  // What the magic prints goes on showing how things are, and leads to our tabs.
+  await page.keyboard.press('Enter');
+  await page.keyboard.insertText(
+    '%load_ext jupyter_gpucluster\n%gpucluster list'
+  );
+  await page.keyboard.press('Shift+Enter');
+  const live = cells
+    .filter({ hasText: '%gpucluster list' })
+    .getByRole('article', { name: 'first-light' });
+  await expect(live).toContainText('2 of 2 workers ready', { timeout: 60_000 });
+  await live.scrollIntoViewIfNeeded();
+  await lab.screenshot('6-live');
+  await live.getByRole('button', { name: 'Details' }).click();
+  await expect(
+    page.getByRole('region', { name: 'Details of first-light' })
+  ).toBeVisible();
+  await lab.run('application:close');
 
   // A client comes back with the kernel, where that was asked for.
   await lab.run('gpucluster:auto-connect');
@@ -96,6 +123,7 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
   await lab.dialog.getByRole('button', { name: 'Stop cluster' }).click();
   await expect(card).toContainText('Stopped', { timeout: 60_000 });
   await lab.screenshot('9-stopped');
+  await expect(live).toContainText('Stopped');
 
   await card.getByRole('button', { name: 'Show log' }).click();
   await expect(lab.dialog.locator('pre')).not.toBeEmpty();

@@ -102,6 +102,7 @@ export class Lab {
         '.jp-Dialog-content',
         '.jp-gpucluster-Placeholder',
         '.jp-gpucluster-Page',
+        '.jp-gpucluster-Output',
         '.jp-gpucluster-Status'
       ].filter(selector =>
         [...document.querySelectorAll(selector)].some(

@@ -156,6 +156,81 @@ test('a dashboard’s tab comes back with the page, and says when its cluster ha
   await expect(lab.card('quiet-fox')).toBeFocused();
 });
 
+test('what happened meanwhile is told on return, until it is put aside', async ({
+  page
+}) => {
+  const now = Date.now() / 1000;
+  answers.clusters(cluster());
+  await lab.open();
+  await page.waitForResponse(
+    response =>
+      response.url().includes('/api/workspaces/') &&
+      (response.request().postData() ?? '').includes('jupyter-gpucluster:seen')
+  );
+  await expect(lab.card('quiet-fox')).toBeVisible();
+  answers.clusters(cluster({ revision: 9 }));
+  answers.set('GET clusters/abc123/events', {
+    events: [
+      ...timeline,
+      { time: now + 1000, kind: 'lost', message: 'one ended', job: '' },
+      { time: now + 1100, kind: 'worker', message: 'one is ready', job: '' }
+    ]
+  });
+  await page.clock.setSystemTime(Date.now() + 3_600_000);
+  await page.reload();
+  await expect(lab.panel).toBeAttached();
+  await lab.run('gpucluster:show-panel');
+  const news = lab.card('quiet-fox').getByRole('note');
+  await expect(news).toContainText('Since you were away: 1 worker replaced');
+  await lab.screenshot('return');
+  await news.getByRole('button').click();
+  await expect(news).toHaveCount(0);
+});
+
+test('a stop that nobody confirms can be forced, in plain words', async ({
+  page
+}) => {
+  answers.clusters(
+    cluster({
+      phase: 'stopping',
+      phase_since: Date.now() / 1000 - 300,
+      words: 'stopping, waiting for 1 of its jobs'
+    })
+  );
+  answers.set('DELETE clusters/abc123', {}, 202);
+  await lab.open();
+  await lab.button('Stop by force: quiet-fox').click();
+  await expect(lab.dialog).toContainText('has not confirmed that it has.');
+  await lab.screenshot('stop-by-force');
+  const forced = page.waitForRequest(
+    request =>
+      request.method() === 'DELETE' &&
+      new URL(request.url()).searchParams.get('force') === '1'
+  );
+  await lab.dialog.getByRole('button', { name: 'Stop by force' }).click();
+  await forced;
+});
+
+test('a cluster that somebody else started is only looked at', async () => {
+  answers.clusters(
+    cluster({
+      backend: 'existing',
+      title: 'Group scheduler',
+      words: 'answers; it was not started here',
+      target: { minimum: 0, maximum: 0 },
+      workers: { asked: 0, pending: 0, starting: 0, ready: 0, lost: 0 },
+      memory_limit: 0,
+      memory_used: 0
+    })
+  );
+  await lab.open();
+  const buttons = lab.card('quiet-fox').getByRole('button');
+  await expect(buttons).toHaveText(['Dashboard', 'Connect', 'Detach', 'More']);
+  await lab.button('Detach quiet-fox').click();
+  await expect(lab.dialog).toContainText('It is only taken off this list.');
+  await lab.screenshot('detach');
+});
+
 test('details tell jobs and timeline', async ({ page }) => {
   await page.setViewportSize({ width: 1280, height: 1100 });
   answers.clusters(cluster());
@@ -253,6 +328,14 @@ test('details have a tab, section by section', async ({ page }) => {
     command: 'start --count 2'
   });
   await lab.open();
+  // Lab saves its layout a while after the last change.
+  const saved = page.waitForResponse(
+    response =>
+      response.url().includes('/api/workspaces/') &&
+      (response.request().postData() ?? '').includes(
+        'jupyter-gpucluster-details:abc123'
+      )
+  );
   await lab.run('gpucluster:open-details', { cluster: 'abc123' });
   const details = page.getByRole('region', { name: 'Details of quiet-fox' });
   await expect(details.getByRole('row')).toHaveCount(2);
@@ -270,6 +353,9 @@ test('details have a tab, section by section', async ({ page }) => {
     'worker 1 is ready'
   );
   await lab.screenshot('details-log');
+  await saved;
+  await page.reload();
+  await expect(details.getByRole('row')).toHaveCount(2);
 });
 
 test('a log is searched, and grows while it is followed', async () => {
@@ -343,7 +429,10 @@ test('the panel of everything that runs lists clusters, and asks in our words', 
       new URL(request.url()).pathname.endsWith('/clusters/p')
   );
   await section.getByText('Stop all clusters').click();
-  await expect(lab.dialog).toContainText('quiet-fox, patient-owl');
+  await expect(lab.dialog).toContainText(
+    // JupyterLab 4.2 asks for the words once, before there is a cluster.
+    /This ends (quiet-fox, patient-owl|all clusters started here)\./
+  );
   await lab.screenshot('running-stop-all');
   await lab.dialog.getByText('Stop all clusters').last().click();
   await stopped;
@@ -437,4 +526,19 @@ test('a narrow panel in a dark theme shows everything', async ({ page }) => {
   await lab.screenshot('narrow-dark');
   await lab.setTheme('JupyterLab Dark High Contrast');
   await lab.screenshot('narrow-high-contrast');
+  answers.set('GET clusters/s/events', { events: timeline });
+  answers.set('GET clusters/s/jobs', {
+    jobs: [job(), job({ id: '48212', task: 1, group: 'cpu' })]
+  });
+  await lab.run('gpucluster:open-details', { cluster: 's' });
+  await expect(page.locator('.jp-gpucluster-Page')).toContainText('cpu');
+  await lab.screenshot('details-high-contrast');
+  await lab.openDialog();
+  await lab.workers.fill('0');
+  await lab.dialog.getByRole('button', { name: 'Start' }).click();
+  await expect(lab.dialog.getByRole('alert')).toBeVisible();
+  await lab.screenshot('dialog-high-contrast');
+  await lab.dialog.getByRole('button', { name: 'Cancel' }).click();
+  await lab.button('Stop early-lark').click();
+  await lab.screenshot('stop-high-contrast');
 });

@@ -6,7 +6,7 @@ import argparse
 
 from ...records import to_json
 from ..arguments import add_json
-from ..describe import cluster_table
+from ..describe import cluster_table, named
 from ..output import Outcome, Table, Text
 from ..parsing import Parser
 from ..session import Session
@@ -37,4 +37,5 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     return Outcome(
         document,
         (cluster_table(views, empty), Text(unreadable, title="Records that cannot be read")),
+        clusters=named(*views),
     )

@@ -6,7 +6,7 @@ import argparse
 
 from ...records import to_json
 from ..arguments import add_json, add_target, refuse_gpus_of, target_from
-from ..describe import state, target_words
+from ..describe import named, state, target_words
 from ..output import Outcome, Text
 from ..parsing import Parser
 from ..session import Session
@@ -33,4 +33,4 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     if error is not None:
         return Outcome({**error.as_json(), "cluster": document}, errors=(error,))
     text = f"{view.name}: target {target_words(view)}; {state(view)}"
-    return Outcome(document, (Text(text),))
+    return Outcome(document, (Text(text),), clusters=named(view))

@@ -6,7 +6,7 @@ import argparse
 
 from ...records import to_json
 from ..arguments import add_json
-from ..describe import cluster_facts, event_table, gpu_table, job_table
+from ..describe import cluster_facts, event_table, gpu_table, job_table, named
 from ..output import Outcome
 from ..parsing import Parser
 from ..session import Session
@@ -26,5 +26,10 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     view = clusters.get(arguments.name)
     jobs, events = clusters.jobs(view.id), clusters.events(view.id)
     document = {**to_json(view), "jobs": to_json(jobs), "events": to_json(events)}
-    blocks = (cluster_facts(view), gpu_table(view.gpus), job_table(jobs))
-    return Outcome(document, (*blocks, event_table(events[-SHOWN_EVENTS:])))
+    blocks = (
+        cluster_facts(view),
+        gpu_table(view.gpus),
+        job_table(jobs),
+        event_table(events[-SHOWN_EVENTS:]),
+    )
+    return Outcome(document, blocks, clusters=named(view))

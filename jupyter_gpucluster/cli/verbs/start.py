@@ -13,7 +13,7 @@ from ..arguments import (
     python_from,
     target_from,
 )
-from ..describe import state
+from ..describe import named, state
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
 from ..places import refuse_gpus_on
@@ -56,4 +56,4 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         f"connect: {session.program} connect {view.name}\n"
         f"stop:    {session.program} stop {view.name}"
     )
-    return Outcome(document, (Text(text, code=True),))
+    return Outcome(document, (Text(text, code=True),), clusters=named(view))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...errors import GpuClusterError, InvalidInput
 from ...records import to_json
 from ..arguments import add_json
-from ..describe import state
+from ..describe import named, state
 from ..output import Outcome, Text, errors_document
 from ..parsing import Parser
 from ..session import Session
@@ -40,9 +40,8 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     views = [session.clusters.get(id) for id in stopping]
     document = {"clusters": to_json(views), **errors_document(errors)}
     lines = [f"{view.name}: {state(view)}" for view in views]
-    return Outcome(
-        document, (Text("\n".join(lines) if names else "no clusters to stop"),), tuple(errors)
-    )
+    text = "\n".join(lines) if names else "no clusters to stop"
+    return Outcome(document, (Text(text),), tuple(errors), clusters=named(*views))
 
 
 def _names(arguments: argparse.Namespace, session: Session) -> list[str]:
