@@ -35,6 +35,17 @@ REPEATED = {
 }
 """Options that may stand several times, each time for a resource of its own."""
 RESOURCE = re.compile(r"[\w./-]+")
+GPUS = {
+    "#SBATCH": re.compile(r"(--gres[= ]gpu|--gpus[\w-]*|-G)[:= ]?(?:[A-Za-z][\w.-]*:)?(\d+)"),
+    "#PBS": re.compile(r"(select|nodes)=[^+]*:n?gpus=(\d+)[^+]*$"),
+    "#BSUB": re.compile(r"(-gpu) .*\bnum=(\d+)"),
+    "#$": re.compile(r"(-l) \w*gpus?=(\d+)$"),
+    "#CONDOR": re.compile(r"(request_gpus) *= *(\d+)$", re.IGNORECASE),
+}
+"""What a directive counts GPUs by, and their number; written otherwise, nobody can tell."""
+PER_TASK, PER_JOB = ("--gpus-per-task",), ("--gpus", "-G")
+IN_CHUNK = re.compile(r"#PBS -l (?:ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=")
+"""What PBS takes inside of a chunk or for the whole job, but not both."""
 
 
 def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -> list[str]:
@@ -53,7 +64,8 @@ def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -
     Raises
     ------
     InvalidInput
-        Two of the profile's own directives contradict each other.
+        Two of the profile's own directives contradict each other, or one of them contradicts
+        ``job.gpus``, by which workers are counted.
     """
     if not generated:
         return []
@@ -69,12 +81,62 @@ def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -
                 detail="job.directives",
             )
     unwanted = tuple(skip)
-    kept = [
-        line
-        for line in generated
-        if request_of(line) not in added and not any(text in line for text in unwanted)
-    ]
-    return [*kept, *added.values()]
+    kept = []
+    for line in generated:
+        own = added.get(request_of(line))
+        if own is not None:
+            agree(own, line, generated)
+        elif not any(text in line for text in unwanted):
+            kept.append(line)
+    script = [*kept, *added.values()]
+    if select := next((line for line in script if line.startswith("#PBS -l select=")), ""):
+        for line in filter(IN_CHUNK.match, added.values()):
+            raise InvalidInput(
+                f"job.directives ask for {line!r}, which PBS refuses beside {select!r}.",
+                hint="Use the keys of job, or write a whole select into job.directives.",
+                detail="job.directives",
+            )
+    return script
+
+
+def agree(own: str, generated: str, lines: Sequence[str]) -> None:
+    """Refuse a directive that asks for other GPUs than the one that it replaces.
+
+    Parameters
+    ----------
+    lines
+        All that is generated: the numbers of nodes and of tasks are among them.
+
+    Raises
+    ------
+    InvalidInput
+        The numbers of GPUs differ.
+    """
+    given, wanted = gpus_of(own, lines), gpus_of(generated, lines)
+    if given is not None and wanted is not None and given != wanted:
+        raise InvalidInput(
+            f"job.directives ask for {given:g} GPUs a node by {own!r}, job.gpus for {wanted:g}.",
+            hint="Leave that directive out, or set job.gpus to what it asks for.",
+            detail="job.directives",
+        )
+
+
+def gpus_of(line: str, lines: Sequence[str]) -> float | None:
+    """Return the GPUs that a directive asks for, on each node; None where that cannot be told."""
+    prefix = line.partition(" ")[0]
+    found = GPUS[prefix].search(line) if prefix in GPUS else None
+    if found is None:
+        return None
+    each = float(found[2])
+    if prefix != "#SBATCH" or found[1] not in (*PER_TASK, *PER_JOB):
+        return each
+    nodes, tasks = (_amount(lines, option) for option in ("-N", "-n"))
+    return each / nodes if found[1] in PER_JOB else each * tasks / nodes
+
+
+def _amount(lines: Sequence[str], option: str) -> int:
+    start = f"#SBATCH {option} "
+    return next((int(line.removeprefix(start)) for line in lines if line.startswith(start)), 1)
 
 
 def request_of(line: str) -> str:

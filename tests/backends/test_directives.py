@@ -71,3 +71,48 @@ def test_a_directive_asks_for(line: str, request_: str) -> None:
 def test_a_long_spelling_replaces_a_short_one(generated: str, own: str) -> None:
     prefix = generated.split(" ")[0]
     assert merge([generated], [own], []) == [f"{prefix} {own}"]
+
+
+@pytest.mark.parametrize(
+    "generated, own, given",
+    [
+        (["#SBATCH -N 1", "#SBATCH --gpus-per-node=2"], "--gres=gpu:1", 1),
+        (["#SBATCH -N 1", "#SBATCH --gpus-per-node=2"], "--gres gpu:a100:4", 4),
+        (["#SBATCH -N 2", "#SBATCH -n 2", "#SBATCH --gpus-per-node=4"], "-G 4", 2),
+        (["#SBATCH -N 1", "#SBATCH -n 4", "#SBATCH --gres=gpu:4"], "--gpus-per-task=2", 8),
+        (["#PBS -l select=1:ncpus=8:ngpus=2"], "-l select=1:ncpus=8:ngpus=1:mem=4gb", 1),
+        (["#PBS -l nodes=1:ppn=8:gpus=2"], "-l nodes=1:ppn=8:gpus=4:default", 4),
+        (['#BSUB -gpu "num=2:j_exclusive=yes"'], '-gpu "mode=shared:num=1"', 1),
+        (["#$ -l gpu=2"], "-l gpu=1", 1),
+        (["#CONDOR request_gpus = 2"], "request_GPUs = 1", 1),
+    ],
+)
+def test_a_directive_for_other_gpus_than_the_profile_s_is_refused(
+    generated: list[str], own: str, given: int
+) -> None:
+    with pytest.raises(InvalidInput, match=f"ask for {given} GPUs a node by .*, job.gpus for"):
+        merge(generated, [own], [])
+
+
+@pytest.mark.parametrize(
+    "generated, own",
+    [
+        (["#SBATCH -N 2", "#SBATCH -n 2", "#SBATCH --gpus-per-node=4"], "--gpus=8"),
+        (["#SBATCH -N 1", "#SBATCH -n 2", "#SBATCH --gres=gpu:4"], "--gpus-per-task=a100:2"),
+        (["#PBS -l select=2:ncpus=8:ngpus=4"], "-l select=2:ngpus=4:ncpus=16"),
+        (["#PBS -l select=2:ncpus=8:ngpus=4"], "-l select=1:ngpus=4+1:ngpus=4"),
+        (["#$ -l gpu=2"], "-l gpu=2"),
+    ],
+)
+def test_a_directive_for_the_same_gpus_replaces_the_generated_one(
+    generated: list[str], own: str
+) -> None:
+    prefix = generated[0].partition(" ")[0]
+    assert merge(generated, [own], []) == [*generated[:-1], f"{prefix} {own}"]
+
+
+def test_what_pbs_refuses_beside_a_select_is_refused_before() -> None:
+    select = "#PBS -l select=1:ncpus=8"
+    with pytest.raises(InvalidInput, match=r"'#PBS -l ncpus=4', which PBS refuses beside"):
+        merge([select], ["-l ncpus=4"], [])
+    assert merge([select], ["-l ncpus=4"], ["select="]) == ["#PBS -l ncpus=4"]
