@@ -45,6 +45,11 @@ def find_backend(name: str) -> Backend:
     try:
         return BACKENDS[name]
     except KeyError:
+        # Profiles may already be written for systems to come, and checked; and one that attaches
+        # to a scheduler needs no dialect.
+        known = ", ".join(sorted([*BACKENDS, "existing"]))
         raise InvalidInput(
-            f"There is no backend {name!r}.", hint=f"Backends: {', '.join(sorted(BACKENDS))}."
+            f"This version cannot start clusters by {name!r} yet.",
+            hint=f"It has {known}.",
+            detail="backend",
         ) from None
