@@ -106,6 +106,7 @@ class SentTasks:
             if lane < worker.threads
         ]
         self.client = client
+        self.most = 0
         self.fold = built.fold
         self.run = secrets.token_hex(8)
         self.shares = built.shares(len(lanes))
@@ -135,7 +136,9 @@ class SentTasks:
         answers = self.client.run(
             carried(kernels.progress_of), self.run, workers=sorted(set(self.addresses))
         )
-        return ended + sum(int(done) for done in answers.values())
+        # For a moment a task has left its worker's board while its future is not done yet.
+        self.most = max(self.most, ended + sum(int(done) for done in answers.values()))
+        return self.most
 
     def outcome(self) -> Outcome:
         tasks = self.client.gather(self.futures)

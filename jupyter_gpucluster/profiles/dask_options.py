@@ -6,13 +6,13 @@ import math
 import re
 import shlex
 
+from ..backends.clocks import parse_walltime
 from .dask_section import (
     ACCOUNT,
     NOTHING,
     Entry,
     Section,
     parse_size,
-    parse_walltime,
     renamed,
     usual_processes,
 )

@@ -27,14 +27,6 @@ USUAL: dict[str, tuple[object, ...]] = {
     "use-stdin": (True,),
 }
 """What dask-jobqueue's own file sets; a section that says no more tells nothing of a site."""
-CLOCKS: Mapping[str, Mapping[int, tuple[int, ...]]] = {
-    "slurm": {1: (60,), 2: (60, 1), 3: (3600, 60, 1)},
-    "lsf": {1: (60,), 2: (3600, 60)},
-    "oar": {1: (3600,), 2: (3600, 60), 3: (3600, 60, 1)},
-}
-"""What the parts of ``1:30`` mean to each system, in seconds; to the others what `CLOCK` says."""
-CLOCK: Mapping[int, tuple[int, ...]] = {1: (1,), 2: (60, 1), 3: (3600, 60, 1)}
-DAYS: Mapping[int, tuple[int, ...]] = {1: (3600,), 2: (3600, 60), 3: (3600, 60, 1)}
 BYTES = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
 
@@ -101,19 +93,6 @@ def parse_size(text: str) -> int | None:
         return None
     power = " kmgtp".index(match[2].lower() or " ")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
-
-
-def parse_walltime(text: str, backend: str) -> int | None:
-    """Return a walltime in seconds as the queueing system reads it, None for what is none."""
-    days, dash, rest = text.rpartition("-")
-    parts = rest.split(":")
-    clock = DAYS if dash else CLOCKS.get(backend, CLOCK)
-    weights = clock.get(len(parts))
-    digits = (days or "0", *parts)
-    if weights is None or not all(d.isascii() and d.isdigit() and len(d) < 10 for d in digits):
-        return None
-    hours = sum(int(part) * weight for part, weight in zip(parts, weights, strict=True))
-    return int(days or 0) * 86400 + hours
 
 
 def usual_processes(cores: int) -> int:

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.backends.clocks import parse_walltime
 from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import apply_options, find_profile
-from jupyter_gpucluster.profiles.dask_section import parse_walltime
 from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
 
