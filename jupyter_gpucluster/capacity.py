@@ -77,6 +77,8 @@ def ask(backend: Backend, root: Path) -> list[Capacity]:
 
 def _run(backend: Backend, root: Path) -> CommandResult:
     argv = backend.capacity() or []
+    # A fixed script is called as the program that it runs first.
+    program = argv[3] if argv[0] == "sh" else argv[0]
     if root.is_dir():
         SharedQueue(root, backend, user_name(), "capacity").take_room(always=True)
     # A thread of its own, since the caller's may have an event loop that runs, as in a notebook.
@@ -84,12 +86,12 @@ def _run(backend: Backend, root: Path) -> CommandResult:
         result = thread.submit(asyncio.run, ProcessRunner(seconds=SECONDS).run(argv)).result()
     if result.exit_code is None:
         raise BackendUnavailable(
-            f"{backend.title} did not answer {argv[0]} within {SECONDS:.0f} s.",
+            f"{backend.title} did not answer {program} within {SECONDS:.0f} s.",
             hint="Starting works without it; it only tells what is free.",
         )
     if result.exit_code == NOT_FOUND:
         raise BackendError(
-            f"{argv[0]} cannot be run here, so nobody tells what is free.",
+            f"{program} cannot be run here, so nobody tells what is free.",
             hint=f"Ask from a host of the site that has {backend.title}'s commands.",
             detail=result.stderr,
         )

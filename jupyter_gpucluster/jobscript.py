@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .backends.base import Backend
-from .backends.directives import merge
+from .backends.contradictions import directives_of
 from .containers import srun_words
 from .headscript import head_lines
 from .launchers import layout_of
@@ -55,7 +55,8 @@ def render(
         return "\n".join(lines) + "\n"
     output = str(directory.logs / f"{MARK}.out")
     job = replace(spec.job, gpus=spec.job.gpus + profile.head.gpus) if head else spec.job
-    directives = merge(backend.directives(job, MARK, output), job.directives, job.skip_directives)
+    given = bool(profile.dask_config)
+    directives = directives_of(backend, job, MARK, output, as_given=given)
     if spec.simulated:
         lines = ["#!/bin/sh", *directives, "# Simulation: CPU workers stand for GPUs.", *exports]
         return "\n".join([*lines, *profile.environment.prologue, f"exec {command}"]) + "\n"

@@ -61,10 +61,10 @@ def test_without_a_queue_all_are_told(home: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_system_that_cannot_tell_is_not_asked(home: Path) -> None:
-    told = look(home, profile(home, "backend: sge\njob: {gpus: 1}"))
+    told = look(home, profile(home, "backend: cobalt\njob: {gpus: 1}"))
     assert told == {
         "partitions": [],
-        "words": "Grid Engine does not tell how many GPUs are free.",
+        "words": "Cobalt does not tell how many GPUs are free.",
     }
 
 

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from ..errors import InvalidInput
 
-SAME = {
+LONG = {
     "#SBATCH": {
-        "-A": "--account", "-C": "--constraint", "-J": "--job-name", "-L": "--licenses",
-        "-N": "--nodes", "-a": "--array", "-c": "--cpus-per-task", "-d": "--dependency",
-        "-e": "--error", "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos",
-        "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
-        # Of these Slurm takes one: https://slurm.schedmd.com/sbatch.html#OPT_gpus-per-task.
-        "-G": "GPUs", "--gpus": "GPUs", "--gpus-per-node": "GPUs", "--gpus-per-task": "GPUs",
-        "--mem": "memory", "--mem-per-cpu": "memory", "--mem-per-gpu": "memory",
+        "-A": "--account", "-C": "--constraint", "-G": "--gpus", "-J": "--job-name",
+        "-L": "--licenses", "-N": "--nodes", "-a": "--array", "-c": "--cpus-per-task",
+        "-d": "--dependency", "-e": "--error", "-n": "--ntasks", "-o": "--output",
+        "-p": "--partition", "-q": "--qos", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
     },
     "#OAR": {
         "--name": "-n", "--queue": "-q", "--resource": "-l", "--property": "-p", "--type": "-t",
@@ -24,28 +21,42 @@ SAME = {
     "#COBALT": {
         "--project": "-A", "--queue": "-q", "--time": "-t", "--nodecount": "-n",
     },
+    "#CONDOR": {"jobbatchname": "batchname"},
 }  # fmt: skip
-"""Spellings of one request, by the word that begins a directive."""
+"""Other spellings of an option, by the word that begins a directive."""
+ALIKE = {
+    "#SBATCH": {
+        # Of these Slurm takes one: https://slurm.schedmd.com/sbatch.html#OPT_gpus-per-task.
+        "--gpus": "GPUs", "--gpus-per-node": "GPUs", "--gpus-per-task": "GPUs",
+        "--gpus-per-socket": "GPUs", "--mem": "memory", "--mem-per-cpu": "memory",
+        "--mem-per-gpu": "memory", "--cpus-per-gpu": "--cpus-per-task",
+    },
+    "#PBS": {"-l nodes": "-l select"},
+    "#BSUB": {"-gpu": "GPUs"},
+}  # fmt: skip
+"""Options that ask for one thing in ways of which a system takes only one."""
+GLUED = ("#SBATCH", "#PBS", "#OAR", "#COBALT")
+"""Where a value may follow its option without a blank."""
+GLUED_OPTION, OPTION = re.compile(r"(-[A-Za-z])([^\s=].*)"), re.compile(r"(--[\w-]+|-\w+)[= ]?(.*)")
 REPEATED = {
     "#PBS": {"-l", "-W"},
     "#$": {"-l", "-v"},
-    "#OAR": {"-l", "-p", "-t"},
+    "#OAR": {"-t"},
     "#BSUB": {"-R"},
     "#COBALT": {"--env", "--attrs"},
 }
 """Options that may stand several times, each time for a resource of its own."""
-RESOURCE = re.compile(r"[\w./-]+")
-GPUS = {
-    "#SBATCH": re.compile(r"(--gres[= ]gpu|--gpus[\w-]*|-G)[:= ]?(?:[A-Za-z][\w.-]*:)?(\d+)"),
-    "#PBS": re.compile(r"(select|nodes)=[^+]*:n?gpus=(\d+)[^+]*$"),
-    "#BSUB": re.compile(r"(-gpu) .*\bnum=(\d+)"),
-    "#$": re.compile(r"(-l) \w*gpus?=(\d+)$"),
-    "#CONDOR": re.compile(r"(request_gpus) *= *(\d+)$", re.IGNORECASE),
+JOINED = {
+    ("#SBATCH", "--gres"): "#SBATCH --gres={0},{1}",
+    ("#OAR", "-p"): '#OAR -p "{0} AND {1}"',
+    ("#CONDOR", "periodicremove"): "#CONDOR periodic_remove = ({0}) || ({1})",
+    ("#CONDOR", "requiregpus"): "#CONDOR require_gpus = ({0}) && ({1})",
 }
-"""What a directive counts GPUs by, and their number; written otherwise, nobody can tell."""
-PER_TASK, PER_JOB = ("--gpus-per-task",), ("--gpus", "-G")
-IN_CHUNK = re.compile(r"#PBS -l (?:ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=")
-"""What PBS takes inside of a chunk or for the whole job, but not both."""
+"""Options of which the last one would replace the others, though all of them are meant."""
+RESOURCE = re.compile(r"[\w./-]+")
+SECTIONS = re.compile(r"\b(select|order|rusage|span|same|cu|affinity)\[")
+CHUNK = re.compile(r"-l (ncpus|mem|ngpus|mpiprocs)=([\w.]+)", re.ASCII)
+"""What PBS takes once for the whole job, and then takes no ``select``."""
 
 
 def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -> list[str]:
@@ -64,97 +75,118 @@ def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -
     Raises
     ------
     InvalidInput
-        Two of the profile's own directives contradict each other, or one of them contradicts
-        ``job.gpus``, by which workers are counted.
+        Two of the profile's own directives contradict each other.
     """
     if not generated:
         return []
-    prefix = generated[0].split(" ", 1)[0]
+    prefix = prefix_of(generated)
     added: dict[str, str] = {}
     for text in extra:
         line = f"{prefix} {text}"
-        other = added.setdefault(request_of(line), line)
-        if other != line:
-            raise InvalidInput(
-                f"job.directives ask for the same thing twice: {other!r} and {line!r}.",
-                hint="Keep one of them.",
-                detail="job.directives",
-            )
+        for request in requests_of(line):
+            other = added.setdefault(request, line)
+            if other != line:
+                raise InvalidInput(
+                    f"job.directives ask for the same thing twice: {other!r} and {line!r}.",
+                    hint="Keep one of them.",
+                    detail="job.directives",
+                )
+    kept = [
+        line
+        for line in without_skipped(generated, skip)
+        if not added.keys() & set(requests_of(line))
+    ]
+    return _joined(_chunked([*kept, *dict.fromkeys(added.values())], len(kept)))
+
+
+def prefix_of(lines: Sequence[str]) -> str:
+    """Return the word with which a system's directives begin."""
+    return lines[0].split(" ", 1)[0] if lines else ""
+
+
+def without_skipped(generated: Iterable[str], skip: Iterable[str]) -> list[str]:
+    """Return the generated lines that the profile wants."""
     unwanted = tuple(skip)
-    kept = []
-    for line in generated:
-        own = added.get(request_of(line))
-        if own is not None:
-            agree(own, line, generated)
-        elif not any(text in line for text in unwanted):
-            kept.append(line)
-    script = [*kept, *added.values()]
-    if select := next((line for line in script if line.startswith("#PBS -l select=")), ""):
-        for line in filter(IN_CHUNK.match, added.values()):
-            raise InvalidInput(
-                f"job.directives ask for {line!r}, which PBS refuses beside {select!r}.",
-                hint="Use the keys of job, or write a whole select into job.directives.",
-                detail="job.directives",
-            )
-    return script
+    return [line for line in generated if not any(text in line for text in unwanted)]
 
 
-def agree(own: str, generated: str, lines: Sequence[str]) -> None:
-    """Refuse a directive that asks for other GPUs than the one that it replaces.
-
-    Parameters
-    ----------
-    lines
-        All that is generated: the numbers of nodes and of tasks are among them.
-
-    Raises
-    ------
-    InvalidInput
-        The numbers of GPUs differ.
-    """
-    given, wanted = gpus_of(own, lines), gpus_of(generated, lines)
-    if given is not None and wanted is not None and given != wanted:
-        raise InvalidInput(
-            f"job.directives ask for {given:g} GPUs a node by {own!r}, job.gpus for {wanted:g}.",
-            hint="Leave that directive out, or set job.gpus to what it asks for.",
-            detail="job.directives",
+def requests_of(line: str) -> tuple[str, ...]:
+    """Return the things that a directive asks for, however they are spelled."""
+    prefix = prefix_of([line])
+    option, value = option_of(line)
+    if prefix == "#SBATCH" and (option == "--gres" or option.startswith("--tres-per-")):
+        return tuple(
+            "GPUs" if re.match(r"(gres[:/])?gpu\b", each) else f"{option} {each}"
+            for each in value.split(",")
         )
+    if prefix == "#BSUB" and option == "-R":
+        if re.search(r"\brusage\[[^]]*\bngpus", value):
+            return ("GPUs",)
+        # LSF puts several together; only where tasks go can be said once.
+        return ("-R span",) if SECTIONS.findall(value) == ["span"] else (f"-R {value}",)
+    if (prefix, option) in JOINED and option != "--gres":
+        return (f"{option} {value}",)
+    alike = ALIKE.get(prefix, {})
+    if option not in REPEATED.get(prefix, ()):
+        return (alike.get(option, option),)
+    parts = value.split(",") if prefix in ("#PBS", "#$") else [value]
+    names = (match.group() if (match := RESOURCE.match(part)) else part for part in parts)
+    return tuple(alike.get(f"{option} {name}", f"{option} {name}") for name in names)
 
 
-def gpus_of(line: str, lines: Sequence[str]) -> float | None:
-    """Return the GPUs that a directive asks for, on each node; None where that cannot be told."""
-    prefix = line.partition(" ")[0]
-    found = GPUS[prefix].search(line) if prefix in GPUS else None
-    if found is None:
-        return None
-    each = float(found[2])
-    if prefix != "#SBATCH" or found[1] not in (*PER_TASK, *PER_JOB):
-        return each
-    nodes, tasks = (_amount(lines, option) for option in ("-N", "-n"))
-    return each / nodes if found[1] in PER_JOB else each * tasks / nodes
-
-
-def _amount(lines: Sequence[str], option: str) -> int:
-    start = f"#SBATCH {option} "
-    return next((int(line.removeprefix(start)) for line in lines if line.startswith(start)), 1)
-
-
-def request_of(line: str) -> str:
-    """Return what a directive asks for, however it is spelled."""
-    prefix, _, rest = line.partition(" ")
+def option_of(line: str) -> tuple[str, str]:
+    """Return a directive's option in its one spelling, and its value: ``--gres``, ``gpu:4``."""
+    prefix, _, text = line.partition(" ")
     if prefix == "#CONDOR":
-        return rest.partition("=")[0].strip().lower()
-    option, value = _split(rest.strip())
-    option = SAME.get(prefix, {}).get(option, option)
-    if prefix == "#SBATCH" and option == "--gres" and "gpu" in value:
-        return "GPUs"
-    if option in REPEATED.get(prefix, ()):
-        resource = RESOURCE.match(value)
-        return f"{option} {resource.group() if resource else value}"
-    return option
+        # HTCondor reads RequestCpus and request_cpus alike.
+        name, _, value = text.partition("=")
+        option = name.strip().lower().replace("_", "")
+    else:
+        glued = GLUED_OPTION.match(text.strip()) if prefix in GLUED else None
+        match = glued or OPTION.match(text.strip())
+        option, value = match.groups() if match else (text.strip(), "")
+    return LONG.get(prefix, {}).get(option, option), value.strip()
 
 
-def _split(text: str) -> tuple[str, str]:
-    """Split ``--gres=gpu:4`` and ``-p gpu`` into option and value."""
-    match = re.match(r"(--[\w-]+|-\w+)[= ]?(.*)", text)
-    return (match.group(1), match.group(2).strip()) if match else (text, "")
+def _joined(lines: Sequence[str]) -> list[str]:
+    """Put lines into one whose option counts once, own ones last."""
+    done: list[str] = []
+    places: dict[str, int] = {}
+    for line in lines:
+        prefix, (option, value) = prefix_of([line]), option_of(line)
+        template = JOINED.get((prefix, option))
+        if template is None or option not in places:
+            places[option] = len(done)
+            done.append(line)
+            continue
+        before = option_of(done[places[option]])[1]
+        if prefix == "#OAR":
+            before, value = _bare(before), _bare(value)
+        done[places[option]] = template.format(before, value)
+    return done
+
+
+def _bare(text: str) -> str:
+    """Take the quotes off a condition of OAR's; one with alternatives gets parentheses."""
+    quoted = (
+        len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in text[1:-1]
+    )
+    text = text[1:-1] if quoted else text
+    return f"({text})" if re.search(r"\bor\b", text, re.IGNORECASE) else text
+
+
+def _chunked(lines: Sequence[str], kept: int) -> list[str]:
+    """Move what is asked for once for the whole of a PBS job into the one chunk that it has."""
+    chunk = next((n for n, line in enumerate(lines[:kept]) if line.startswith("#PBS -l select=1:")
+                  or line == "#PBS -l select=1"), None)  # fmt: skip
+    done = list(lines)
+    for line in lines[kept:] if chunk is not None else ():
+        match = CHUNK.fullmatch(line.removeprefix("#PBS "))
+        if match is None or chunk is None:
+            continue
+        said = re.search(rf":{match[1]}=([\w.]+)", done[chunk])
+        if said is None:
+            done[chunk] += f":{match[1]}={match[2]}"
+        if said is None or said[1].lower() == match[2].lower():
+            done.remove(line)
+    return done

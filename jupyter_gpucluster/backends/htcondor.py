@@ -149,6 +149,8 @@ class HTCondor:
     def job(self, id: str, number: int, ad: Mapping[str, Any], past: bool) -> JobStatus:
         state = STATES.get(_whole(ad.get("JobStatus")) or 0, JobState.UNKNOWN)
         reason, code = _text(ad.get("HoldReason")), None
+        if state is JobState.HELD and (why := _whole(ad.get("HoldReasonCode"))) is not None:
+            reason = f"{reason} (code {why})".strip()
         if state is JobState.DONE:
             signal = _whole(ad.get("ExitSignal")) if ad.get("ExitBySignal") is True else None
             code = _whole(ad.get("ExitCode")) if signal is None else -signal
@@ -200,6 +202,9 @@ class HTCondor:
         for part, sentence in reasons.HELD:
             if status.state is JobState.HELD and part.lower() in status.reason.lower():
                 return sentence
+        code = re.search(r"\(code (\d+)\)$", status.reason)
+        if status.state is JobState.HELD and code and int(code[1]) in reasons.HELD_CODES:
+            return reasons.HELD_CODES[int(code[1])]
         return {
             JobState.HELD: f"On hold: {status.reason or 'no reason given'}. Release it with "
             "`condor_release`, or stop the cluster.",

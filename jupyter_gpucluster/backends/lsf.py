@@ -19,7 +19,7 @@ from .refusal import refusal
 
 FIELDS = (
     "jobid jobindex stat exit_code exit_reason pend_reason exec_host start_time finish_time"
-    " job_name"
+    " estimated_start_time job_name"
 )
 ID = re.compile(
     r"^Job <(\d+)> is submitted(?: to (?:default )?queue <[^<>]+>)?\.\s*$", re.MULTILINE
@@ -48,7 +48,10 @@ STATES = {
     "EXIT": JobState.FAILED,
 }
 """UNKWN and ZOMBI are left out: LSF itself does not know, its host does not answer."""
-GPU_LINE = re.compile(r"\s(\d+)\s+\S+\s+\S+\s+\S+\s+(\d+)\s+\d+\s+\d+\s+\d+\s*$", re.ASCII)
+GPU_LINE = re.compile(
+    r"\s(\d+)\s+\S+\s+\S+\s+\S+\s+(\d+)\s+\d+\s+\d+\s+\d+(?:\s+[A-Za-z]\S*)?\s*$", re.ASCII
+)
+"""The vendor comes last since Fix Pack 11."""
 
 
 class Lsf:
@@ -174,6 +177,9 @@ class Lsf:
             exit_code=_code(code, word) if over else None,
             started=_epoch(record.get("START_TIME", "")),
             ended=_epoch(record.get("FINISH_TIME", "")) if over else None,
+            expected_start=_epoch(record.get("ESTIMATED_START_TIME", ""))
+            if state is JobState.PENDING
+            else None,
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:

@@ -172,7 +172,7 @@ class Oar:
             return "Held: release it with `oarresume`, or stop the cluster."
         if status.state is JobState.PENDING:
             for part, sentence in reasons.WAITING:
-                if part in reason:
+                if part.lower() in reason.lower():
                     return sentence.format(reason=reason)
             return f"OAR says: {reason}." if reason else "Waits in the queue."
         if status.state is JobState.SUSPENDED:

@@ -184,7 +184,7 @@ class Pbs:
             return next((reasons.HOLDS[kind] for kind in kinds if kind in reasons.HOLDS), "Held.")
         if status.state is JobState.PENDING:
             for part, sentence in reasons.WAITING:
-                if part in reason:
+                if part.lower() in reason.lower():
                     return sentence.format(reason=reason.rpartition(": ")[2])
             return f"{self.title} says: {reason}." if reason else "Waits in the queue."
         if status.state is JobState.SUSPENDED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from xml.etree import ElementTree
@@ -24,6 +25,19 @@ SILENT = re.compile(
 QACCT_EACH = 'for id do qacct -j "$id"; done'
 """qacct takes one id or name a call; the script is fixed, they are its arguments and never read as
 shell."""
+CAPACITY = r"""complexes=$(qconf -sc) || exit
+for name in gpu gpus ngpus; do
+    case $complexes in *"
+$name "*) names=${names:+$names,}$name ;; esac
+done
+[ "${names:-}" ] || exit 0
+qstat -f -F "$names" -xml || exit
+qhost -F "$names" | awk '/^[^ -]/ {host = $1} /Resource/ {print host}' |
+while read -r host; do qconf -se "$host"; done"""
+"""Queues tell how many GPUs are left, hosts how many they have; a name that nobody has defined
+is none of theirs."""
+GPU_NAMES = ("gpu", "gpus", "ngpus")
+TOTAL = re.compile(r"(?:^|[\s,])(?:n?gpus?)=(\d{1,6})", re.ASCII)
 RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
 """Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
 
@@ -107,13 +121,7 @@ class Sge:
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:
             raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
-        text = result.stdout[max(0, result.stdout.find("<")) :]
-        try:
-            root = ElementTree.fromstring(text)  # noqa: S314  # expat bounds entities
-        except ElementTree.ParseError as error:
-            raise BackendUnavailable(
-                "Grid Engine answered with XML that cannot be read.", detail=str(error)
-            ) from error
+        root = _xml(result.stdout[max(0, result.stdout.find("<")) :])
         found = {}
         for job in root.iter("job_list"):
             status = _listed({field.tag: field.text or "" for field in job})
@@ -162,10 +170,52 @@ class Sge:
         return ["qdel", *ids]
 
     def capacity(self) -> list[str] | None:
-        return None  # it tells what is free, not what there is in all
+        return ["sh", "-c", CAPACITY, "qconf"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        return []
+        if result.exit_code != 0:
+            raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
+        listing, end, hosts = result.stdout.rpartition("</job_info>")
+        if not result.stdout.strip():
+            return []
+        root = _xml(listing[max(0, listing.find("<")) :] + end)
+        total, has, free = _configured(hosts), Counter[str](), Counter[str]()
+        for instance in root.iter("Queue-List"):
+            queue, _, host = instance.findtext("name", "").partition("@")
+            resources = instance.iter("resource")
+            left = sum(_left(each.text) for each in resources if each.get("name") in GPU_NAMES)
+            has[queue] += max(total.get(host, 0), left)
+            # Letters say why it takes no jobs: disabled, unreachable, suspended, overloaded...
+            free[queue] += 0 if instance.findtext("state") else left
+        return [Capacity(name, free[name], has[name]) for name in has if has[name]]
+
+
+def _xml(text: str) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(text)  # noqa: S314  # expat bounds entities
+    except ElementTree.ParseError as error:
+        raise BackendUnavailable(
+            "Grid Engine answered with XML that cannot be read.", detail=str(error)
+        ) from error
+
+
+def _configured(text: str) -> dict[str, int]:
+    """Return the GPUs of each host; lines that end in a backslash go on."""
+    found: dict[str, int] = {}
+    host = ""
+    for line in text.replace("\\\n", "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "hostname":
+            host = value.strip()
+        elif name == "complex_values":
+            found[host] = sum(map(int, TOTAL.findall(value)))
+    return found
+
+
+def _left(amount: str | None) -> int:
+    """Read ``2`` and ``2.000000``."""
+    match = re.match(r"\d{1,6}", amount or "")
+    return int(match[0]) if match else 0
 
 
 def _listed(job: dict[str, str]) -> JobStatus | None:

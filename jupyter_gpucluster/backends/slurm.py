@@ -196,6 +196,7 @@ class Slurm:
                     # "CANCELLED by 1001"
                     state=STATES.get(row["State"].split(" ")[0], JobState.UNKNOWN),
                     mark=row["JobName"],
+                    reason="DeadLine" if row["State"] == "DEADLINE" else "",
                     task=_task(row["JobID"]),
                     nodes=(row["NodeList"],)
                     if row["NodeList"] not in ("", "None assigned")
@@ -217,13 +218,14 @@ class Slurm:
         if status.state in (JobState.PENDING, JobState.HELD):
             if reason in reasons.WAITING:
                 return reasons.WAITING[reason]
-            if reasons.USED_UP.fullmatch(reason):
-                return f"Your account's budget is used up ({reason}): use another account."
+            for family, sentence in reasons.FAMILIES:
+                if family.fullmatch(reason):
+                    return sentence.format(reason=reason)
             for beginning, sentence in reasons.WAITING_PREFIXES:
                 if reason.startswith(beginning):
                     return sentence.format(reason=reason)
             return f"Slurm says: {reason}." if reason else "Waits in the queue."
-        if status.state is JobState.FAILED and reason in reasons.ENDED:
+        if status.state in (JobState.FAILED, JobState.TIMEOUT) and reason in reasons.ENDED:
             return reasons.ENDED[reason]
         return {
             JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",

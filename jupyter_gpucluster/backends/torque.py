@@ -24,6 +24,9 @@ STATES = {
 }
 ENDED = {-10: JobState.OUT_OF_MEMORY, -11: JobState.TIMEOUT, -12: JobState.TIMEOUT}
 """Exit status that Torque itself gives for a job over a limit: memory, walltime, CPU time."""
+BUSY = re.compile(r"down|offline|job-exclusive|reserve|unknown")
+"""States of nodes that take no more jobs."""
+GPU_STATE = re.compile(r"\bgpu_state=(\w+)")
 TERMINATED, KILLED = 271, 265
 """Exit status after qdel; older versions give it at the walltime too."""
 
@@ -115,10 +118,36 @@ class Torque(Pbs):
         }.get(status.state) or super().explain(status)
 
     def capacity(self) -> list[str] | None:
-        return None
+        return ["pbsnodes", "-x"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        return []
+        if result.exit_code != 0:
+            raise BackendUnavailable("Torque did not answer pbsnodes.", detail=result.stderr)
+        nodes = _nodes(result.stdout)
+        total = sum(number_of(node.get("gpus")) or 0 for node in nodes)
+        free = sum(_free_gpus(node) for node in nodes)
+        return [Capacity("all nodes", free, total)] if total else []
+
+
+def _nodes(text: str) -> list[dict[str, str]]:
+    """Read the nodes of pbsnodes' XML."""
+    try:
+        root = ElementTree.fromstring(text[max(0, text.find("<")) :] or "<Data/>")  # noqa: S314  # expat bounds entities
+    except ElementTree.ParseError as error:
+        raise BackendUnavailable(
+            "Torque answered with XML that cannot be read.", detail=str(error)
+        ) from error
+    return [{field.tag: field.text or "" for field in node} for node in root.iter("Node")]
+
+
+def _free_gpus(node: dict[str, str]) -> int:
+    """Count a node's free GPUs; one that does not tell of each has them free without jobs only."""
+    if BUSY.search(node.get("state", "down")):
+        return 0
+    states = GPU_STATE.findall(node.get("gpu_status", ""))
+    if states:
+        return states.count("Unallocated")
+    return 0 if node.get("jobs") else number_of(node.get("gpus")) or 0
 
 
 def _seconds(text: str | None) -> float | None:

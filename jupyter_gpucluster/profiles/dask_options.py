@@ -6,7 +6,6 @@ import math
 import re
 import shlex
 
-from ..backends.clocks import parse_walltime
 from .dask_section import (
     ACCOUNT,
     NOTHING,
@@ -63,6 +62,7 @@ class _Translation:
         title = TITLES.get(self.backend, "This machine")
         self.put("title", f"{title} as in Dask's configuration ({self.section.name})")
         self.put("backend", self.backend)
+        self.put("dask_config", self.section.name)
         if self.section.chosen:
             self.put("default", True)
         if self.backend == "local":
@@ -99,9 +99,19 @@ class _Translation:
         self.put("workers.extra_args", [word for text in arguments for word in _split(text)])
         self.resources(cores, memory)
         self.skips += self.takes("job-directives-skip")
-        self.put("job.directives", [*self.directives, *self.takes("job-extra-directives")])
+        self.put("job.directives", [*self.directives, *self.extra()])
         self.put("job.skip_directives", self.skips)
         self.environment()
+
+    def extra(self) -> list[str]:
+        """Return the section's own directives but for a job's name, by which a cluster finds it."""
+        from ..backends.contradictions import names_the_job
+
+        given = self.takes("job-extra-directives")
+        named = [text for text in given if names_the_job(self.backend, text)]
+        for text in named:
+            self.warn("job-extra-directives", f"names the job by {shown(text)}, which is ours")
+        return [text for text in given if text not in named]
 
     def environment(self) -> None:
         """Translate what is not asked of the queueing system."""
@@ -211,6 +221,9 @@ class _Translation:
             return None
         if "walltime" not in self.section.entries:
             return WALLTIME
+        # The package of all dialects is not loaded where Dask's YAML has no section.
+        from ..backends.clocks import parse_walltime
+
         text = self.take("walltime")
         seconds = parse_walltime(text, self.backend) if text else None
         if text and seconds is None:

@@ -176,6 +176,25 @@ def _checks(profile: Profile) -> Iterator[tuple[Path, str]]:
         yield from wrong
         if not wrong:
             yield from _fits(profile, name, option)
+    yield from _contradictions(profile)
+
+
+def _contradictions(profile: Profile) -> Iterator[tuple[Path, str]]:
+    """Yield directives that say something else than a key of ``job`` which no option sets."""
+    job = profile.job
+    open_keys = {
+        join(path)
+        for name, option in profile.options.items()
+        for path in targets(profile, name, option)
+    }
+    if profile.dask_config or not job.directives or "job.directives" in open_keys:
+        return
+    # The package of all dialects is not loaded for profiles without directives of their own.
+    from ..backends.contradictions import contradictory
+
+    values = job.model_dump(exclude={"gpus"}) | {"gpus": 0 if job.gpus == "auto" else job.gpus}
+    for place, message in contradictory(profile.backend, values, open_keys):
+        yield ("job", "directives", str(place)), f"`job.directives`: {message}"
 
 
 def _close_path(dotted: str) -> str:

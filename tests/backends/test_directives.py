@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.backends.directives import merge, request_of
+from jupyter_gpucluster.backends.directives import merge, requests_of
 from jupyter_gpucluster.errors import InvalidInput
 
 SLURM = ["#SBATCH -J m", "#SBATCH -p gpu", "#SBATCH --mem=4M", "#SBATCH --gpus-per-node=4"]
@@ -52,11 +52,20 @@ def test_the_same_directive_twice_stands_once() -> None:
         ("#$ -pe smp 4", "-pe"),
         ("#SBATCH -G 4", "GPUs"),
         ("#SBATCH --time 10", "--time"),
-        ("#CONDOR request_GPUs = 2", "request_gpus"),
+        ("#SBATCH -G4", "GPUs"),
+        ("#CONDOR request_GPUs = 2", "requestgpus"),
+        ('#BSUB -R "span[ptile=4]"', "-R span"),
+        ('#BSUB -R "rusage[ngpus_physical=2]"', "GPUs"),
+        ("#PBS -l nodes=1:ppn=4", "-l select"),
     ],
 )
 def test_a_directive_asks_for(line: str, request_: str) -> None:
-    assert request_of(line) == request_
+    assert requests_of(line) == (request_,)
+
+
+def test_a_list_asks_for_several_things() -> None:
+    assert requests_of("#PBS -l walltime=1:00,mem=4gb") == ("-l walltime", "-l mem")
+    assert requests_of("#SBATCH --gres=gpu:2,lscratch:10") == ("GPUs", "--gres lscratch:10")
 
 
 @pytest.mark.parametrize(
@@ -71,27 +80,6 @@ def test_a_directive_asks_for(line: str, request_: str) -> None:
 def test_a_long_spelling_replaces_a_short_one(generated: str, own: str) -> None:
     prefix = generated.split(" ")[0]
     assert merge([generated], [own], []) == [f"{prefix} {own}"]
-
-
-@pytest.mark.parametrize(
-    "generated, own, given",
-    [
-        (["#SBATCH -N 1", "#SBATCH --gpus-per-node=2"], "--gres=gpu:1", 1),
-        (["#SBATCH -N 1", "#SBATCH --gpus-per-node=2"], "--gres gpu:a100:4", 4),
-        (["#SBATCH -N 2", "#SBATCH -n 2", "#SBATCH --gpus-per-node=4"], "-G 4", 2),
-        (["#SBATCH -N 1", "#SBATCH -n 4", "#SBATCH --gres=gpu:4"], "--gpus-per-task=2", 8),
-        (["#PBS -l select=1:ncpus=8:ngpus=2"], "-l select=1:ncpus=8:ngpus=1:mem=4gb", 1),
-        (["#PBS -l nodes=1:ppn=8:gpus=2"], "-l nodes=1:ppn=8:gpus=4:default", 4),
-        (['#BSUB -gpu "num=2:j_exclusive=yes"'], '-gpu "mode=shared:num=1"', 1),
-        (["#$ -l gpu=2"], "-l gpu=1", 1),
-        (["#CONDOR request_gpus = 2"], "request_GPUs = 1", 1),
-    ],
-)
-def test_a_directive_for_other_gpus_than_the_profile_s_is_refused(
-    generated: list[str], own: str, given: int
-) -> None:
-    with pytest.raises(InvalidInput, match=f"ask for {given} GPUs a node by .*, job.gpus for"):
-        merge(generated, [own], [])
 
 
 @pytest.mark.parametrize(
@@ -111,8 +99,26 @@ def test_a_directive_for_the_same_gpus_replaces_the_generated_one(
     assert merge(generated, [own], []) == [*generated[:-1], f"{prefix} {own}"]
 
 
-def test_what_pbs_refuses_beside_a_select_is_refused_before() -> None:
-    select = "#PBS -l select=1:ncpus=8"
-    with pytest.raises(InvalidInput, match=r"'#PBS -l ncpus=4', which PBS refuses beside"):
-        merge([select], ["-l ncpus=4"], [])
-    assert merge([select], ["-l ncpus=4"], ["select="]) == ["#PBS -l ncpus=4"]
+@pytest.mark.parametrize(
+    "generated,own,merged",
+    [
+        # Slurm, OAR and HTCondor heed the last of such lines only.
+        ("#SBATCH --gres=gpu:4", "--gres=lscratch:10", "#SBATCH --gres=gpu:4,lscratch:10"),
+        ("#OAR -p kind='a'", "-p cluster='b'", "#OAR -p \"kind='a' AND cluster='b'\""),
+        ("#OAR -p mem>=4", "-p 'a=1 or b=2'", '#OAR -p "mem>=4 AND (a=1 or b=2)"'),
+        ("#CONDOR periodic_remove = (a)", "periodic_remove = b",
+         "#CONDOR periodic_remove = ((a)) || (b)"),
+        # PBS takes no resource of the whole job beside its chunks.
+        ("#PBS -l select=1:mem=4GB", "-l ncpus=8", "#PBS -l select=1:mem=4GB:ncpus=8"),
+        ("#PBS -l select=1:ncpus=8", "-l ncpus=8", "#PBS -l select=1:ncpus=8"),
+    ],
+)  # fmt: skip
+def test_what_a_system_would_take_once_is_put_into_one_line(
+    generated: str, own: str, merged: str
+) -> None:
+    assert merge([generated], [own], []) == [merged]
+
+
+def test_two_own_lists_of_resources_become_one() -> None:
+    lines = merge(["#SBATCH -J m"], ["--gres=gpu:2", "--gres=lscratch:10"], [])
+    assert lines == ["#SBATCH -J m", "#SBATCH --gres=gpu:2,lscratch:10"]

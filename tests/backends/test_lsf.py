@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -308,6 +309,14 @@ def test_the_commands_name_users_and_ids() -> None:
     assert LSF.parse_history(answer()) == {}
 
 
+def test_the_start_that_lsf_expects_is_told_while_a_job_waits() -> None:
+    when = {"ESTIMATED_START_TIME": "Nov 28 12:30 2026"}
+    assert one(STAT="PEND", **when).expected_start == datetime(2026, 11, 28, 12, 30).timestamp()
+    assert one(STAT="PEND", ESTIMATED_START_TIME="-").expected_start is None
+    assert one(STAT="RUN", **when).expected_start is None
+    assert "estimated_start_time" in LSF.status("alice", [])[-1]
+
+
 def test_gpus_without_jobs_are_free() -> None:
     text = """\
 HOST_NAME              ID           MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV
@@ -316,6 +325,8 @@ hosta                   0 TeslaK20c_4743M        0M        0M      0      0     
 hostb                   - - - - - - - -
 """
     assert LSF.parse_capacity(answer(text)) == [Capacity("all hosts", 1, 2)]
+    vendors = text.replace("0      0\n", "0      0   Nvidia\n").replace("RSV\n", "RSV   VENDOR\n")
+    assert LSF.parse_capacity(answer(vendors)) == [Capacity("all hosts", 1, 2)]
     assert LSF.parse_capacity(answer("")) == []
     with pytest.raises(BackendUnavailable):
         LSF.parse_capacity(answer("", 255))

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.backends.clocks import parse_walltime
+from jupyter_gpucluster.backends.contradictions import directives_of
 from jupyter_gpucluster.errors import ProfileNotFound
 from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, load_profiles
 from jupyter_gpucluster.profiles.dask_config import dask_directories, read_dask_config
-from jupyter_gpucluster.profiles.dask_section import (
-    parse_size,
-    parse_walltime,
-    usual_processes,
-)
+from jupyter_gpucluster.profiles.dask_section import parse_size, usual_processes
+from jupyter_gpucluster.records import JobShape
 from tests.profiles.conftest import Site
 
 SUMMIT = """
@@ -436,3 +436,25 @@ def test_no_content_makes_the_list_of_profiles_fail(sections: dict[str, object])
     assert "local" in found.profiles
     assert all(problem.message for problem in found.problems)
     assert len(found.problems) >= len(read_dask_config().problems)
+
+
+def test_extra_directives_count_as_given_but_for_a_job_s_name(site: Site) -> None:
+    dask(
+        """
+        jobqueue:
+          slurm:
+            cores: 8
+            queue: normal
+            job-extra-directives: ["-p gpu", "-n 4", "-J mine", "--gres=gpu:1"]
+        """
+    )
+    profile, problems = find_profile("slurm").profile, load_profiles().problems
+    assert profile.job.directives == ("-p gpu", "-n 4", "--gres=gpu:1")
+    assert profile.dask_config == "slurm"
+    assert [p.message for p in problems] == [
+        "`job-extra-directives` of jobqueue.slurm names the job by '-J mine', which is ours"
+    ]
+    shape = JobShape(cpus=8, queue="normal", directives=profile.job.directives)
+    lines = directives_of(find_backend("slurm"), shape, "m", "/o", as_given=True)
+    assert lines[-3:] == ["#SBATCH -p gpu", "#SBATCH -n 4", "#SBATCH --gres=gpu:1"]
+    assert "#SBATCH -p normal" not in lines

@@ -236,6 +236,36 @@ def test_the_example_of_the_design_is_a_profile() -> None:
     assert profile.policy.max_lifetime == 12 * 3600
 
 
+def test_directives_that_contradict_a_key_are_found_where_they_stand() -> None:
+    text = HEAD + "job:\n  gpus: 2\n  directives: ['-C gpu', '--gres=gpu:1', --het-group=1]\n"
+    profile, findings = validate(read_text(text, "f"))
+    assert profile is None
+    gpus, parts = findings
+    assert gpus.mark == Mark("f", 5, 26)
+    assert gpus.message == (
+        "`job.directives`: The directive '--gres=gpu:1' asks for 1 GPU, job.gpus for 2 GPUs. "
+        "Remove the directive, or change job.gpus to the same; "
+        "skip_directives: ['--gpus-per-node='] leaves out our own line."
+    )
+    assert "heterogeneous" in parts.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # What users set at start is compared then.
+        "job: {walltime: 1 h, directives: ['-t 30']}\noptions: {walltime: {type: duration}}",
+        "job: {queue: a, directives: ['-p {kind}']}\noptions: {kind: {type: string}}",
+        "job: {gpus: 2, directives: ['--gres=gpu:1'], skip_directives: [--gpus-per-node]}",
+        "job: {gpus: 2, gpu_request: none, directives: ['--gres=gpu:1']}",
+        "job: {directives: ['--gres=gpu:1', '-t 30', '-n 4']}",
+    ],
+)
+def test_directives_that_may_agree_with_the_keys_are_no_finding(text: str) -> None:
+    _, findings = validate(read_text(HEAD + text, "f"))
+    assert findings == []
+
+
 def test_a_launcher_is_its_name_or_a_mapping() -> None:
     assert Profile.model_validate(
         {"title": "x", "backend": "lsf", "launcher": "jsrun"}

@@ -44,6 +44,53 @@ HELD = (
 )  # fmt: skip
 """Part of a hold reason, in any case -> sentence."""
 
+NOT_SEEN = "keep clusters and environments on a file system that the nodes see."
+SUPPORT = "ask the site's support."
+HELD_CODES = {
+    1: "Held by you or by an administrator: release it with `condor_release`, or stop the cluster.",
+    3: "A periodic_hold of the job put it on hold: correct it in job.directives, or stop the "
+    "cluster.",
+    4: "Its credentials are missing or expired: log in again.",
+    5: "A periodic expression of the job has no value: correct it in job.directives.",
+    6: f"Its script could not be started on the machine: {NOT_SEEN}",
+    7: f"Its output cannot be opened: {NOT_SEEN}",
+    8: f"Its input cannot be opened: {NOT_SEEN}",
+    9: f"Its output cannot be opened: {NOT_SEEN}",
+    10: f"Its input cannot be opened: {NOT_SEEN}",
+    11: "Its files could not be moved from the machine: release it, or " + SUPPORT,
+    12: "Its files could not be moved from the machine: release it, or " + SUPPORT,
+    13: "Its files could not be moved to the machine: release it, or " + SUPPORT,
+    14: f"Its directory is not on the machine: {NOT_SEEN}",
+    15: "It was submitted on hold: release it with `condor_release`, or remove hold from "
+    "job.directives.",
+    16: "Its input files are still being moved to the pool.",
+    17: "The pool's programs do not fit each other: " + SUPPORT,
+    18: "Its files could not be moved to or from the machine: release it, or " + SUPPORT,
+    19: "A hook of the site failed before it started: " + SUPPORT,
+    20: "Its time to start passed while it waited: remove deferral_time from job.directives.",
+    21: "The machine put it on hold: release it with `condor_release`, or " + SUPPORT,
+    22: f"Its event log cannot be written: {NOT_SEEN}",
+    23: "Your account cannot be used on the machine: " + SUPPORT,
+    24: "The pool has no program that runs such jobs: " + SUPPORT,
+    25: "Its times to start cannot be read: correct cron_* in job.directives.",
+    26: "A rule of the pool put it on hold: see its reason, ask for what the rule allows, or "
+    + SUPPORT,
+    27: "A rule of the pool has no value for it: " + SUPPORT,
+    28: "A rule of the pool put it on hold: " + SUPPORT,
+    32: "Its input files are larger than allowed.",
+    33: "Its output files are larger than allowed.",
+    34: "It used more memory than job.memory asks for; ask for more.",
+    35: "The container's image cannot be used: check docker_image in job.directives.",
+    36: "It could not be checkpointed: " + SUPPORT,
+    43: "The command that runs before it failed: " + SUPPORT,
+    44: "The command that runs after it failed: " + SUPPORT,
+    45: "The container could not be started on the machine: check the image.",
+    46: "It lasted longer than allowed_job_duration; ask for more, or a shorter job.walltime.",
+    47: "It ran longer than allowed_execute_duration; ask for more, or a shorter job.walltime.",
+    48: "A hook of the site failed before it started: " + SUPPORT,
+}
+"""HoldReasonCode -> sentence, where the reason's words are not known."""
+
 REFUSALS = (
     ("not a valid accounting group", "Set job.account to an accounting group of yours."),
     ("accounting_group", "Set job.account to an accounting group of yours."),

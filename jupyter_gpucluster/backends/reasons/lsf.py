@@ -21,6 +21,9 @@ ENDED = {
     "TERM_UNKNOWN": JobState.FAILED,
     "TERM_REMOVE_HUNG_JOB": JobState.NODE_FAIL,
     "TERM_ZOMBIE": JobState.NODE_FAIL,
+    "TERM_ORPHAN_SYSTEM": JobState.CANCELLED,
+    "TERM_REQUEUE_OWNER": JobState.CANCELLED,
+    "TERM_REQUEUE_ADMIN": JobState.CANCELLED,
 }
 """Why a job in state EXIT ended; with none of these the script itself ended with its exit code."""
 
@@ -44,12 +47,28 @@ ENDS = (
     ("TERM_CWD_NOTEXIST", "Its working directory does not exist on the node: use a shared one."),
     ("TERM_REMOVE_HUNG_JOB", "Its host stopped answering, so LSF gave the job up."),
     ("TERM_ZOMBIE", "Its host stopped answering, so LSF gave the job up."),
+    ("TERM_ORPHAN_SYSTEM", "The job that it depends on ended otherwise than it was to."),
+    ("TERM_REQUEUE_OWNER", "It was put back into the queue by you."),
+    ("TERM_REQUEUE_ADMIN", "It was put back into the queue by an administrator."),
+    ("TERM_PRE_EXEC_FAIL", "The queue's command before each job failed: ask the site's support."),
+    ("TERM_CHKPNT", "It was ended after a checkpoint."),
+    ("TERM_DATA", "Its data could not be brought to its host: ask the site's support."),
+    ("TERM_CSM_ALLOC", "The nodes could not be set up for it: ask the site's support."),
+    ("TERM_RMS", "The system that runs the nodes ended it: ask the site's support."),
+    ("TERM_KUBE", "The container system of the site ended it: ask the site's support."),
+    ("TERM_OTHER", "LSF ended it for a reason that it does not tell: see the job's log."),
+    ("TERM_UNKNOWN", "LSF ended it and does not know why: see the job's log."),
     ("TERM_EXTERNAL_SIGNAL", "A signal from outside LSF ended it (out of memory on the node?)."),
 )
 """Beginning of an exit reason -> sentence."""
 
 WAITING = (
     ("New job is waiting", "Just arrived: LSF has not looked at it yet."),
+    ("dependency condition invalid", "What it depends on will never happen, so it will never "
+     "start: stop it."),
+    ("dependency condition is invalid", "What it depends on will never happen, so it will never "
+     "start: stop it."),
+    ("never satisfied", "What it depends on will never happen, so it will never start: stop it."),
     ("dependency condition", "Waits for another job that it depends on."),
     ("suspended by its owner", "Held by you: release it with `bresume`, or stop the cluster."),
     ("suspended by the user", "Held by you: release it with `bresume`, or stop the cluster."),
@@ -67,6 +86,42 @@ WAITING = (
     ("not accepting jobs", "The hosts take no jobs now: choose another queue or wait."),
     ("dispatch windows", "The queue starts jobs only at certain hours: wait, or choose another."),
     ("run window", "The queue runs jobs only at certain hours: wait, or choose another queue."),
+    ("will not finish before", "It would not end before the queue or the hosts close: a shorter "
+     "walltime may start sooner."),
+    ("pre-exec", "The command that runs before the job failed: LSF tries again; ask the site's "
+     "support if it stays so."),
+    ("Unable to access job file", "Its script cannot be read on the hosts: keep clusters on a file "
+     "system that they see."),
+    ("home/working director", "Its directory is not on the hosts: keep clusters on a file system "
+     "that they see."),
+    ("home or working director", "Its directory is not on the hosts: keep clusters on a file "
+     "system that they see."),
+    ("input and output files", "Its log cannot be opened on the hosts: keep clusters on a file "
+     "system that they see."),
+    ("environment variables", "Its environment could not be set up on the host: ask the site's "
+     "support if it stays so."),
+    ("execution initialization failed", "Its host could not start it; LSF tries another one."),
+    ("scheduling of the job is delayed", "LSF looks at it again in a moment."),
+    ("migrating job", "It moves to another host and waits for one."),
+    ("switching queue", "It was moved to another queue and waits there."),
+    ("running element limit", "The array runs no more of its jobs at a time; it starts when one "
+     "ends."),
+    ("job group", "The limit of its job group is reached; it starts when one of its jobs ends."),
+    ("host group", "The limit of these hosts is reached; it starts when jobs on them end."),
+    ("guaranteed", "The free hosts are kept for others; it starts when enough are free."),
+    ("limit defined", "A limit of the site is reached (see: blimits); it starts when other jobs "
+     "end."),
+    ("limit for resource", "A limit of the site is reached (see: blimits); it starts when other "
+     "jobs end."),
+    ("recently started", "Its hosts have just started another job; LSF looks again in a moment."),
+    ("just started a job", "Its hosts have just started another job; LSF looks again in a moment."),
+    ("load threshold", "The hosts that fit are too busy: wait, or choose another queue."),
+    ("thresholds", "The hosts that fit are too busy: wait, or choose another queue."),
+    ("locked", "The hosts that fit are locked: wait, or choose another queue."),
+    ("not usable to the queue", "The queue may not use the hosts that fit: choose another queue."),
+    ("not specified in job submission", "The hosts that it names are not free: remove the "
+     "directive -m, or wait."),
+    ("preempt", "Waits until jobs of lower priority have made room for it."),
     ("advance reservation", "The hosts are reserved: a shorter walltime may fit before."),
     ("GPU", "Not enough free GPUs that fit: wait, or change job.gpus or job.gpu_type."),
     ("resource requirements not satisfied", "No host has what it asks for now: check -R, job.cpus, "

@@ -20,20 +20,40 @@ WAITING = {
 
 FAILED = {
     1: "The node could not start it: another node may work.",
+    3: "The node could not write its files: ask the site's support.",
+    4: "The node could not write its files: ask the site's support.",
+    5: "The node could not read its files: ask the site's support.",
+    6: "The node could not set its processors apart: ask the site's support.",
     7: "The site's prolog failed: ask the site's support.",
     8: "The site's prolog failed: ask the site's support.",
+    9: "The parallel environment could not be set up: ask the site's support.",
     10: "The parallel environment could not be set up: ask the site's support.",
-    11: "The parallel environment could not be set up: ask the site's support.",
+    11: "The node failed just before it started it: another node may work.",
+    12: "The parallel environment could not be taken down: ask the site's support.",
+    13: "The parallel environment could not be taken down: ask the site's support.",
+    14: "The site's epilog failed: ask the site's support.",
     15: "The site's epilog failed: ask the site's support.",
+    16: "The node could not free its processors: ask the site's support.",
+    17: "It was killed by a signal, as qdel does.",
+    18: "The node's shepherd died with it; the node may be out of memory.",
     19: "The node lost track of it; the node may have restarted.",
+    20: "The node's shepherd met an error: ask the site's support.",
     21: "The node does not know it: the node may have restarted.",
     26: "Its log could not be opened: is the cluster's directory seen by the nodes?",
     27: "The node has no shell of that name: change the directive -S.",
     28: "Its working directory does not exist on the node: is it seen by the nodes?",
-    29: "The node could not make its temporary directory: ask the site's support.",
+    29: "The node could not set up AFS for it: log in again, or ask the site's support.",
     30: "It ended with exit code 100, which Grid Engine takes for an error of the application.",
+    31: "The node could not use your password: ask the site's support.",
+    32: "The node could not use your password: ask the site's support.",
+    33: "The node could not use your password: ask the site's support.",
+    34: "The node's helper service failed: ask the site's support.",
+    35: "The node's helper service failed: ask the site's support.",
+    36: "The node could not start it: ask the site's support.",
+    38: "The node could not set the job's group: ask the site's support.",
 }
-"""Number after `failed` in qacct -> sentence; those above 36 have rules of their own."""
+"""Number after `failed` in qacct (its table is in sge_status(5)) -> sentence; 25, 37 and 100 have
+rules of their own."""
 
 REFUSALS = (
     ("does not exist", "The site does not have what is named: set job.queue, job.account or the "

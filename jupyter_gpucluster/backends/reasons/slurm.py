@@ -11,6 +11,7 @@ HELD = frozenset(
         "JobHoldMaxRequeue",
         "job requeued in held state",
         "launch failed requeued held",
+        "user env retrieval failed requeued held",
     }
 )
 """Reasons with which a pending job does not move until somebody releases it."""
@@ -29,10 +30,30 @@ WAITING = {
     "`scontrol release`, or stop the cluster.",
     "launch failed requeued held": "Its node could not start it, and Slurm holds it now: release "
     "it with `scontrol release`, or stop the cluster.",
+    "user env retrieval failed requeued held": "Your login environment could not be read on its "
+    "node (a slow or broken ~/.bashrc?), and Slurm holds it now: remove the directive "
+    "--get-user-env, or stop the cluster.",
     "JobArrayTaskLimit": "The array allows no more of its tasks at a time.",
     "Prolog": "The node is being prepared.",
     "ReqNodeNotAvail": "Nodes that it needs are down or reserved (maintenance?); ask for other "
     "nodes, or a walltime that ends before the reservation begins.",
+    "ReservationInvalid": "Its reservation does not fit it: correct the --reservation directive.",
+    "ReservationMaxDurationExceeded": "Its walltime is longer than its reservation allows: ask "
+    "for less.",
+    "PowerNotAvail": "Not enough power is left for it; it starts when other jobs end.",
+    "PowerReserved": "The power that it needs is reserved for others.",
+    "FedJobLock": "The clusters of the federation settle which of them starts it.",
+    "AccountingPolicy": "A limit of your account or quality of service is reached: ask for less, "
+    "wait, or use another (see: sacctmgr show assoc, sacctmgr show qos).",
+    "AssociationJobLimit": "Your account runs no more jobs at a time; it starts when one ends.",
+    "AssociationResourceLimit": "Your account's limit of resources in use is reached; it starts "
+    "when some are free.",
+    "AssociationTimeLimit": "Your account's time is used up, so it will not start: use another "
+    "account.",
+    "QOSTimeLimit": "The time of your quality of service is used up, so it will not start: change "
+    "the directive --qos.",
+    "MaxMemPerLimit": "It asks for more memory per node or core than the site allows, so it will "
+    "not start: lower job.memory.",
     "ReservationDeleted": "Its reservation is gone: remove the --reservation directive.",
     "Cleaning": "It was put back into the queue, and its last run is still being cleared away.",
     "SchedDefer": "Slurm starts it at its next look at the queue.",
@@ -60,6 +81,8 @@ WAITING = {
     "AssocGrpGRES": "Your account's limit of GPUs in use is reached; it starts when some are free.",
     "AssocGrpGRESMinutes": "Your account's GPU-minutes are used up, so it will not start: use "
     "another account.",
+    "AssocMaxSubmitJobLimit": "Your account takes no more jobs: wait, or ask for fewer, larger "
+    "ones.",
     "AssocGrpCPUMinutesLimit": "Your account's CPU-minutes are used up: use another account.",
     "AssocMaxWallDurationPerJobLimit": "Its walltime is above the limit of your account, so it "
     "will not start: ask for less.",
@@ -74,8 +97,34 @@ WAITING = {
 }
 """Exact reason -> sentence."""
 
-USED_UP = re.compile(r"(Assoc|QOS)Grp\w*Minutes(Limit)?")
-"""What has a budget of minutes, which waiting does not bring back."""
+FAMILIES = (
+    (
+        re.compile(r"(Assoc|QOS)Grp\w*RunMinutes(Limit)?"),
+        "The jobs that run have as many minutes before them as may be ({reason}); it starts when "
+        "some have ended, and sooner with a shorter walltime.",
+    ),
+    (
+        # A budget, which waiting does not bring back.
+        re.compile(r"(Assoc|QOS)Grp\w*(Minutes|Wall)(Limit)?"),
+        "Your account's budget is used up ({reason}): use another account.",
+    ),
+    (
+        re.compile(r"(Assoc|QOS)Max\w*MinutesPerJob(Limit)?"),
+        "It asks for more minutes of its resources than one job may ({reason}), so it will not "
+        "start: ask for a shorter walltime or fewer GPUs, cores or nodes.",
+    ),
+    (
+        re.compile(r"(Assoc|QOS)Max\w*Per(Job|Node)(Limit)?"),
+        "It asks for more than one job may ({reason}), so it will not start: ask for fewer GPUs, "
+        "cores or nodes, or less memory.",
+    ),
+    (
+        re.compile(r"QOSMax\w*PerUser(Limit)?|Max\w*PerAccount"),
+        "What you or your account may have at a time is in use ({reason}); it starts when some of "
+        "it is free.",
+    ),
+)
+"""Families of limits that Slurm spells out for each resource -> sentence."""
 
 ENDED = {
     "JobLaunchFailure": "Its node could not start it, or ended it for more memory than job.memory "
@@ -83,10 +132,12 @@ ENDED = {
     "BadConstraints": "No node has what it asks for: check constraint, GPU type and memory.",
     "OutOfMemory": "It used more memory than job.memory asks for; ask for more.",
     "TimeLimit": "It reached its walltime; ask for a longer one.",
-    "DeadLine": "It was still waiting or running at its deadline.",
+    "DeadLine": "It was still waiting or running at its deadline: remove the directive --deadline.",
     "NodeDown": "Its node failed.",
     "SystemFailure": "Slurm itself failed it: ask the site's support.",
     "InactiveLimit": "It did nothing for longer than the site allows.",
+    "ReservationDeleted": "Its reservation was deleted: remove the --reservation directive.",
+    "Prolog": "The site's prolog failed on its node: ask the site's support.",
 }
 """Reason of a job that has failed -> sentence."""
 
@@ -98,6 +149,11 @@ WAITING_PREFIXES = (
         "directive --qos.",
     ),
     ("QOSMax", "A limit of your quality of service is reached ({reason}); ask for less, or wait."),
+    (
+        "RequiresReservation",
+        "The partition takes only jobs with a reservation: add a --reservation directive or choose "
+        "another queue.",
+    ),
     ("QOSGrp", "The limit that all users of this quality of service share is reached ({reason})."),
     ("QOS", "The quality of service does not allow it ({reason}): ask for less."),
     ("AssocGrp", "A limit that your account's users share is reached ({reason})."),

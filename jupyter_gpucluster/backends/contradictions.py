@@ -1,0 +1,218 @@
+"""Refuse a profile's own directives that ask for something else than its keys do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import InvalidInput
+from ..records import JobShape
+from . import BACKENDS
+from .asked import Amount, asked
+from .base import Backend
+from .directives import merge, option_of, prefix_of, without_skipped
+from .quoting import hours
+
+NAMES = {
+    "#SBATCH": "--job-name", "#PBS": "-N", "#$": "-N", "#OAR": "-n", "#BSUB": "-J",
+    "#CONDOR": "batchname", "#COBALT": "--jobname",
+}  # fmt: skip
+ARRAYS = {
+    "#SBATCH": ("--array",), "#PBS": ("-J", "-t"), "#$": ("-t",),
+    "#OAR": ("--array", "--array-param-file"), "#CONDOR": ("queue",),
+}  # fmt: skip
+HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
+IN_CHUNK = re.compile(r"#PBS -l (?:ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=")
+"""What PBS takes inside of a chunk or for the whole job, but not both."""
+UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
+BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|\w+ = ')
+SAME_MEMORY = 0.1
+"""Part by which two amounts of memory may differ: 4 GB is 4 G to some, and 3815 M to others."""
+
+
+def directives_of(
+    backend: Backend, job: JobShape, mark: str, output: str, *, as_given: bool = False
+) -> list[str]:
+    """Return the lines of a script's head: the dialect's and the profile's own, merged.
+
+    Parameters
+    ----------
+    as_given
+        Whether own directives count whatever the keys say, as in Dask's configuration.
+
+    Raises
+    ------
+    InvalidInput
+        One of the profile's own directives contradicts a key or another directive.
+    """
+    generated = backend.directives(job, mark, output)
+    for text in job.directives:
+        refuse_reserved(prefix_of(generated), text)
+    lines = merge(generated, job.directives, job.skip_directives)
+    for *_, error in contradictions(job, generated) if not as_given else ():
+        raise error
+    if select := next((line for line in lines if line.startswith("#PBS -l select=")), ""):
+        for line in filter(IN_CHUNK.match, lines):
+            raise InvalidInput(
+                f"job.directives ask for {line!r}, which PBS refuses beside {select!r}.",
+                hint="Use the keys of job, or write a whole select into job.directives.",
+                detail="job.directives",
+            )
+    return lines
+
+
+def names_the_job(backend: str, text: str) -> bool:
+    """Tell whether a directive sets what a job is called."""
+    dialect = BACKENDS.get(backend)
+    prefix = prefix_of(dialect.directives(JobShape(), "mark", "output")) if dialect else ""
+    return option_of(f"{prefix} {text}")[0] == NAMES.get(prefix)
+
+
+def refuse_reserved(prefix: str, text: str) -> None:
+    """Refuse a directive for what is up to the cluster.
+
+    Raises
+    ------
+    InvalidInput
+        It names the job, asks for several of them or splits it.
+    """
+    option, told = option_of(f"{prefix} {text}")[0], ""
+    if option == NAMES.get(prefix):
+        told = "sets the job's name, by which the cluster finds it"
+    elif option in ARRAYS.get(prefix, ()):
+        told = "makes an array of the job; how many jobs there are is up to the cluster"
+    elif prefix == "#SBATCH" and option in HETEROGENEOUS:
+        raise InvalidInput(
+            f"The directive {text!r} begins another part of a heterogeneous job; the jobs of a "
+            "cluster have one part.",
+            hint="Remove it; workers of another kind go into `groups`, which are jobs of their "
+            "own.",
+            detail="job.directives",
+        )
+    if told:
+        raise InvalidInput(
+            f"The directive {text!r} {told}.",
+            hint="Remove it from job.directives.",
+            detail="job.directives",
+        )
+
+
+def contradictions(
+    job: JobShape, generated: Sequence[str]
+) -> Iterator[tuple[int, str, InvalidInput]]:
+    """Yield each directive of the profile that says something else than a key, and the words.
+
+    A key of which no generated line speaks, since it is skipped or the system is not to be asked,
+    counts nothing.  Before the error come the directive's place and the key.
+    """
+    if not job.directives:
+        return
+    kept, gpu_name = without_skipped(generated, job.skip_directives), _gpu_name(job)
+    told = asked(merge(kept, job.directives, ()), gpu_name)
+    for key, amount in asked(kept, gpu_name).items():
+        if is_set(job, key) and not same(key, amount, told):
+            place = _culprit(job, kept, key, amount)
+            line = next((line for line in kept if key in asked([line], gpu_name)), "")
+            error = _error(job.directives[place], key, amount, told, line)
+            yield place, key.partition(" ")[0], error
+
+
+def contradictory(
+    backend: str, values: Mapping[str, Any], unknown: Collection[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong with the directives of a profile that is read, before it is started.
+
+    Parameters
+    ----------
+    values
+        The keys of its ``job``.
+    unknown
+        Keys whose values a user may set at start, such as ``job.walltime``.
+    """
+    dialect, job = BACKENDS.get(backend), JobShape(**values)
+    try:
+        generated = dialect.directives(job, "mark", "/output") if dialect else []
+        for place, text in enumerate(job.directives):
+            try:
+                refuse_reserved(prefix_of(generated), text)
+            except InvalidInput as error:
+                yield place, f"{error.message} {error.hint}"
+        found = list(contradictions(job, generated))
+    except InvalidInput:
+        return  # a start says what else is wrong, with the user's options in it
+    for place, key, wrong in found:
+        # Braces hold the names of options, whose values only a start knows.
+        braces = "{" in f"{job.directives[place]}{values[key.removeprefix('job.')]}"
+        if key not in unknown and not braces:
+            yield place, f"{wrong.message} {wrong.hint}"
+
+
+def is_set(job: JobShape, key: str) -> bool:
+    """Tell whether the profile's key says something; some dialects ask for a core anyway."""
+    return bool(getattr(job, key.partition(" ")[0].removeprefix("job.")))
+
+
+def same(key: str, amount: Amount, told: Mapping[str, Amount]) -> bool:
+    """Tell whether a script asks for an amount, or in a form that cannot be compared."""
+    if key not in told:
+        return False
+    other = told[key]
+    if other is None or amount is None:
+        return True
+    if isinstance(amount, frozenset) and isinstance(other, frozenset):
+        return amount <= other
+    if key.startswith("job.memory") and isinstance(amount, int) and isinstance(other, int):
+        return abs(amount - other) <= SAME_MEMORY * max(amount, other)
+    return amount == other
+
+
+def _gpu_name(job: JobShape) -> str:
+    return job.gpu_request.partition("/")[0]
+
+
+def _culprit(job: JobShape, kept: Sequence[str], key: str, amount: Amount) -> int:
+    """Return the place of the directive without which the script would ask for the amount."""
+    gpu_name, prefix = _gpu_name(job), prefix_of(kept)
+    for place, text in enumerate(job.directives):
+        if not same(key, amount, asked(merge(kept, [text], ()), gpu_name)):
+            return place
+    speak = [
+        place
+        for place, text in enumerate(job.directives)
+        if key in asked([f"{prefix} {text}"], gpu_name)
+    ]
+    return (speak or [len(job.directives) - 1])[-1]
+
+
+def _error(
+    text: str, key: str, amount: Amount, told: Mapping[str, Amount], line: str
+) -> InvalidInput:
+    key, _, name = key.partition(" ")
+    ours = _said(key, amount)
+    if name and key == "job.memory":
+        # A slot's share of it, where the site counts so.
+        ours += f" by {line.partition(' ')[2]!r}"
+    words = f"leaves out {key}, which asks for {ours}"
+    for name, other in told.items():
+        if name.partition(" ")[0] == key and other != amount:
+            words = f"asks for {_said(key, other)}, {key} for {ours}"
+    start = BEGINNING.match(line.partition(" ")[2])
+    skip = f"skip_directives: [{start.group()!r}] leaves out our own line." if start else ""
+    return InvalidInput(
+        f"The directive {text!r} {words}.",
+        hint=f"Remove the directive, or change {key} to the same; {skip}",
+        detail="job.directives",
+    )
+
+
+def _said(key: str, amount: Amount) -> str:
+    if isinstance(amount, frozenset):
+        amount = " and ".join(sorted(amount))
+    if key in UNITS:
+        return f"{amount or 'no'} {UNITS[key]}{'' if amount in (1, '1') else 's'}"
+    if key == "job.memory" and isinstance(amount, int):
+        return f"{amount / 2**30:.4g} GiB"
+    if key == "job.walltime" and isinstance(amount, int):
+        return hours(amount)
+    return f"{amount or 'nothing'}"
