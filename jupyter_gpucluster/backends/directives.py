@@ -161,12 +161,12 @@ def _joined(lines: Sequence[str]) -> list[str]:
             continue
         before = option_of(done[places[option]])[1]
         if prefix == "#OAR":
-            before, value = _bare(before), _bare(value)
+            before, value = _condition(before), _condition(value)
         done[places[option]] = template.format(before, value)
     return done
 
 
-def _bare(text: str) -> str:
+def _condition(text: str) -> str:
     """Take the quotes off a condition of OAR's; one with alternatives gets parentheses."""
     quoted = (
         len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in text[1:-1]

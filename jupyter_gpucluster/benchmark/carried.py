@@ -15,7 +15,7 @@ def carried(function: Callable[..., Any]) -> Callable[..., Any]:
     The whole module goes along as far as the function uses it, so it may import only what the
     workers have.  A parameter ``dask_worker`` is filled in by `distributed.Client.run`.
     """
-    import cloudpickle  # type: ignore[import-untyped]
+    import cloudpickle  # type: ignore[import-untyped]  # it has no stubs
 
     module = inspect.getmodule(function)
     cloudpickle.register_pickle_by_value(module)

@@ -163,7 +163,7 @@ def _normal_filler(seed: int) -> Callable[[Any], None]:
     import cupy
 
     try:
-        from cupy_backends.cuda.libs import curand  # type: ignore[import-not-found]
+        from cupy_backends.cuda.libs import curand  # type: ignore[import-not-found]  # with CuPy
 
         generator = curand.createGenerator(curand.CURAND_RNG_PSEUDO_XORWOW)
         curand.setGeneratorOrdering(generator, DYNAMIC)
