@@ -198,10 +198,10 @@ def _error(
         if name.partition(" ")[0] == key and other != amount:
             words = f"asks for {_said(key, other)}, {key} for {ours}"
     start = BEGINNING.match(line.partition(" ")[2])
-    skip = f"skip_directives: [{start.group()!r}] leaves out our own line." if start else ""
+    skip = f"; skip_directives: [{start.group()!r}] leaves out our own line" if start else ""
     return InvalidInput(
         f"The directive {text!r} {words}.",
-        hint=f"Remove the directive, or change {key} to the same; {skip}",
+        hint=f"Remove the directive, or change {key} to the same{skip}.",
         detail="job.directives",
     )
 
