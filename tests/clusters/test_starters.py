@@ -37,8 +37,8 @@ from distributed import Client
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import security_of
 clusters = Clusters()
-[view] = clusters.list()
-clusters.wait_ready(view.name, timeout=60)
+[listed] = clusters.list()
+view = clusters.wait_ready(listed.name, timeout=60)
 with Client(view.scheduler_address, security=security_of(view)) as client:
     answer = client.submit(lambda number: 2 * number, 21).result()
 clusters.stop(view.name)
