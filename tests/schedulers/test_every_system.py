@@ -147,6 +147,11 @@ def test_a_cluster_lives_and_ends_clean(home: Path, place: Place, here: Clusters
     place.close()
     life = Life(here, write_profile(home, place.backend, words.job), 2)
 
+    told = refused.until(lambda v: v.phase in ENDED)
+    assert told.phase is Phase.FAILED
+    for part in (words.said, words.command, f"exit code {words.code}", words.cure):
+        assert part in told.reason
+
     view = life.until(lambda v: v.reason.startswith(words.waits))
     assert view.phase is Phase.PENDING
     assert len(life.marks()) == (1 if words.arrays else 2)
@@ -160,11 +165,6 @@ def test_a_cluster_lives_and_ends_clean(home: Path, place: Place, here: Clusters
     place.hold(waiting)
     life.until(lambda v: v.stale_since is None and v.reason.startswith(words.held))
     place.release(waiting)
-
-    told = refused.until(lambda v: v.phase in ENDED)
-    assert told.phase is Phase.FAILED
-    for part in (words.said, words.command, f"exit code {words.code}", words.cure):
-        assert part in told.reason
 
     place.open()
     here.wait_ready(life.id, timeout=SECONDS)
