@@ -25,8 +25,8 @@ def test() -> None:
     step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
     set_up_queueing_systems()
     set_up_launchers()
-    # Neither packaging nor queueing systems depend on the Dask in use.
-    ignored = ("--ignore=tests/packaging", "--ignore=tests/schedulers")
+    # Neither packaging, queueing systems nor the documents' examples depend on the Dask in use.
+    ignored = [f"--ignore=tests/{name}" for name in ("packaging", "schedulers", "test_docs.py")]
     python_tests(GPU, set_up_gpu_stack(), *ignored)
     python_tests(MAIN, env)
 

@@ -53,7 +53,7 @@ def long_task(kernel: Callable[..., Iterator[Any]], run: str, share: dict[str, A
 
     A kernel yields after each step (on a GPU: after each step was queued), and last of all its
     value; one that also takes its own time, without preparing and checking, yields both.  The
-    task ends early, with `Cancelled`, once the scheduler has withdrawn it.
+    task ends early, with `Cancelled`, once the scheduler has withdrawn it or the worker closes.
     """
     from distributed import get_worker
 
@@ -71,7 +71,9 @@ def long_task(kernel: Callable[..., Iterator[Any]], run: str, share: dict[str, A
                 reasons.update(slowed())
                 looked = time.perf_counter()
             task = worker.state.tasks.get(key)
-            if task is None or task.state not in ("executing", "long-running"):
+            withdrawn = task is None or task.state not in ("executing", "long-running")
+            # Dask waits half a minute for what still runs on a worker that closes.
+            if withdrawn or worker.status.name in ("closing", "closed"):
                 raise Cancelled
     finally:
         board.pop(place, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -23,11 +25,26 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def wheel(source: Path) -> Path:
-    """Build the sdist, and the wheel from it, as a release does."""
-    run_loudly([sys.executable, "-m", "build", "--outdir", str(source / "dist"), str(source)])
-    (built,) = (source / "dist").glob("*.whl")
+def wheel(source: Path, common: Path) -> Path:
+    """Build the sdist, and the wheel from it, as a release does; once for all processes."""
+    out = common / "dist"
+    with (common / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(out.glob("*.whl")):
+            build = [sys.executable, "-m", "build", "--outdir", str(out), str(source)]
+            has_uv = (Path(sys.prefix) / "bin" / "uv").exists()
+            run_loudly([*build, "--installer=uv"] if has_uv else build)
+    (built,) = out.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of this run of the tests have in common."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base / "common" if os.environ.get("PYTEST_XDIST_WORKER") is None else base.parent
+    (folder / "wheel").mkdir(parents=True, exist_ok=True)
+    return folder / "wheel"
 
 
 @pytest.fixture(scope="session")

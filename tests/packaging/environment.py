@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.setup import install_into
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,7 @@ class Installed:
 def install(python: str, folder: Path, *packages: str) -> Installed:
     """Make an empty virtual environment of an interpreter and install packages into it."""
     run_loudly([python, "-m", "venv", str(folder)])
-    # Most of what is installed is never imported here, so it is compiled only where it is.
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    run_loudly([*pip, *packages])
+    install_into(folder, *packages, uv=Path(sys.prefix))
     return Installed(folder)
 
 
