@@ -38,6 +38,7 @@ def cost(name: str, rounds: int, seconds: float, *, mocked: bool) -> dict[str, l
     """Measure in turn, beginning with the other way in every second round."""
     from jupyter_gpucluster import connect
     from jupyter_gpucluster.benchmark import SumOptions
+    from jupyter_gpucluster.benchmark.carried import carried
 
     size = {"shape": (4_000, 4_000)} if mocked else {"preset": "deepops"}
     options = SumOptions(**size, mode="peak")
@@ -46,7 +47,7 @@ def cost(name: str, rounds: int, seconds: float, *, mocked: bool) -> dict[str, l
         rate(client, options, seconds / 10)
         for number in range(rounds):
             for on in (True, False) if number % 2 == 0 else (False, True):
-                reads = set(client.run(switch, on).values())
+                reads = set(client.run(carried(switch), on).values())
                 # A mocked GPU has no NVML, so its reader ends at once.
                 assert mocked or reads == {on}, reads
                 found["with" if on else "without"].append(rate(client, options, seconds))

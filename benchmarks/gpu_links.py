@@ -28,6 +28,26 @@ def shuffle(protocol: str, gpus: int, repeats: int, folder: Path) -> dict[str, A
     return report
 
 
+def links(gpus: int, rounds: int, repeats: int, place: Path, folder: Path) -> None:
+    """Measure each protocol some times in turn, and print its rates."""
+    profiles = place / "gpucluster" / "profiles"
+    profiles.mkdir(parents=True, exist_ok=True)
+    for protocol in PROTOCOLS:
+        text = f"title: {protocol}\nbackend: local\nnetwork: {{protocol: {protocol}}}\n"
+        (profiles / f"links-{protocol}.yaml").write_text(text)
+    rates: dict[str, list[float]] = {protocol: [] for protocol in PROTOCOLS}
+    for _ in range(rounds):
+        for protocol in PROTOCOLS:
+            report = shuffle(protocol, gpus, repeats, folder)
+            assert report["protocol"] == protocol, report["protocol"]
+            rates[protocol].append(report["results"][0]["rate"])
+    slowest = statistics.median(rates["tls"])
+    for protocol, samples in rates.items():
+        times = statistics.median(samples) / slowest
+        shown = " ".join(f"{sample:.2f}" for sample in samples)
+        print(f"shuffle over {protocol:<4} {shown} GB/s, {times:.2f} times that of tls")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, default=2)
@@ -37,24 +57,9 @@ def main() -> None:
     chosen = parser.parse_args()
     chosen.results.mkdir(parents=True, exist_ok=True)
     path = os.environ.get("PYTHONPATH", "")
-    rates: dict[str, list[float]] = {protocol: [] for protocol in PROTOCOLS}
     with own_place() as place:
         os.environ["PYTHONPATH"] += os.pathsep + path
-        profiles = place / "gpucluster" / "profiles"
-        profiles.mkdir(parents=True)
-        for protocol in PROTOCOLS:
-            text = f"title: {protocol}\nbackend: local\nnetwork: {{protocol: {protocol}}}\n"
-            (profiles / f"links-{protocol}.yaml").write_text(text)
-        for _ in range(chosen.rounds):
-            for protocol in PROTOCOLS:
-                report = shuffle(protocol, chosen.gpus, chosen.repeats, chosen.results)
-                assert report["protocol"] == protocol, report["protocol"]
-                rates[protocol].append(report["results"][0]["rate"])
-    slowest = statistics.median(rates["tls"])
-    for protocol, samples in rates.items():
-        times = statistics.median(samples) / slowest
-        shown = " ".join(f"{sample:.2f}" for sample in samples)
-        print(f"shuffle over {protocol:<4} {shown} GB/s, {times:.2f} times that of tls")
+        links(chosen.gpus, chosen.rounds, chosen.repeats, place, chosen.results)
 
 
 if __name__ == "__main__":

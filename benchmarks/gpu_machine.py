@@ -9,10 +9,13 @@ import statistics
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import gpu_cost
+import gpu_links
+import gpu_readings
 import gpu_sum
 from measuring import MOCKED, cli, mock_gpus, own_place, verdict
 
@@ -61,6 +64,17 @@ def measure(gpus: int, rounds: int, seconds: float, place: Path, folder: Path, m
     (folder / "cost.json").write_text(json.dumps(cost, indent=2) + "\n")
     lost = 1 - statistics.median(cost["with"]) / statistics.median(cost["without"])
     met.append(verdict("part of the rate that readings cost", lost, 0.01, ""))
+    cli("stop", name, "--wait")
+    if mock:
+        print("skipped without GPUs: readings beside nvidia-smi, links by protocol")
+        return all(met)
+    readings = gpu_readings.readings(gpus, 4)
+    (folder / "readings.json").write_text(json.dumps(readings, indent=2) + "\n")
+    met.append(gpu_readings.judged(readings))
+    if gpus > 1 and find_spec("distributed_ucxx"):
+        gpu_links.links(gpus, 2, 3, place, folder)
+    else:
+        print("skipped: links by protocol need two GPUs and distributed-ucxx")
     return all(met)
 
 

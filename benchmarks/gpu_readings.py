@@ -93,6 +93,12 @@ def readings(gpus: int, looks: int) -> list[dict[str, Any]]:
     return found
 
 
+def judged(found: list[dict[str, Any]]) -> bool:
+    """Print how far the two sides are apart, and tell whether all is near enough."""
+    apart = furthest(found).items()
+    return all([verdict(f"{key}, of its full scale", far, NEAR, "") for key, far in apart])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, default=1)
@@ -105,9 +111,7 @@ def main() -> None:
         found = readings(chosen.gpus, chosen.looks)
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=2) + "\n")
-    differences = furthest(found)
-    met = [verdict(f"{key}, of its full scale", far, NEAR, "") for key, far in differences.items()]
-    sys.exit(not all(met))
+    sys.exit(not judged(found))
 
 
 if __name__ == "__main__":

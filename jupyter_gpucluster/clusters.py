@@ -130,12 +130,14 @@ class Clusters:
         """Say in a few lines what the cluster waits for, or why it ended."""
         look = find(self.root, name)
         view = view_of(look)
-        told = [f"{view.name} is {view.phase.value}: {view.words}."]
+        words = f": {view.words}" if view.words != view.phase.value else ""
+        told = [f"{view.name} is {view.phase.value}{words}."]
         if view.reason:
             told.append(view.reason)
         for job in look.record.jobs:
             text = job.cause or job.reason
-            if text and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
+            telling = text not in ("", job.state.value)
+            if telling and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
                 told.append(f"{job.mark}_{job.task} ({job.state.value}): {text}")
         if view.phase not in ENDED:
             told += [event.message for event in look.directory.events() if event.kind == "gpu"][-5:]

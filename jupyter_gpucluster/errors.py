@@ -23,6 +23,8 @@ class GpuClusterError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # for scripts and notebooks, which print the traceback
         self.detail = detail
 
     def as_json(self) -> dict[str, str]:

@@ -162,6 +162,13 @@ async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
     return replace(job, state=JobState.UNKNOWN, exit_code=code, ended=time.time())
 
 
+def begun(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]:
+    """Return record and summary of a cluster whose head is there and has said nothing yet."""
+    job = directory.read_headjob() or heads_job(record)
+    assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
+    return waiting(record, replace(job, state=JobState.RUNNING))
+
+
 def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
     """Return the record and the summary of a cluster whose head has not come yet."""
     phase = Phase.PENDING if job.state in WAITING else Phase.STARTING

@@ -171,10 +171,12 @@ def find(root: Path, name: str, *, jobs: bool = True) -> Look:
     named = [found for found in looks if found.record.name == name]
     if not named:
         known = ", ".join(f.record.name for f in looks if f.record.phase not in ENDED)
+        told = f"Running: {known}." if known else "No cluster is running."
+        if any(f.record.phase in ENDED for f in looks):
+            told += " The verb list --all names those that have ended."
         unreadable = "".join(f" {trouble.message}" for trouble in troubles)
         raise ClusterNotFound(
-            f"There is no cluster named {ascii(name)[1:-1][:80]}.",
-            hint=(f"Running: {known}." if known else "No cluster is running.") + unreadable,
+            f"There is no cluster named {ascii(name)[1:-1][:80]}.", hint=told + unreadable
         )
     return max(named, key=lambda found: (found.record.phase not in ENDED, found.record.created))
 
@@ -219,13 +221,15 @@ def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | 
         keep_relay(directory, record)
     came = head_of(directory, record) is not None
     alive = head_lives(directory, record) if came else None
-    if alive:
+    if alive and (summary is not None or record.phase is not Phase.PENDING):
         return Look(directory, record, summary)
     from . import headjob  # not needed by a look that finds all well
 
     record = directory.read_record()  # with its jobs, which a listing does without
     if record.phase in ENDED:
         return Look(directory, record, directory.read_summary())
+    if alive:
+        return Look(directory, *headjob.begun(directory, record))
     job = headjob.watch(directory, record)
     if alive is None and not headjob.is_over(job):
         if came:

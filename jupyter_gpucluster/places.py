@@ -6,6 +6,7 @@ import functools
 import time
 from typing import Any
 
+from .backends import WAYS_OUT
 from .machine import Machine, look_around
 from .profiles import LoadedProfile, Profile, find_profile, load_profiles, option_schema
 from .records import to_json
@@ -73,9 +74,11 @@ def _encrypted(profile: Profile) -> bool | None:
 
 
 def _words(loaded: LoadedProfile, machine: Machine) -> str:
-    """Say what a worker is here, where that needs saying."""
+    """Say what a worker is here where that needs saying, and where there are none."""
     if loaded.profile.backend == "demo":
         return "Simulation: CPU workers of this machine stand for GPUs."
+    if loaded.profile.backend in WAYS_OUT:
+        return "This version cannot start it."
     if loaded.profile.backend != "local" or uses_gpus(loaded.profile, machine):
         return ""
     return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)

@@ -48,6 +48,9 @@ class Phase(str, Enum):
 ENDED = frozenset({Phase.STOPPED, Phase.FAILED})
 """Phases that nothing leaves any more."""
 
+ASKED = "It was asked to stop."
+"""The reason of an end that somebody wanted; clocks, owners and signals give others."""
+
 
 class JobState(str, Enum):
     """What a queueing system says of a job, in our words."""

@@ -97,7 +97,7 @@ def answer(directory: ClusterDirectory, question: Path) -> None:
 def permitted(directory: ClusterDirectory, record: Record, argv: list[str], stdin: str) -> bool:
     """Tell whether a command is one that the backend's dialect says for this cluster's record."""
     backend = find_backend(record.spec.backend)
-    if not stdin and argv[:1] and argv[0] in readers(backend):
+    if not stdin and any(argv[: len(begin)] == begin for begin in readers(backend)):
         return True
     known = {stem(job.id) for job in record.jobs if job.id}
     cancels = len(argv) > 1 and argv[0] == backend.cancel(["1"])[0]
@@ -115,11 +115,16 @@ def stem(id: str) -> str:
     return found.group() if found else ""
 
 
-def readers(backend: Backend) -> set[str]:
-    """Return the programs that only read: of status, accounting and search."""
+def readers(backend: Backend) -> list[list[str]]:
+    """Return how commands begin that only read: of status, accounting and search."""
     commands = (backend.status("user", ["1"]), backend.history(["1"]), backend.find(["gpc-a-1"]))
     changing = {backend.cancel(["1"])[0], backend.submit(Submission("gpc-a-1", "/script"))[0]}
-    return {argv[0] for argv in commands if argv} - changing
+    # Of a shell and of `env` the name alone would stand for any command.
+    return [
+        argv[: 3 if argv[0] in ("env", "sh") else 1]
+        for argv in commands
+        if argv is not None and argv[0] not in changing
+    ]
 
 
 def submissions(directory: ClusterDirectory, record: Record) -> list[Submission]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -13,6 +14,7 @@ from jupyter_gpucluster import headjob
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import BackendUnavailable
 from jupyter_gpucluster.looking import LAPSED_SECONDS
+from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import (
     Job,
     JobState,
@@ -22,6 +24,7 @@ from jupyter_gpucluster.records import (
     Spec,
     Target,
     heads_mark,
+    to_json,
 )
 from jupyter_gpucluster.store import ClusterDirectory
 
@@ -144,6 +147,13 @@ def test_a_head_on_another_host_lives_while_its_lease_is_fresh(root: Path, site:
     cluster(root, head=ELSEWHERE)
     assert Clusters(root).get("mine").phase is Phase.RUNNING
     assert site.calls("squeue") == 0
+
+
+def test_a_head_that_has_begun_and_said_nothing_yet_is_starting(root: Path, site: Site) -> None:
+    directory = cluster(root)
+    directory.process_file.write_text(json.dumps(to_json(this_process())))
+    view = Clusters(root).get("mine")
+    assert (view.phase, view.words) == (Phase.STARTING, "its head's job has begun")
 
 
 def test_a_head_that_is_silent_is_unreachable_until_its_job_has_ended(

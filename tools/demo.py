@@ -26,6 +26,10 @@ def demo() -> None:
         say("Starting a local cluster for the parallel sum, and running it on 1 and on 2 workers:")
         try:
             run(MAIN / "bin" / "python", "-m", "tools.notebook", NOTEBOOK, env=env)
+        except KeyboardInterrupt:
+            end_processes(home)
+            say("Interrupted: the cluster is stopped and no process is left.")
+            raise
         finally:
             left = end_processes(home)
     if left:

@@ -6,14 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
+from tools.shell import main
 
 
 def run_notebook(path: Path) -> None:
     """Run a copy in memory, in a kernel of this Python, in the current folder."""
+    # Here, where an interrupt is caught: these take a second.
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
+    from traitlets.config import Config
+
     notebook = nbformat.read(path, as_version=4)
     # Sockets in a private folder instead of TCP ports, which ipykernel warns of.
     client = NotebookClient(
@@ -27,6 +30,8 @@ def run_notebook(path: Path) -> None:
         client.execute()
     except CellExecutionError as error:
         sys.exit(str(error))
+    except DeadKernelError:
+        sys.exit("The notebook's kernel has ended; an interrupt ends it too.")
 
 
 def print_streams(cell: Any, cell_index: int, execute_reply: Any) -> None:
@@ -37,4 +42,4 @@ def print_streams(cell: Any, cell_index: int, execute_reply: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_notebook(Path(sys.argv[1]))
+    main(lambda: run_notebook(Path(sys.argv[1])))

@@ -32,6 +32,13 @@ BACKENDS: dict[str, Backend] = {
         Lsf(),
     )
 }
+WAYS_OUT = {
+    "kubernetes": "Let the Dask operator or Dask's Helm chart start the scheduler and attach to it"
+    " with `backend: existing`; a JupyterLab in a pod has what the pod has with `backend: local`.",
+    "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
+    " of a batch job are reached with `backend: local` and `launcher: ssh`.",
+}
+"""Of systems that a profile may name and no dialect speaks yet."""
 
 
 def find_backend(name: str) -> Backend:
@@ -50,6 +57,6 @@ def find_backend(name: str) -> Backend:
         known = ", ".join(sorted([*BACKENDS, "existing"]))
         raise InvalidInput(
             f"This version cannot start clusters by {name!r} yet.",
-            hint=f"It has {known}.",
+            hint=WAYS_OUT.get(name, f"It has {known}."),
             detail="backend",
         ) from None

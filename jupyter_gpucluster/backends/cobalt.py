@@ -116,6 +116,8 @@ class Cobalt:
                     reason="" if word in ("queued", "running") else word,
                     nodes=() if location in ("", "None", "N/A", "-") else (location,),
                 )
+        if result.stdout.strip() and not found:
+            raise BackendUnavailable("Cobalt answered qstat with something else.")
         return found
 
     def history(self, ids: Sequence[str]) -> list[str] | None:

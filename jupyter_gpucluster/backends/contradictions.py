@@ -11,7 +11,7 @@ from ..records import JobShape
 from . import BACKENDS
 from .asked import Amount, asked
 from .base import Backend
-from .directives import merge, option_of, prefix_of, without_skipped
+from .directives import merge, option_of, prefix_of, refuse_beside_select, without_skipped
 from .quoting import hours
 
 NAMES = {
@@ -23,8 +23,6 @@ ARRAYS = {
     "#OAR": ("--array", "--array-param-file"), "#CONDOR": ("queue",),
 }  # fmt: skip
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
-IN_CHUNK = re.compile(r"#PBS -l (?:ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=")
-"""What PBS takes inside of a chunk or for the whole job, but not both."""
 UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
 BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|\w+ = ')
 SAME_MEMORY = 0.1
@@ -52,13 +50,7 @@ def directives_of(
     lines = merge(generated, job.directives, job.skip_directives)
     for *_, error in contradictions(job, generated) if not as_given else ():
         raise error
-    if select := next((line for line in lines if line.startswith("#PBS -l select=")), ""):
-        for line in filter(IN_CHUNK.match, lines):
-            raise InvalidInput(
-                f"job.directives ask for {line!r}, which PBS refuses beside {select!r}.",
-                hint="Use the keys of job, or write a whole select into job.directives.",
-                detail="job.directives",
-            )
+    refuse_beside_select(lines)
     return lines
 
 

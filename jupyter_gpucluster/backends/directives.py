@@ -55,8 +55,10 @@ JOINED = {
 """Options of which the last one would replace the others, though all of them are meant."""
 RESOURCE = re.compile(r"[\w./-]+")
 SECTIONS = re.compile(r"\b(select|order|rusage|span|same|cu|affinity)\[")
-CHUNK = re.compile(r"-l (ncpus|mem|ngpus|mpiprocs)=([\w.]+)", re.ASCII)
-"""What PBS takes once for the whole job, and then takes no ``select``."""
+IN_CHUNK = re.compile(
+    r"#PBS -l (ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=([\w.]*)", re.ASCII
+)
+"""What PBS takes inside of a chunk or once for the whole job, and then takes no ``select``."""
 
 
 def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -> list[str]:
@@ -181,7 +183,7 @@ def _chunked(lines: Sequence[str], kept: int) -> list[str]:
                   or line == "#PBS -l select=1"), None)  # fmt: skip
     done = list(lines)
     for line in lines[kept:] if chunk is not None else ():
-        match = CHUNK.fullmatch(line.removeprefix("#PBS "))
+        match = IN_CHUNK.fullmatch(line)
         if match is None or chunk is None:
             continue
         said = re.search(rf":{match[1]}=([\w.]+)", done[chunk])
@@ -190,3 +192,20 @@ def _chunked(lines: Sequence[str], kept: int) -> list[str]:
         if said is None or said[1].lower() == match[2].lower():
             done.remove(line)
     return done
+
+
+def refuse_beside_select(lines: Sequence[str]) -> None:
+    """Refuse what could not be moved into the one chunk of a PBS job.
+
+    Raises
+    ------
+    InvalidInput
+        PBS takes one of the lines only without the ``select`` that stands there, too.
+    """
+    if select := next((line for line in lines if line.startswith("#PBS -l select=")), ""):
+        for line in filter(IN_CHUNK.match, lines):
+            raise InvalidInput(
+                f"job.directives ask for {line!r}, which PBS refuses beside {select!r}.",
+                hint="Use the keys of job, or write a whole select into job.directives.",
+                detail="job.directives",
+            )

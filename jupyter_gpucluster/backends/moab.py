@@ -78,7 +78,7 @@ class Moab(Torque):
             root = ElementTree.fromstring(text[max(0, text.find("<")) :])  # noqa: S314  # expat bounds entities
         except ElementTree.ParseError as error:
             raise BackendUnavailable("Moab did not answer showq.", detail=str(error)) from error
-        if result.exit_code != 0:
+        if result.exit_code != 0 or root.tag != "Data":
             raise BackendUnavailable("Moab did not answer showq.", detail=result.stderr)
         found = (self.queued(dict(job.attrib)) for job in root.iter("job") if job.get("JobID"))
         return {status.id: status for status in found}

@@ -118,16 +118,18 @@ class Oar:
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:
             raise BackendUnavailable("OAR did not answer oarstat.", detail=result.stderr)
-        if not result.stdout.strip():
-            # OAR prints nothing for an empty list, yet it never forgets a job that was asked for.
-            if any(" IN (" in word.partition("'Error')")[2] for word in result.argv):
-                raise BackendUnavailable("OAR listed none of its jobs.", detail=result.stderr)
-            return {}
-        return {
+        # OAR prints nothing for an empty list.
+        listed = _answer(result.stdout) if result.stdout.strip() else {}
+        found = {
             id: self.listed(id, job)
-            for id, job in _answer(result.stdout).items()
+            for id, job in listed.items()
             if id.isdecimal() and isinstance(job, dict)
         }
+        # It never forgets a job that was asked for.
+        asked = any(" IN (" in word.partition("'Error')")[2] for word in result.argv)
+        if asked and not found:
+            raise BackendUnavailable("OAR listed none of its jobs.", detail=result.stderr)
+        return found
 
     def listed(self, id: str, job: Mapping[str, Any]) -> JobStatus:
         word = str(job.get("state", ""))

@@ -264,7 +264,8 @@ def _section(text: str, name: str) -> dict[str, Any]:
             answer = json.loads(attempt, strict=False)
         except (ValueError, RecursionError):
             continue
-        if isinstance(answer, dict):
+        # Without jobs it still says who answers.
+        if isinstance(answer, dict) and (name in answer or "pbs_version" in answer):
             section = answer.get(name, {})
             return section if isinstance(section, dict) else {}
     raise BackendUnavailable("PBS answered with JSON that cannot be read.", detail=text[:1000])

@@ -122,6 +122,8 @@ class Sge:
         if result.exit_code != 0:
             raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
         root = _xml(result.stdout[max(0, result.stdout.find("<")) :])
+        if root.tag != "job_info":
+            raise BackendUnavailable("Grid Engine answered qstat with something else.")
         found = {}
         for job in root.iter("job_list"):
             status = _listed({field.tag: field.text or "" for field in job})

@@ -70,6 +70,8 @@ class Torque(Pbs):
             raise BackendUnavailable(
                 f"{self.title} answered with XML that cannot be read.", detail=str(error)
             ) from error
+        if root.tag != "Data":
+            raise BackendUnavailable(f"{self.title} answered qstat with something else.")
         jobs = ({field.tag: field.text or "" for field in job} for job in root.iter("Job"))
         found = (self.described(job) for job in jobs if "[]" not in job.get("Job_Id", "[]"))
         return {status.id: status for status in found}

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from .arguments import add_arguments, options_from
 from .baselines import find_baseline, save_baseline
-from .compare import Comparison, compare
+from .compare import Comparison, compare, require_same_workload
 from .family import WORKLOADS, FamilyOptions
 from .measure import Progress, run_benchmark
 from .options import PRESETS, Options, SumOptions
-from .plots import plot_check_up, plot_devices, plot_scaling, plot_workers, write_plots
+from .plots import (
+    plot_check_up,
+    plot_devices,
+    plot_scaling,
+    plot_workers,
+    prepare_plots,
+    write_plots,
+)
 from .progress import ProgressBar
 from .report import Report, document_lines, read_report, table, write_report, write_reports
 from .series import check_up_table, run_check_up, run_scaling, scaling_table
@@ -36,7 +43,9 @@ __all__ = [
     "plot_devices",
     "plot_scaling",
     "plot_workers",
+    "prepare_plots",
     "read_report",
+    "require_same_workload",
     "run_benchmark",
     "run_check_up",
     "run_scaling",

@@ -63,11 +63,7 @@ def compare(earlier: Report, later: Report) -> Comparison:
     InvalidInput
         The reports are of different workloads.
     """
-    if earlier.workload != later.workload:
-        raise InvalidInput(
-            f"{earlier.workload} and {later.workload} cannot be compared.",
-            hint="Give two reports of one workload.",
-        )
+    require_same_workload(earlier.workload, later.workload)
     more_workers = later.workers / earlier.workers
     return Comparison(
         earlier.workers,
@@ -75,6 +71,15 @@ def compare(earlier: Report, later: Report) -> Comparison:
         tuple(_row(before, after, more_workers) for before, after in _pairs(earlier, later)),
         tuple(_remarks(earlier, later)),
     )
+
+
+def require_same_workload(earlier: str, later: str) -> None:
+    """Refuse to compare what is not the same work."""
+    if earlier != later:
+        raise InvalidInput(
+            f"{earlier} and {later} cannot be compared.",
+            hint="Give two reports of one workload.",
+        )
 
 
 def _pairs(earlier: Report, later: Report) -> list[tuple[DeviceResult, DeviceResult]]:

@@ -56,11 +56,15 @@ class Latency(Member):
     def _talk(
         self, client: Client, addresses: Sequence[str], show: Callable[[int], None]
     ) -> Outcome:
+        from distributed import wait
+
         def same(number: int) -> int:
             return number
 
         began = time.perf_counter()
         futures = client.map(same, range(self.tasks), pure=False, workers=list(addresses))
+        # An interrupted `gather` leaves a traceback for each future (distributed 2026.8.0).
+        wait(futures)
         value = float(sum(client.gather(futures)))
         seconds = time.perf_counter() - began
         show(self.tasks)

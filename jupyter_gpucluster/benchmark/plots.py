@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +110,13 @@ def plot_check_up(reports: Sequence[Report]) -> Figure:
 
 
 def write_plots(kind: str, reports: Sequence[Report], directory: Path) -> list[Path]:
-    """Draw what suits the reports (``scaling``, ``check-up``, or one report) as PNG and SVG."""
+    """Draw what suits the reports (``scaling``, ``check-up``, or one report) as PNG and SVG.
+
+    Raises
+    ------
+    InvalidInput
+        The directory cannot be made, or not be written to.
+    """
     figures = {}
     if kind == "scaling":
         figures[f"{reports[0].workload}-scaling"] = plot_scaling(reports)
@@ -119,13 +127,36 @@ def write_plots(kind: str, reports: Sequence[Report], directory: Path) -> list[P
     for report in reports:
         if len(report.results[0].shares) > 1 and (kind != "scaling" or report is reports[-1]):
             figures[f"{report.workload}-workers"] = plot_workers(report)
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, figure in figures.items():
-        for kind_of_file in ("png", "svg"):
-            written.append(directory / f"{name}.{kind_of_file}")
-            figure.savefig(written[-1], dpi=120)
-    return written
+    files = {directory / f"{name}.{ending}": name for name in figures for ending in ("png", "svg")}
+    with _writing_to(directory):
+        for file, name in files.items():
+            figures[name].savefig(file, dpi=120)
+    return list(files)
+
+
+def prepare_plots(directory: Path) -> None:
+    """Make the directory, and see that Matplotlib is there.
+
+    Raises
+    ------
+    InvalidInput, UnsuitableEnvironment
+        Plots could not be written there, or not be drawn.
+    """
+    _figure()
+    with _writing_to(directory), tempfile.TemporaryFile(dir=directory):
+        pass
+
+
+@contextmanager
+def _writing_to(directory: Path) -> Iterator[None]:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise InvalidInput(
+            f"Cannot write plots to {directory}: {error.strerror}.",
+            hint="Name another folder with --plots.",
+        ) from None
 
 
 def _crew(reports: Sequence[Report]) -> str:

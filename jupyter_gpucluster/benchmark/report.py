@@ -293,7 +293,10 @@ def read_report(path: Path) -> Report:
                 f"{path} was written by a newer version (schema {data['schema']}).",
                 hint="Upgrade jupyter-gpucluster.",
             )
-        return from_json(Report, data)
+        report = from_json(Report, data)
+        if report.workers < 1 or not report.results:
+            raise ValueError("it measured nothing")
+        return report
     except OSError as error:
         raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from None
     except (ValueError, TypeError, KeyError):

@@ -128,13 +128,19 @@ class SentTasks:
 
     def done(self) -> int:
         """Count steps; finished tasks are not asked any more, but counted by their futures."""
-        gone = set(self.addresses) - set(self.client.scheduler_info(n_workers=-1)["workers"])
+        # Not `scheduler_info`: it returns what the client keeps, which its refresh every 2 s, that
+        # asks for no workers, may empty between answer and return (distributed 2026.8.0).
+        gone = set(self.addresses) - set(self.client.nthreads())
         if gone:
             # Its task may run nowhere else, so without this the run would wait for ever.
             raise WorkerGone(", ".join(sorted(gone)))
         ended = sum(steps_of(s) for s, f in zip(self.shares, self.futures, strict=True) if f.done())
+        # A worker that is about to go cannot answer; the next look misses it.
         answers = self.client.run(
-            carried(kernels.progress_of), self.run, workers=sorted(set(self.addresses))
+            carried(kernels.progress_of),
+            self.run,
+            workers=sorted(set(self.addresses)),
+            on_error="ignore",
         )
         # For a moment a task has left its worker's board while its future is not done yet.
         self.most = max(self.most, ended + sum(int(done) for done in answers.values()))

@@ -87,11 +87,15 @@ def _fallen(report: Report, result: DeviceResult, baseline: Report) -> Iterator[
     if before is None:
         yield f"the baseline has no figure of {result.device}"
         return
+    if set(before.names) != set(result.names):
+        yield f"the baseline is of other devices: {', '.join(sorted(before.names))}"
     now, then = result.rate / report.workers, before.rate / baseline.workers
     if now < FALLEN * then:
+        # Sizes that were left open follow the number of workers: alone that is no finding.
+        size = "" if baseline.parameters == report.parameters else ", whose size was another"
         yield (
-            f"{result.device}: {_against(now, then, result.unit)} for each worker "
-            f"than the baseline of {baseline.date[:10]}"
+            f"{result.device}: {_against(now, then, result.unit)} for each worker, "
+            f"by the baseline of {baseline.date[:10]}{size}"
         )
     yield from _below_baseline(result.shares, before.shares, result.unit)
 

@@ -56,7 +56,7 @@ def ask_workers(
     WaitTimeout
         Fewer than ``least`` came within ``timeout`` seconds.
     """
-    here = len(client.scheduler_info(n_workers=-1)["workers"])
+    here = len(client.nthreads())
     if warn and here < least:
         warn(f"waiting for {least} workers; {here} are connected")
     try:

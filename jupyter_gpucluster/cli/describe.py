@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..records import ENDED, Event, GpuReading, Job
+from ..records import ASKED, ENDED, Event, GpuReading, Job
 from .output import Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ def named(*views: ClusterView) -> tuple[tuple[str, str], ...]:
 
 
 def state(view: ClusterView) -> str:
-    """Return phase, words and reason in one line."""
-    parts = (view.phase.value, *_words(view))
+    """Return phase, words and reason in one line, for those who ask for what happens."""
+    parts = (view.phase.value, *(part for part in _words(view) if part != ASKED))
     return one_line(": ".join(part for part in parts if part))
 
 

@@ -36,7 +36,7 @@ XIDS = {
 }
 """What the driver's numbered errors mean: https://docs.nvidia.com/deploy/xid-errors/."""
 
-FAR = 0.05
+FAR = 0.02
 """How far a reading on disk may be from the last one: a part of the full scale."""
 FIELDS = {field.name for field in dataclasses.fields(GpuReading)}
 
@@ -72,12 +72,13 @@ def moved(shown: Iterable[GpuReading], found: Iterable[GpuReading]) -> bool:
     )
 
 
-def levels(reading: GpuReading) -> tuple[float, float, float]:
-    """Return utilisation, memory and power as parts of their full scales."""
+def levels(reading: GpuReading) -> tuple[float, float, float, float]:
+    """Return utilisation, memory, power and temperature as parts of their full scales."""
     return (
         (reading.utilization or 0) / 100,
         reading.memory_used / (reading.memory_total or 1),
         (reading.power or 0) / (reading.power_limit or 1000),
+        (reading.temperature or 0) / 100,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..records import ENDED, Job, Phase, Record, Target, heads_job
+from ..records import ASKED, ENDED, Job, Phase, Record, Target, heads_job
 from .news import News
 from .situation import (
     DEATHS_WINDOW,
@@ -218,7 +218,8 @@ class _Step(News):
         self.cancel(leaving)
         # A job whose submission was not answered may exist: wait until it can be named.
         if not alive:
-            self.record = replace(self.record, ended=self.now)
+            reason = self.record.reason or ASKED
+            self.record = replace(self.record, ended=self.now, reason=reason)
             self.set_phase(self.record.outcome)
             self.actions.append(Finish())
 

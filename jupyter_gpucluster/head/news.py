@@ -8,13 +8,16 @@ from dataclasses import replace
 from ..records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
 from ..submission import COMMAND_SECONDS
 from .situation import WAITING, Action, Answer, Note, Observation, is_alive, key_of, staying
-from .walltime import reached
+from .walltime import by_our_clock, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
 what it asked for may appear a minute later (a slow controller)."""
 LISTINGS_UNTIL_GONE = 2
 """A job is gone only when this many listings in a row lack it and no worker of it is connected."""
+
+NO_OUTCOME = frozenset({JobState.FAILED, JobState.UNKNOWN})
+"""States of an ended job that tell neither what it was ended by, nor that it did its work."""
 
 
 class News:
@@ -92,6 +95,7 @@ class News:
         return replace(job, ended=None, exit_code=None, missing=0, cause="")
 
     def listed(self, job: Job, status: JobStatus) -> Job:
+        status = by_our_clock(job, status, self.record, self.now)
         newer = replace(
             job,
             id=status.id,
@@ -130,12 +134,16 @@ class News:
             code = self.seen.exits.get(key)
             ended = JobState.UNKNOWN if code is None else JobState.FAILED if code else JobState.DONE
             status = JobStatus(job.id, ended, job.mark, exit_code=code)
+        status = by_our_clock(job, status, self.record, self.now)
         return self.ended(replace(job, exit_code=status.exit_code), status)
 
     def ended(self, job: Job, status: JobStatus) -> Job:
         key = key_of(job)
         expired = reached(job, status, self.record, self.now)
-        job = replace(job, state=status.state, ended=status.ended or self.now)
+        # Some systems know of a job that was cancelled only the signal, or nothing.
+        cancelled = job.cancelled is not None and status.state in NO_OUTCOME
+        state = JobState.CANCELLED if cancelled else status.state
+        job = replace(job, state=state, ended=status.ended or self.now)
         job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
         if expired and key not in self.seen.retired and job.cancelled is None:
             self.expire(job)
@@ -174,8 +182,8 @@ class News:
         for job in self.record.jobs:
             if key_of(job) not in self.seen.workers:
                 continue
-            if job.state is JobState.UNKNOWN and not is_alive(job):
-                newer.append(job := self.back(job))
+            if not is_alive(job) and (job.state is JobState.UNKNOWN or job.missing):
+                newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
             if not job.connected:
                 newer.append(replace(job, connected=True))
                 self.note("worker", f"{key_of(job)} is ready", key_of(job))

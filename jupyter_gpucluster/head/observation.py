@@ -28,6 +28,7 @@ class Watch(SchedulerPlugin):
         self.wake = wake
         self.restarted: set[str] = set()
         self.read: set[str] = set()
+        self.transitions = scheduler.transition_counter
         self.idle_since: float | None = time.time()
         self.alone_since: float | None = time.time()
 
@@ -62,10 +63,13 @@ class Watch(SchedulerPlugin):
     def look(self, now: float, *, waiting: bool) -> None:
         """Note since when nothing is computed, and since when nobody is connected.
 
-        A cluster whose jobs all wait in a queue holds nothing yet: neither clock ticks.
+        A cluster whose jobs all wait in a queue holds nothing yet: neither clock ticks.  Work that
+        came and went between two looks counts, else a user of short tasks would lose the cluster.
         """
+        before, self.transitions = self.transitions, self.scheduler.transition_counter
         busy = (
-            any(ws.processing for ws in self.scheduler.workers.values())
+            self.transitions != before
+            or any(ws.processing for ws in self.scheduler.workers.values())
             or bool(self.scheduler.queued)
             or bool(self.scheduler.unrunnable)
         )

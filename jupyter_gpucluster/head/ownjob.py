@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +50,8 @@ class OwnJob:
             state=JobState.RUNNING,
             started=known.started or self.started,
             ends=known.ends,
-            nodes=known.nodes,
+            # The head may be up before anybody has asked where its job runs.
+            nodes=known.nodes or ((socket.gethostname(),) if record.spec.job.nodes == 1 else ()),
         )
         return replace(record, jobs=tuple(own if j is job else j for j in record.jobs))
 

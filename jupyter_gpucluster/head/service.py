@@ -39,7 +39,7 @@ from ..records import (
 )
 from ..store import LEASE_SECONDS, ClusterDirectory, write_private
 from ..submission import Runner
-from . import asking, control, gpus, groups, ownjob
+from . import asking, control, dasksettings, gpus, groups, ownjob
 from .observation import Watch
 from .scaling import Adaptation, Retirement, leaving_order
 from .situation import (
@@ -61,13 +61,6 @@ from .summary import summarise
 
 logger = logging.getLogger("gpucluster.head")
 
-ROUTES = [
-    "distributed.http.scheduler.json",
-    "distributed.http.health",
-    "distributed.http.scheduler.info",
-    "distributed.http.statics",
-]
-"""Dask's pages; left out: its proxy to any host, Prometheus and the API that closes workers."""
 KEPT_SUMMARY_SECONDS = 10.0
 MOVING_SUMMARY_SECONDS = 1.5
 """The same while what the GPUs do changes: under the period of their readings."""
@@ -111,14 +104,7 @@ class Service:
         token = (self.directory.path / "token").read_text().strip()
         with dask.config.set(
             {
-                "distributed.scheduler.http.routes": ROUTES,
-                "distributed.scheduler.dashboard.bokeh-application.allow_websocket_origin": ["*"],
-                # A worker that comes back under a lost worker's name must not wait for it.
-                "distributed.scheduler.worker-ttl": "5 minutes",
-                # Dask wakes up fifty times a second to see whether its loop is blocked, and looks
-                # at the machine twice; less often an idle head takes a third less of the processor.
-                "distributed.admin.tick.interval": "500ms",
-                "distributed.admin.system-monitor.interval": "2s",
+                **dasksettings.SCHEDULER,
                 # The scheduler makes a directory there, too, and would leave it.
                 "temporary-directory": spec.scratch,
                 **(ownjob.settings(self.directory) if spec.in_job else {}),
@@ -135,6 +121,7 @@ class Service:
                 dashboard_address=ownjob.listen_on(spec) if spec.in_job else "127.0.0.1:0",
                 **options,
             )
+        dasksettings.check_timeouts_seldom(self.scheduler)
         control.install(self.scheduler, self, token)
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)
@@ -466,9 +453,10 @@ class Service:
                 control.tell_missing(self.scheduler, " ".join(str(error).split()))
                 self.dashboard = False
                 return
-            dashboard.connect(
-                self.scheduler.http_application, self.scheduler.http_server, self.scheduler
-            )
+            with dask.config.set(dasksettings.DASHBOARD):
+                dashboard.connect(
+                    self.scheduler.http_application, self.scheduler.http_server, self.scheduler
+                )
             self.dashboard = True
 
 

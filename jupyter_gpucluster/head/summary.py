@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..records import ENDED, Phase, Record, Summary, WorkerCounts
+from ..records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
 from .groups import count_group, own_part
-from .situation import STANDING_STILL, Observation, clocks, count_workers, is_alive, staying
+from .situation import STANDING_STILL, Observation, clocks, count_workers, is_alive, key_of, staying
 from .walltime import first_to_end
 
 DAY = 86400.0
@@ -73,7 +73,13 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
     record = own_part(record)
     counts = count_workers(record, seen)
     ended = record.phase in ENDED
-    waiting = [job for job in staying(record) if job.state in STANDING_STILL]
+    # Workers may come before the listing that says that their job runs.
+    waiting = [
+        job
+        for job in staying(record)
+        if job.state in STANDING_STILL
+        and (job.state is JobState.SUSPENDED or key_of(job) not in seen.workers)
+    ]
     starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
     return Summary(
         id=record.id,

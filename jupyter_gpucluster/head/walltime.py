@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..records import Clock, Job, JobState, JobStatus, Record, heads_job
+from dataclasses import replace
+
+from ..records import ON_THIS_MACHINE, Clock, Job, JobState, JobStatus, Record, heads_job
 from .situation import end_of, key_of, staying
 
 STARTUP_SECONDS = 60.0
@@ -11,6 +13,8 @@ SLACK_SECONDS = 5.0
 """Some systems end jobs a little early, or count from another second."""
 MOSTLY = 0.5
 """A job works for at least this part of its walltime before anything is prepared."""
+SKEW_SECONDS = 60.0
+"""Times that are impossible by more than this are those of a clock that is not ours."""
 OTHER_CAUSES = frozenset({JobState.DONE, JobState.OUT_OF_MEMORY, JobState.NODE_FAIL})
 
 
@@ -40,6 +44,34 @@ def _before_end(job: Job, record: Record, seconds: float) -> float | None:
     if end is None or job.started is None or job == heads_job(record):
         return None
     return max(end - seconds, job.started + MOSTLY * (end - job.started))
+
+
+def by_our_clock(job: Job, status: JobStatus, record: Record, now: float) -> JobStatus:
+    """Return a status whose times are possible: after the submission, and not to come.
+
+    Else the jobs of a site whose clock is hours behind, or in another time zone, would be past
+    their walltime as they start, and their deaths too old to count.
+    """
+    if record.spec.backend in ON_THIS_MACHINE:
+        return status  # the clock is ours, and that of the simulated site is pushed on purpose
+    first = min(job.submitted, now)
+    told = status.started if status.started is not None else status.ended
+    if told is None:
+        return status
+    shift = 0.0
+    if told < first - SKEW_SECONDS:
+        shift = first - told
+    elif told > now + SKEW_SECONDS:
+        # The first guess stays: else it would move with every look.
+        shift = (job.started or now) - told
+    moved = {
+        name: time + shift
+        for name in ("started", "ended", "ends")
+        if (time := getattr(status, name)) is not None
+    }
+    if "ended" in moved:
+        moved["ended"] = min(moved["ended"], now)
+    return replace(status, **moved)
 
 
 def reached(job: Job, status: JobStatus, record: Record, now: float) -> bool:

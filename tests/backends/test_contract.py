@@ -13,6 +13,7 @@ from jupyter_gpucluster.backends.base import Backend
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.profiles.model import BackendName
 from jupyter_gpucluster.records import (
+    ON_THIS_MACHINE,
     CommandResult,
     JobShape,
     JobState,
@@ -107,6 +108,17 @@ def test_a_site_s_banner_does_not_become_an_id(backend: Backend) -> None:
 def test_a_listing_that_fails_is_no_empty_listing(backend: Backend, exit_code: int | None) -> None:
     with pytest.raises(BackendUnavailable):
         backend.parse_status(CommandResult(("command",), exit_code, "", "timed out"))
+
+
+@every
+@pytest.mark.parametrize(
+    "text", ["*** Welcome! ***\n", "<html><body>502 Bad Gateway</body></html>", "{}", "null"]
+)
+def test_what_is_no_listing_is_not_taken_for_an_empty_one(backend: Backend, text: str) -> None:
+    if backend.name in ON_THIS_MACHINE:
+        return  # who answers is a process of our own
+    with pytest.raises(BackendUnavailable):
+        backend.parse_status(CommandResult(tuple(backend.status("ann", ["12"])), 0, text, ""))
 
 
 @every

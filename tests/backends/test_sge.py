@@ -169,8 +169,8 @@ def test_letters_are_states(letters: str, state: JobState) -> None:
 
 
 def test_tasks_that_are_not_told_apart_are_no_jobs() -> None:
-    text = "<a><job_list><JB_job_number>7</JB_job_number><tasks>3-9:1</tasks></job_list></a>"
-    assert SGE.parse_status(answer(text)) == {}
+    job = "<job_list><JB_job_number>7</JB_job_number><tasks>3-9:1</tasks></job_list>"
+    assert SGE.parse_status(answer(f"<job_info>{job}</job_info>")) == {}
 
 
 def test_times_are_local() -> None:

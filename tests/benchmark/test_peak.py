@@ -79,6 +79,27 @@ def test_long_tasks_tell_their_progress(client: Client, monkeypatch: pytest.Monk
     assert counts[-1] == report.pieces
 
 
+def test_no_worker_is_missed_while_the_client_refreshes_what_it_knows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import dask
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.001)
+    steps: list[Progress] = []
+    # Every 2 s by itself; the refresh asks for no workers.
+    often = {"distributed.client.scheduler-info-interval": "1ms"}
+    with (
+        dask.config.set(often),
+        LocalCluster(
+            2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as c,
+        Client(c) as client,
+    ):
+        run(client, SumOptions((4_000, 5_000), mode="peak"), progress=steps.append)
+    assert len(steps) > 2
+
+
 def test_an_interrupt_ends_long_tasks_between_two_steps(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

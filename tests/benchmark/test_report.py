@@ -121,6 +121,17 @@ def test_what_is_no_report_is_refused_by_name(tmp_path: Path, text: str, message
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("nothing", [{"workers": 0}, {"results": []}])
+def test_a_report_that_measured_nothing_is_refused(
+    tmp_path: Path, nothing: dict[str, object]
+) -> None:
+    path = tmp_path / "report.json"
+    write_report(a_report(DEEPOPS, 1, {"gpu": 20.0}), path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | nothing))
+    with pytest.raises(InvalidInput, match="is not a benchmark report"):
+        read_report(path)
+
+
 def test_files_that_cannot_be_read_or_written_are_said_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"Cannot read .*: No such file"):
         read_report(tmp_path / "missing.json")

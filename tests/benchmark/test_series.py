@@ -15,6 +15,7 @@ from jupyter_gpucluster.benchmark import (
     SumOptions,
     add_arguments,
     options_from,
+    prepare_plots,
     run_scaling,
     scaling_table,
     write_plots,
@@ -89,3 +90,11 @@ def test_the_command_line_of_the_other_workloads() -> None:
         parse("sum", "--against", "missing.json")
     with pytest.raises(InvalidInput, match="is no folder"):
         parse("sum", "--plots", __file__)
+
+
+def test_a_folder_that_takes_no_plots_is_refused_before_the_run(tmp_path: Path) -> None:
+    prepare_plots(tmp_path / "new" / "plots")
+    assert list((tmp_path / "new").iterdir()) == [tmp_path / "new" / "plots"]
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match=r"Cannot write plots to .*: Not a directory"):
+        prepare_plots(tmp_path / "file" / "plots")

@@ -122,6 +122,17 @@ def test_a_baseline_of_something_else_is_not_compared() -> None:
     assert "nothing was compared" in verdict(usual, replace(usual, mode="peak"))[0]
 
 
+def test_a_baseline_of_other_devices_or_another_size_says_so() -> None:
+    usual = of_shares([a_share(0, 1000)], rate=1000)
+    fallen = of_shares([a_share(0, 800)], rate=800)
+    other = replace(usual.results[0], names={"H100": 1})
+    smaller = replace(usual, results=(other,), parameters={"shape": [5, 5]})
+    devices, size, _ = verdict(fallen, smaller)
+    assert devices == "the baseline is of other devices: H100"
+    assert size.endswith(", whose size was another")
+    assert "another" not in "".join(verdict(fallen, usual))
+
+
 def test_a_baseline_is_found_again_by_workload_mode_and_device(tmp_path: Path) -> None:
     usual = of_shares([a_share(0, 1000)])
     with pytest.raises(InvalidInput, match="no baseline of sum"):

@@ -117,7 +117,8 @@ def test_a_cluster_that_is_not_there(clusters: Clusters) -> None:
         for name in ("nobody", "../x", "a\nb", "abcdef", ""):
             with pytest.raises(ClusterNotFound) as caught:
                 verb(name)
-            assert caught.value.hint
+            assert caught.value.hint == "No cluster is running."
+            assert caught.value.__notes__ == ["hint: No cluster is running."]
             assert "\n" not in caught.value.message
 
 
@@ -132,6 +133,10 @@ def test_a_name_that_is_taken_and_is_free_again_afterwards(
         clusters.logs("mine", "no-such-job")
     clusters.stop("mine")
     clusters.wait_stopped("mine", timeout=30)
+    assert clusters.why("mine") == "mine is stopped.\nIt was asked to stop."
+    with pytest.raises(ClusterNotFound) as caught:
+        clusters.get("nobody")
+    assert "list --all" in caught.value.hint
     for verb in (clusters.client_code, clusters.endpoint):
         with pytest.raises(ClusterConflict):
             verb("mine")

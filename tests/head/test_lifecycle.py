@@ -116,6 +116,7 @@ def test_a_stop_before_anything_was_submitted_ends_at_once() -> None:
     play.stop()
     assert play.step() == [Finish()]
     assert play.record.phase is Phase.STOPPED
+    assert play.record.reason == "It was asked to stop."
 
 
 def test_a_stop_waits_for_the_confirmation_of_the_queue() -> None:
@@ -268,3 +269,17 @@ def test_a_waiting_cluster_says_when_it_may_start() -> None:
     assert told == min(job.expected_start or 0.0 for job in play.record.jobs)
     play.step(1900)
     assert play.words == "0 of 2 workers ready, 2 waiting"
+
+
+def test_workers_that_come_before_the_listing_says_so_wait_for_nothing() -> None:
+    play = Play(2)
+    play.step()
+    play.step()
+    for id in play.queue.jobs:
+        play.queue.change(id, JobState.PENDING, reason="Resources")
+    play.workers = {f"{ONE}_0": 1}
+    play.step()
+    assert summarise(play.record, play.seen, play.now).reason == "Resources"
+    play.workers[f"{ONE}_1"] = 1
+    play.step()
+    assert summarise(play.record, play.seen, play.now).reason == ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jupyter_gpucluster.head import situation
 from jupyter_gpucluster.head.lifecycle import CANCEL_AGAIN
 from jupyter_gpucluster.head.situation import Answer, Cancel, Retire, Submit
-from jupyter_gpucluster.records import JobState, Phase, Policy
+from jupyter_gpucluster.records import JobState, JobStatus, Phase, Policy
 
 from .world import Play, of
 
@@ -32,6 +34,26 @@ def test_scaling_down_retires_first_and_cancels_after() -> None:
     assert play.step() == []
     assert play.alive() == [f"{ONE}_0", f"{ONE}_2"]
     assert play.record.replaced == 0
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_job_that_was_cancelled_is_told_so_by_a_system_that_does_not(killed: bool) -> None:
+    play = Play(2)
+    play.get_ready()
+    play.desired, play.volunteers, play.retired = 1, (f"{ONE}_0",), {f"{ONE}_0"}
+    id = play.job(f"{ONE}_0").id
+    play.step(listing=None)
+    assert play.queue.cancelled == [id]
+    play.queue.hidden.add(id)
+    over = JobStatus(id, JobState.FAILED, ONE, exit_code=-9)
+    for _ in range(2):
+        play.step(history={id: over} if killed else {})
+    job = play.job(f"{ONE}_0")
+    assert (job.state, job.exit_code) == (JobState.CANCELLED, -9 if killed else None)
+    # It was not gone after all, and is let go once more.
+    play.workers[f"{ONE}_0"] = 1
+    play.step(listing=None)
+    assert f"{ONE}_0 is there after all" in play.notes
 
 
 def test_those_that_never_connected_leave_first_the_newest_of_them_before_the_others() -> None:

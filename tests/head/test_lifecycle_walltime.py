@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from jupyter_gpucluster.head.situation import Cancel, Retire, Submit
 from jupyter_gpucluster.head.summary import summarise
@@ -180,3 +183,28 @@ def test_the_walltime_of_the_last_job_is_the_clusters_own_where_none_follows() -
     play = an_hour(1, at_walltime="stop")
     [clock] = summarise(play.record, play.seen, play.now).clocks
     assert (clock.name, clock.job) == ("walltime", "")
+
+
+@pytest.mark.parametrize("skew", [-3 * HOUR, 3 * HOUR])
+def test_a_queueing_system_whose_clock_is_not_ours_changes_nothing(skew: int) -> None:
+    play = Play(1, policy=Policy(replacements=1), walltime=HOUR)
+    play.record = replace(play.record, spec=replace(play.record.spec, backend="slurm"))
+    play.step()
+    play.step()
+    for mark in (ONE, TWO):
+        id = play.job(f"{mark}_0").id
+        began = play.now + skew
+        play.queue.change(id, JobState.RUNNING, started=began, ends=began + HOUR)
+        play.workers[f"{mark}_0"] = 1
+        assert play.step(10) == []
+        job = play.job(f"{mark}_0")
+        assert play.step(10) == []
+        assert play.job(f"{mark}_0") == job, "what it says does not move with every look"
+        assert job.started is not None
+        assert job.ends == job.started + HOUR
+        assert 0 <= play.now - job.started < 60
+        play.queue.change(id, JobState.FAILED, exit_code=1, ended=play.now + skew)
+        play.drop_dead()
+        play.step()
+        play.step()
+    assert play.record.outcome is Phase.FAILED, "the second death is one too many"

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from jupyter_gpucluster.backends import BACKENDS, find_backend
+from jupyter_gpucluster.backends import BACKENDS, WAYS_OUT, find_backend
 from jupyter_gpucluster.errors import InvalidInput
 from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
+from jupyter_gpucluster.places import one_place
 from jupyter_gpucluster.profiles import apply_options, find_profile
 from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
@@ -71,8 +72,10 @@ def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
     monkeypatch.setenv("LSF_ENVDIR", "/nonexistent")
     entry = SITES[name]
     if entry["profile"]["backend"] in NO_DIALECT:
-        with pytest.raises(InvalidInput, match="cannot start clusters by"):
+        with pytest.raises(InvalidInput, match="cannot start clusters by") as caught:
             script_of(name, site)
+        assert "`backend: existing`" in caught.value.hint
+        assert one_place(f"public-{name}")["words"] == "This version cannot start it."
         return
     lines = script_of(name, site).splitlines()
     prefix = PREFIXES[entry["profile"]["backend"]]
@@ -83,4 +86,5 @@ def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
 
 
 def test_what_no_dialect_speaks_is_none_of_the_registry() -> None:
-    assert not NO_DIALECT & BACKENDS.keys()
+    assert NO_DIALECT < WAYS_OUT.keys()
+    assert not WAYS_OUT.keys() & BACKENDS.keys()

@@ -1,10 +1,11 @@
-"""Clusters whose head runs in a batch job, on a real Slurm: wait, compute, grow, shrink, end."""
+"""Clusters whose head runs in a batch job: wait, compute, grow, shrink, end; most on Slurm."""
 
 from __future__ import annotations
 
 import http.client
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from jupyter_gpucluster.records import ENDED, TOKEN_HEADER, JobState, Phase, Tar
 from jupyter_gpucluster.store import ClusterDirectory
 
 from .conftest import WriteProfile
+from .sge_site import SgeSite
 from .slurm_site import SlurmSite
 from .test_slurm import SECONDS, fixed, wait_until
 
@@ -190,3 +192,43 @@ def test_a_relay_submits_and_cancels_for_a_head_on_a_node_without_sbatch(
     clusters.stop(view.id)
     clusters.wait_stopped(view.id, timeout=SECONDS)
     assert site.queue() == []
+
+
+@pytest.fixture
+def on_grid_engine(
+    home: Path, grid_engine: SgeSite, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Clusters]:
+    """Return the clusters of this test's home, on a real Grid Engine."""
+    for name, value in grid_engine.environment.items():
+        monkeypatch.setenv(name, value)
+    mine = Clusters()
+    yield mine
+    for view in mine.live():
+        mine.stop(view.id)
+        mine.wait_stopped(view.id, timeout=60)
+
+
+def test_a_head_in_a_job_of_grid_engine_grows_and_shrinks_through_the_relay(
+    home: Path, grid_engine: SgeSite, on_grid_engine: Clusters, write_profile: WriteProfile
+) -> None:
+    job = 'job: {walltime: "00:10:00", queue: all.q}'
+    profile = write_profile("relayed", f"head: {{placement: job, submit: relay}}\n{job}\n")
+    path = home / f"data/gpucluster/profiles/{profile}.yaml"
+    path.write_text(path.read_text().replace("backend: slurm", "backend: sge"))
+    clusters = on_grid_engine
+    view = clusters.wait_ready(clusters.start(profile, target=fixed(1)).id, timeout=SECONDS)
+    [own] = grid_engine.queue()
+    with connect(view.name) as client:
+        clusters.update(view.id, target=fixed(3))
+        clusters.wait_ready(view.id, timeout=SECONDS)
+        assert len(grid_engine.queue()) == 3
+        kept = client.scatter(list(range(30)))
+        clusters.update(view.id, target=fixed(1))
+        wait_until(clusters, view.id, lambda v: "leaving" not in v.words)
+        assert grid_engine.queue() == [own]
+        assert client.gather(kept) == list(range(30))
+    states = [(job.state, bool(job.nodes)) for job in clusters.jobs(view.id)]
+    assert states == [(JobState.RUNNING, True), *[(JobState.CANCELLED, True)] * 2]
+    clusters.stop(view.id)
+    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
+    assert grid_engine.queue() == []

@@ -74,6 +74,13 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     kind = "scaling" if arguments.scaling else arguments.workload
     if kind in ("scaling", "check-up"):
         _refuse_single(arguments, kind)
+    # What cannot be compared or drawn is refused now, not after a run that may take hours.
+    usual = benchmark.read_report(Path(arguments.against)) if arguments.against else None
+    for report in earlier:
+        benchmark.require_same_workload(report.workload, arguments.workload)
+    if arguments.plots is not None:
+        benchmark.prepare_plots(arguments.plots)
+    if kind in ("scaling", "check-up"):
         with _cluster(arguments, session) as (view, start_seconds):
             reports = _series(view, options, arguments, start_seconds)
         lines = _series_lines(kind, reports)
@@ -81,7 +88,8 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
             benchmark.write_reports(kind, reports, arguments.json)
     else:
         with _cluster(arguments, session) as (view, start_seconds):
-            reports = [_judged(_measure(view, options, start_seconds), arguments)]
+            report = _measure(view, options, start_seconds)
+        reports = [_judged(report, usual, kept=arguments.against == "")]
         lines = _lines(reports[0])
         if arguments.json is not None:
             benchmark.write_report(reports[0], arguments.json)
@@ -102,15 +110,20 @@ def _refuse_single(arguments: argparse.Namespace, kind: str) -> None:
             )
 
 
-def _judged(report: benchmark.Report, arguments: argparse.Namespace) -> benchmark.Report:
-    """Add what is slower than it should be."""
+def _judged(
+    report: benchmark.Report, usual: benchmark.Report | None, *, kept: bool
+) -> benchmark.Report:
+    """Add what is slower than it should be, or than what is usual: given, or kept as such."""
     from ... import benchmark
 
-    baseline = None
-    if arguments.against is not None:
-        named = arguments.against
-        baseline = benchmark.read_report(Path(named)) if named else benchmark.find_baseline(report)
-    return replace(report, verdict=benchmark.verdict(report, baseline))
+    missing: tuple[str, ...] = ()
+    if kept:
+        try:
+            usual = benchmark.find_baseline(report)
+        except InvalidInput as error:
+            # Only the devices that a run found name the file; the run itself is worth keeping.
+            missing = (f"nothing was compared: {error.message} {error.hint}",)
+    return replace(report, verdict=(*benchmark.verdict(report, usual), *missing))
 
 
 def _lines(report: benchmark.Report) -> list[str]:

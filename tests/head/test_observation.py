@@ -1,0 +1,50 @@
+"""What the head sees of work in a real scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from distributed import Client, Scheduler, Worker
+
+from jupyter_gpucluster.head.dasksettings import check_timeouts_seldom
+from jupyter_gpucluster.head.observation import Watch
+
+
+async def idle_times(logs: Path, *, work: bool) -> tuple[float | None, ...]:
+    """Look at seconds 1, 2 and 3; between the last two a task may come and go."""
+    async with (
+        Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler,
+        Worker(scheduler.address, host="127.0.0.1", dashboard_address="127.0.0.1:0"),
+        Client(scheduler.address, asynchronous=True) as client,
+    ):
+        watch = Watch(scheduler, logs, asyncio.Event())
+        seen = []
+        for now in (1.0, 2.0, 3.0, 4.0):
+            if work and now == 3.0:
+                assert await client.submit(len, "four", pure=False) == 4
+            watch.look(now, waiting=False)
+            seen.append(watch.idle_since)
+        return tuple(seen)
+
+
+@pytest.mark.parametrize("work", [False, True])
+def test_work_between_two_looks_sets_the_idle_clock_back(tmp_path: Path, work: bool) -> None:
+    first, second, third, last = asyncio.run(idle_times(tmp_path, work=work))
+    assert first == second is not None
+    assert (third, last) == ((None, 4.0) if work else (first, first))
+
+
+def test_dask_s_checks_of_its_own_time_outs_are_found_and_made_rarer() -> None:
+    async def periods() -> tuple[list[float], list[float]]:
+        async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+            checks = [
+                scheduler.periodic_callbacks[n] for n in ("idle-timeout", "no-workers-timeout")
+            ]
+            before = [check.callback_time for check in checks]
+            check_timeouts_seldom(scheduler)
+            return before, [check.callback_time for check in checks]
+
+    before, after = asyncio.run(periods())
+    assert all(new > old for new, old in zip(after, before, strict=True))
