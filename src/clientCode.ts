@@ -84,6 +84,31 @@ export function kernelFor(
   return same?.name ?? fallback;
 }
 
+/** The open notebooks with a kernel and a cell that connects it to a cluster, by title. */
+export function notebooksOf(
+  cluster: ICluster,
+  notebooks: INotebookTracker
+): string[] {
+  const { name, directory } = cluster;
+  const marks = [
+    `connect("${name}"`,
+    `connect('${name}'`,
+    `connect ${name}\n`,
+    `${directory}/`
+  ];
+  const titles: string[] = [];
+  notebooks.forEach(({ sessionContext, content, title }) => {
+    const connects = content.model?.sharedModel.cells.some(
+      ({ cell_type, source }) =>
+        cell_type === 'code' && marks.some(mark => `${source}\n`.includes(mark))
+    );
+    if (connects && sessionContext.session?.kernel) {
+      titles.push(title.label);
+    }
+  });
+  return titles;
+}
+
 /** Insert the code, and tell its cell. */
 function insertCell(panel: NotebookPanel, code: string): SharedCell | null {
   const notebook = panel.content;

@@ -48,6 +48,7 @@ function warn(
   });
   Notification.emit(
     `${trans.__('%1 ends at %2 (%3).', cluster.name, moment(end.ends), end.name)} ` +
+      // Lab cuts a notice off after 140 characters.
       lossWords(cluster, trans),
     'warning',
     {
@@ -65,9 +66,9 @@ function lossWords(cluster: ICluster, trans: TranslationBundle): string {
   const ready = amount(cluster.workers.ready, cluster.unit, trans);
   return cluster.memory_used > 0
     ? trans.__(
-        '%1 end and the %2 in their memory is lost: save what you need, or start a replacement.',
+        'Save what you need: %1 end, and %2 in their memory is lost.',
         ready,
         bytes(cluster.memory_used)
       )
-    : trans.__('%1 end: save what you need, or start a replacement.', ready);
+    : trans.__('Save what you need: %1 end.', ready);
 }

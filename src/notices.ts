@@ -142,7 +142,7 @@ function tell(cluster: ICluster, options: INoticeOptions): void {
     });
   } else if (cluster.phase === 'failed') {
     Notification.emit(
-      trans.__('%1 failed. %2', cluster.name, cluster.reason),
+      trans.__('%1 failed. %2', cluster.name, cluster.reason.split('\n')[0]),
       'error',
       {
         autoClose: false,

@@ -2,7 +2,7 @@
 
 import { defineConfig } from '@playwright/test';
 
-import { makeSite } from './site';
+import { makeSite, serverCommand } from './site';
 
 const site = await makeSite();
 
@@ -21,7 +21,9 @@ export default defineConfig({
     baseURL: site.baseUrl,
     browserName: 'chromium',
     viewport: { width: 1280, height: 800 },
-    trace: 'retain-on-failure',
+    // Pictures of each action would take a third of the time.
+    trace: { mode: 'retain-on-failure', screenshots: false },
+    screenshot: 'only-on-failure',
     launchOptions: {
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
       args: [
@@ -36,11 +38,7 @@ export default defineConfig({
     }
   },
   webServer: {
-    command:
-      'exec jupyter lab --no-browser --allow-root --ServerApp.port_retries=0 ' +
-      `--ServerApp.ip=127.0.0.1 --ServerApp.port=${site.port} ` +
-      `--ServerApp.base_url=${site.basePath} ` +
-      '--LabApp.expose_app_in_browser=True',
+    command: serverCommand(site),
     cwd: site.work,
     env: site.env,
     url: `${site.baseUrl}api`,

@@ -54,6 +54,16 @@ export function theSite(): ISite {
   };
 }
 
+/** The shell command that starts the tested JupyterLab, to be run in its folder. */
+export function serverCommand(site: ISite): string {
+  return (
+    'exec jupyter lab --no-browser --allow-root --ServerApp.port_retries=0 ' +
+    `--ServerApp.ip=127.0.0.1 --ServerApp.port=${site.port} ` +
+    `--ServerApp.base_url=${site.basePath} ` +
+    '--LabApp.expose_app_in_browser=True'
+  );
+}
+
 function furnish(site: ISite): void {
   mkdirSync(site.work);
   // Lab otherwise asks whether it may fetch news, in a box over what is tested.

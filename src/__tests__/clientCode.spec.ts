@@ -2,7 +2,7 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import { CommandRegistry } from '@lumino/commands';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { insertClientCode, kernelFor } from '../clientCode';
+import { insertClientCode, kernelFor, notebooksOf } from '../clientCode';
 import { aCluster, anEnvironment } from './fakes';
 
 interface ICell {
@@ -123,5 +123,31 @@ describe('the kernel for a new notebook', () => {
     const cluster = aCluster({ python: '/opt/own/python' });
     expect(kernelFor(cluster, [anEnvironment(), own], 'python3')).toBe('own');
     expect(kernelFor(cluster, [anEnvironment()], 'python3')).toBe('python3');
+  });
+});
+
+describe('the notebooks of a cluster', () => {
+  function named(label: string, ...sources: string[]) {
+    return { ...aPanel(sources), title: { label } };
+  }
+
+  it('are those with a kernel and a cell that connects it', () => {
+    const idle = named('idle.ipynb', 'connect("quiet-fox")');
+    const panels = [
+      named('own.ipynb', 'x = 1', 'client = connect("quiet-fox")\nclient'),
+      named('magic.ipynb', '%gpucluster connect quiet-fox\nclient'),
+      named('dask.ipynb', 'Client(scheduler_file="/home/ada/clusters/c1/s")'),
+      named('other.ipynb', '%gpucluster connect quiet-fox-2', '"quiet-fox"'),
+      {
+        ...idle,
+        sessionContext: { ...idle.sessionContext, session: null }
+      }
+    ];
+    const notebooks = panels as unknown as INotebookTracker;
+    expect(notebooksOf(aCluster(), notebooks)).toEqual([
+      'own.ipynb',
+      'magic.ipynb',
+      'dask.ipynb'
+    ]);
   });
 });

@@ -109,6 +109,16 @@ describe('the dialog for a new cluster', () => {
     await result;
   });
 
+  it('warns of a profile whose traffic anybody could read', async () => {
+    server.profiles[1].encrypted = false;
+    await open();
+    expect(
+      screen.getByText('not encrypted').closest('label')?.textContent
+    ).toContain('Big machine');
+    press('Cancel');
+    await result;
+  });
+
   it('counts in GPUs, and tells how many jobs they are', async () => {
     await open('big');
     screen.getByText('GPUs');

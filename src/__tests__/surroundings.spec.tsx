@@ -56,7 +56,8 @@ describe('a warning before the end', () => {
     const [notice, ...others] = Notification.manager.notifications;
     expect(others).toEqual([]);
     expect(notice.message).toContain('(walltime)');
-    expect(notice.message).toContain('2 workers end and the 3.0 GiB');
+    expect(notice.message).toContain('2 workers end, and 3.0 GiB');
+    expect(notice.message.length).toBeLessThan(120);
     notice.options.actions?.[0].callback(new MouseEvent('click'));
     expect(executed).toHaveBeenCalledWith(CommandIDs.startAgain, 'c1');
     await know(aCluster({ clocks: clock(soon + 3600) }));
@@ -123,7 +124,9 @@ describe('notices', () => {
 
   it('say why a cluster failed, and lead to its log', async () => {
     await start();
-    await know(aCluster({ phase: 'failed', reason: 'No space left.' }));
+    await know(
+      aCluster({ phase: 'failed', reason: 'No space left.\nslurmd: error' })
+    );
     expect(messages()).toEqual(['quiet-fox failed. No space left.']);
   });
 
@@ -216,6 +219,18 @@ describe('the status bar', () => {
       screen.getByText('2 clusters, 2 of 2 workers, 4 of 8 GPUs')
     );
     expect(onClick).toHaveBeenCalled();
+  });
+
+  it('says how long it is until the first of them ends', async () => {
+    const ends = Date.now() / 1000 + 4350;
+    const clock = { name: 'walltime', seconds: 7200, ends, job: '' };
+    await know(
+      aCluster({ clocks: [{ ...clock, ends: ends + 9000 }] }),
+      aCluster({ id: 'c2', clocks: [clock] }),
+      aCluster({ id: 'c3', phase: 'stopped', clocks: [{ ...clock, ends: 9 }] })
+    );
+    render(<StatusView model={model} trans={trans} onClick={vi.fn()} />);
+    screen.getByText('2 clusters, 4 of 4 workers, 1 h 12 min left');
   });
 
   it('says when its numbers are old', async () => {

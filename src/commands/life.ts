@@ -5,6 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { ApiError } from '../api';
 import { suspectOf } from '../blame';
+import { notebooksOf } from '../clientCode';
 import type { FieldErrors } from '../draft';
 import { askNewCluster } from '../newCluster';
 import type { ICluster } from '../tokens';
@@ -26,7 +27,7 @@ import { addClusterCommand, stringOf, text } from './register';
 const SILENT = 503;
 
 export function addLifeCommands(options: ICommandOptions): void {
-  const { model, trans } = options;
+  const { model, notebooks, trans } = options;
   addClusterCommand(options, CommandIDs.scale, {
     label: trans.__('Scale cluster…'),
     caption: trans.__('Change how many workers a cluster has'),
@@ -85,7 +86,11 @@ export function addLifeCommands(options: ICommandOptions): void {
       }
       const answer = await showDialog({
         title: trans.__('Stop %1?', cluster.name),
-        body: consequences(cluster, trans),
+        body: consequences(
+          cluster,
+          notebooks === null ? [] : notebooksOf(cluster, notebooks),
+          trans
+        ),
         buttons: [
           Dialog.cancelButton({ label: trans.__('Keep it') }),
           Dialog.warnButton({ label: trans.__('Stop cluster') })
@@ -226,7 +231,11 @@ async function askNumber(
 }
 
 /** What stopping a cluster ends and loses. */
-function consequences(cluster: ICluster, trans: TranslationBundle): string {
+function consequences(
+  cluster: ICluster,
+  notebooks: string[],
+  trans: TranslationBundle
+): string {
   const words = [
     trans.__(
       'Its scheduler and %1 end; running tasks are cancelled and results in memory are lost.',
@@ -242,6 +251,16 @@ function consequences(cluster: ICluster, trans: TranslationBundle): string {
         '%1 client is connected.',
         '%1 clients are connected.',
         cluster.clients
+      )
+    );
+  }
+  if (notebooks.length > 0) {
+    words.push(
+      trans._n(
+        'A notebook here uses it: %2.',
+        'Notebooks here use it: %2.',
+        notebooks.length,
+        notebooks.join(', ')
       )
     );
   }

@@ -166,7 +166,7 @@ function EmptyNotice(props: {
 }): JSX.Element {
   const { actions, trans } = props;
   return (
-    <div className="jp-gpucluster-Notice">
+    <div className="jp-gpucluster-Notice" data-kind="empty">
       <p>{props.text}</p>
       <div className="jp-gpucluster-Buttons">
         <button

@@ -6,6 +6,7 @@ import * as React from 'react';
 import type { ICluster, IClustersModel } from '../tokens';
 import { isEnded, isOurs } from '../words';
 import { WorkersBar } from './bar';
+import { useNow } from './clusters';
 import { Facts } from './details';
 import { GpuTable } from './gpus';
 import { useLoaded } from './loaded';
@@ -45,7 +46,7 @@ function KnownCluster(
   props: IDetailsPageProps & { known: ICluster }
 ): JSX.Element {
   const { known, trans } = props;
-  const now = Date.now() / 1000;
+  const now = useNow();
   return (
     <div
       className="jp-gpucluster-Page"

@@ -5,7 +5,8 @@ import * as React from 'react';
 
 import { clusterIcon } from '../icons';
 import type { IClustersModel } from '../tokens';
-import { totalWords } from '../words';
+import { duration, isEnded, nextEnd, totalWords } from '../words';
+import { useNow } from './clusters';
 
 interface IStatusViewProps {
   model: IClustersModel;
@@ -16,7 +17,19 @@ interface IStatusViewProps {
 /** A button that leads to the panel. */
 export function StatusView(props: IStatusViewProps): JSX.Element {
   const { model, trans } = props;
-  const words = totalWords(model.clusters, trans);
+  const now = useNow();
+  const ends = model.clusters
+    .filter(cluster => !isEnded(cluster.phase))
+    .flatMap(cluster => nextEnd(cluster)?.ends ?? []);
+  const total = totalWords(model.clusters, trans);
+  const words =
+    ends.length === 0
+      ? total
+      : trans.__(
+          '%1, %2 left',
+          total,
+          duration(Math.min(...ends) - now, trans)
+        );
   const stale = model.connection !== 'ok';
   return (
     <button

@@ -78,7 +78,7 @@ export function Capacity(props: ICapacityProps): JSX.Element | null {
 /** GPU-hours with the digits that matter. */
 export function gpuHours(hours: number, trans: TranslationBundle): string {
   const shown = hours < 10 ? Math.round(hours * 10) / 10 : Math.round(hours);
-  return trans.__('%1 GPU-hours', shown);
+  return trans._n('%1 GPU-hour', '%1 GPU-hours', shown);
 }
 
 /** The amount, and how it becomes jobs where a job holds several GPUs; '' while it is no number. */

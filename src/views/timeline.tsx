@@ -120,7 +120,9 @@ export function Jobs(
                   {wide &&
                     [job.submitted, job.started, job.ended].map(
                       (time, index) => (
-                        <td key={index}>{time ? moment(time) : '–'}</td>
+                        <td key={index}>
+                          {time ? <time>{moment(time)}</time> : '–'}
+                        </td>
                       )
                     )}
                 </tr>
@@ -200,7 +202,9 @@ function stateWords(job: IJob, trans: TranslationBundle): string {
       ? word
       : trans.__('%1, exit code %2', word, job.exit_code);
   const cause = job.cause || job.reason;
-  return cause === '' ? state : trans.__('%1: %2', state, cause);
+  return ['', job.state].includes(cause)
+    ? state
+    : trans.__('%1: %2', state, cause);
 }
 
 function stateWord(state: string, trans: TranslationBundle): string {

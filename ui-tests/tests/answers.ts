@@ -174,8 +174,21 @@ export class Answers {
     this._answers.set(route, answered => answered.abort());
   }
 
-  /** Never answer. */
-  hold(route: string): void {
-    this._answers.set(route, () => Promise.resolve());
+  /** Don't answer; the network fails at last where the result is called. */
+  hold(route: string): () => Promise<void> {
+    const held: Route[] = [];
+    this._answers.set(route, answered => {
+      held.push(answered);
+      return Promise.resolve();
+    });
+    return async () => {
+      this.cut(route);
+      await Promise.all(held.map(answered => answered.abort()));
+    };
+  }
+
+  /** Let the real server answer everything again. */
+  clear(): void {
+    this._answers.clear();
   }
 }

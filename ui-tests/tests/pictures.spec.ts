@@ -92,8 +92,8 @@ test('a day on the simulated site', async ({ page }) => {
   await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible({
     timeout: 60_000
   });
+  // The cell that comes next is in edit mode.
   await page.keyboard.press('Shift+Enter');
-  await page.keyboard.press('Enter');
   await page.keyboard.insertText(
     [
       'import dask.array as da',

@@ -1,21 +1,85 @@
+import type { Page } from '@playwright/test';
 import { expect, test } from '@playwright/test';
 
 import { Answers, cluster, everyPhase, job, timeline } from './answers';
 import { Lab } from './lab';
 
+/** All tests share a page: loading Lab takes longer than what they look at. */
+let page: Page;
 let lab: Lab;
 let answers: Answers;
+let loaded = false;
 
-test.beforeEach(async ({ page }) => {
+test.beforeAll(async ({ browser }) => {
+  page = await browser.newPage();
+  lab = new Lab(page);
   answers = new Answers();
   await answers.install(page);
-  lab = new Lab(page);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page
+    .context()
+    .route('**/gpucluster/dashboard/**', route =>
+      route.fulfill({ contentType: 'text/html', body: '<h1>plots</h1>' })
+    );
+});
+
+test.afterAll(() => page.close());
+
+test.beforeEach(async () => {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  answers.clear();
+});
+
+/** Show these clusters, in a Lab without anything open. */
+async function show(...clusters: object[]): Promise<void> {
+  answers.clusters();
+  if (loaded) {
+    await lab.tidy();
+  } else {
+    await lab.open();
+    loaded = true;
+  }
+  await expect(lab.panel).toContainText('No cluster yet.');
+  await tell(...clusters);
+}
+
+/** Let the page know at once how clusters are now. */
+async function tell(...clusters: object[]): Promise<void> {
+  answers.clusters(...clusters);
+  await lab.run('gpucluster:refresh');
+}
+
+test('a panel without an answer says that it is looking, then names the silence', async () => {
+  const cutClusters = answers.hold('GET clusters');
+  const cutProfiles = answers.hold('GET profiles');
+  await lab.open();
+  loaded = true;
+  await expect(lab.panel).toContainText('Looking for clusters…');
+  await expect(lab.panel).toContainText('Reading profiles…');
+  await lab.screenshot('loading');
+  await cutClusters();
+  await cutProfiles();
+  await expect(lab.panel).toContainText('The clusters cannot be shown.');
+  await lab.screenshot('unreachable');
+  answers.clear();
+  answers.clusters(cluster());
+  await lab.button('Try again').first().click();
+  await expect(lab.card('quiet-fox')).toBeVisible();
+  await lab.run('gpucluster:refresh');
+  await expect(
+    lab.panel.getByRole('heading', { name: 'This machine' })
+  ).toBeVisible();
+  // Without a request of the user's.
+  answers.cut('GET clusters');
+  await expect(lab.panel).toContainText('what you see may be out of date');
+  await expect(lab.card('quiet-fox')).toContainText('2 of 2 workers ready');
+  await lab.screenshot('stale');
+  answers.clusters();
+  await lab.button('Try again').click();
 });
 
 test('an empty panel says what to do', async () => {
-  answers.clusters();
-  await lab.open();
-  await expect(lab.panel).toContainText('No cluster yet.');
+  await show();
   await expect(
     lab.panel.getByRole('heading', { name: 'This machine' })
   ).toBeVisible();
@@ -23,40 +87,9 @@ test('an empty panel says what to do', async () => {
   await lab.screenshot('empty');
 });
 
-test('a panel without an answer says that it is looking', async () => {
-  answers.hold('GET clusters');
-  answers.hold('GET profiles');
-  await lab.open();
-  await expect(lab.panel).toContainText('Looking for clusters…');
-  await expect(lab.panel).toContainText('Reading profiles…');
-  await lab.screenshot('loading');
-});
-
-test('an unreachable server is named, and trying again helps', async () => {
-  answers.cut('GET clusters');
-  answers.cut('GET profiles');
-  await lab.open();
-  await expect(lab.panel).toContainText('The clusters cannot be shown.');
-  await lab.screenshot('unreachable');
-  answers.clusters(cluster());
-  await lab.button('Try again').first().click();
-  await expect(lab.card('quiet-fox')).toBeVisible();
-});
-
-test('what is shown stays, marked as old, when answers cease', async () => {
-  answers.clusters(cluster());
-  await lab.open();
-  await expect(lab.card('quiet-fox')).toContainText('2 of 2 workers ready');
-  answers.cut('GET clusters');
-  await expect(lab.panel).toContainText('what you see may be out of date');
-  await expect(lab.card('quiet-fox')).toBeVisible();
-  await lab.screenshot('stale');
-});
-
-test('every phase has its look', async ({ page }) => {
+test('every phase has its look', async () => {
   await page.setViewportSize({ width: 1280, height: 1900 });
-  answers.clusters(...everyPhase);
-  await lab.open();
+  await show(...everyPhase);
   for (const phase of [
     'Waiting',
     'Starting',
@@ -83,7 +116,6 @@ test('every phase has its look', async ({ page }) => {
 });
 
 test('a refusal appears beside its field, and the dialog stays', async () => {
-  answers.clusters();
   answers.set(
     'POST clusters',
     {
@@ -93,7 +125,7 @@ test('a refusal appears beside its field, and the dialog stays', async () => {
     },
     422
   );
-  await lab.open();
+  await show();
   await lab.openDialog();
   await expect(
     lab.dialog.getByLabel('Environment', { exact: true })
@@ -110,9 +142,8 @@ test('a refusal appears beside its field, and the dialog stays', async () => {
 });
 
 test('a wrong number is told before anything is sent', async () => {
-  answers.clusters();
   answers.set('POST clusters', {}, 500);
-  await lab.open();
+  await show();
   await lab.openDialog();
   await lab.workers.fill('0');
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
@@ -122,84 +153,15 @@ test('a wrong number is told before anything is sent', async () => {
   await expect(lab.workers).toBeFocused();
 });
 
-test('a dashboard’s tab comes back with the page, and says when its cluster has ended', async ({
-  page
-}) => {
-  await page.route('**/gpucluster/dashboard/**', route =>
-    route.fulfill({ contentType: 'text/html', body: '<h1>plots</h1>' })
-  );
-  answers.clusters(cluster());
-  await lab.open();
-  // Lab saves its layout a while after the last change.
-  const saved = page.waitForResponse(
-    response =>
-      response.url().includes('/api/workspaces/') &&
-      (response.request().postData() ?? '').includes('abc123/status')
-  );
-  await lab.button('Dashboard of quiet-fox').click();
-  await expect(lab.dashboard().getByText('plots')).toBeVisible();
-  await saved;
-  await page.reload();
-  await expect(lab.dashboard().getByText('plots')).toBeVisible();
-  answers.clusters(
-    cluster({
-      phase: 'failed',
-      reason: 'The head was killed.',
-      dashboard: null
-    })
-  );
-  await expect(page.getByText('quiet-fox has ended.')).toBeVisible();
-  await expect(
-    page.getByRole('status').getByText('The head was killed.')
-  ).toBeVisible();
-  await lab.screenshot('ended-dashboard');
-  await page.getByRole('button', { name: 'Show the cluster' }).click();
-  await expect(lab.card('quiet-fox')).toBeFocused();
-});
-
-test('what happened meanwhile is told on return, until it is put aside', async ({
-  page
-}) => {
-  const now = Date.now() / 1000;
-  answers.clusters(cluster());
-  await lab.open();
-  await page.waitForResponse(
-    response =>
-      response.url().includes('/api/workspaces/') &&
-      (response.request().postData() ?? '').includes('jupyter-gpucluster:seen')
-  );
-  await expect(lab.card('quiet-fox')).toBeVisible();
-  answers.clusters(cluster({ revision: 9 }));
-  answers.set('GET clusters/abc123/events', {
-    events: [
-      ...timeline,
-      { time: now + 1000, kind: 'lost', message: 'one ended', job: '' },
-      { time: now + 1100, kind: 'worker', message: 'one is ready', job: '' }
-    ]
-  });
-  await page.clock.setSystemTime(Date.now() + 3_600_000);
-  await page.reload();
-  await expect(lab.panel).toBeAttached();
-  await lab.run('gpucluster:show-panel');
-  const news = lab.card('quiet-fox').getByRole('note');
-  await expect(news).toContainText('Since you were away: 1 worker replaced');
-  await lab.screenshot('return');
-  await news.getByRole('button').click();
-  await expect(news).toHaveCount(0);
-});
-
-test('a stop that nobody confirms can be forced, in plain words', async ({
-  page
-}) => {
-  answers.clusters(
+test('a stop that nobody confirms can be forced, in plain words', async () => {
+  answers.set('DELETE clusters/abc123', {}, 202);
+  await show(
     cluster({
       phase: 'stopping',
       phase_since: Date.now() / 1000 - 300,
       words: 'stopping, waiting for 1 of its jobs'
     })
   );
-  answers.set('DELETE clusters/abc123', {}, 202);
-  await lab.open();
   await lab.button('Stop by force: quiet-fox').click();
   await expect(lab.dialog).toContainText('has not confirmed that it has.');
   await lab.screenshot('stop-by-force');
@@ -213,7 +175,7 @@ test('a stop that nobody confirms can be forced, in plain words', async ({
 });
 
 test('a cluster that somebody else started is only looked at', async () => {
-  answers.clusters(
+  await show(
     cluster({
       backend: 'existing',
       title: 'Group scheduler',
@@ -224,7 +186,6 @@ test('a cluster that somebody else started is only looked at', async () => {
       memory_used: 0
     })
   );
-  await lab.open();
   const buttons = lab.card('quiet-fox').getByRole('button');
   await expect(buttons).toHaveText(['Dashboard', 'Connect', 'Detach', 'More']);
   await lab.button('Detach quiet-fox').click();
@@ -232,9 +193,8 @@ test('a cluster that somebody else started is only looked at', async () => {
   await lab.screenshot('detach');
 });
 
-test('details tell jobs and timeline', async ({ page }) => {
+test('details tell jobs and timeline', async () => {
   await page.setViewportSize({ width: 1280, height: 1100 });
-  answers.clusters(cluster());
   answers.set('GET clusters/abc123/events', { events: timeline });
   answers.set('GET clusters/abc123/jobs', {
     jobs: [
@@ -248,7 +208,7 @@ test('details tell jobs and timeline', async ({ page }) => {
       job({ id: '48240', state: 'pending', nodes: [], submitted: 1e10 })
     ]
   });
-  await lab.open();
+  await show(cluster());
   const card = lab.card('quiet-fox');
   await card.getByText('Details').click();
   await expect(card.getByRole('row')).toHaveCount(4);
@@ -263,18 +223,12 @@ test('details tell jobs and timeline', async ({ page }) => {
   await lab.screenshot('timeline');
 });
 
-test('plots open as one layout, and follow the cluster that is worked with', async ({
-  page
-}) => {
-  await page.route('**/gpucluster/dashboard/**', route =>
-    route.fulfill({ contentType: 'text/html', body: '<h1>plots</h1>' })
-  );
-  answers.clusters(
+test('plots open as one layout, and follow the cluster that is worked with', async () => {
+  await show(
     cluster(),
     cluster({ id: 'second', name: 'other-lynx' }),
     ...everyPhase.slice(6, 7)
   );
-  await lab.open();
   await lab.run('gpucluster:open-layout', { cluster: 'abc123' });
   const frames = page.locator('.jp-gpucluster-Dashboard iframe');
   await expect(frames).toHaveCount(3);
@@ -290,7 +244,10 @@ test('plots open as one layout, and follow the cluster that is worked with', asy
 });
 
 test('a failed cluster leads back to the field that may be the reason', async () => {
-  answers.clusters(
+  answers.set('GET clusters/abc123/jobs', {
+    jobs: [job({ state: 'out_of_memory', exit_code: 137 })]
+  });
+  await show(
     cluster({
       phase: 'failed',
       name: 'broken-jay',
@@ -300,10 +257,6 @@ test('a failed cluster leads back to the field that may be the reason', async ()
       dashboard: null
     })
   );
-  answers.set('GET clusters/abc123/jobs', {
-    jobs: [job({ state: 'out_of_memory', exit_code: 137 })]
-  });
-  await lab.open();
   await lab
     .card('broken-jay')
     .getByRole('button', { name: /^Fix and retry/ })
@@ -319,8 +272,7 @@ test('a failed cluster leads back to the field that may be the reason', async ()
   await lab.screenshot('fix');
 });
 
-test('details have a tab, section by section', async ({ page }) => {
-  answers.clusters(cluster());
+test('details have a tab, section by section', async () => {
   answers.set('GET clusters/abc123/events', { events: timeline });
   answers.set('GET clusters/abc123/jobs', { jobs: [job()] });
   answers.set('GET clusters/abc123/logs', { text: 'worker 1 is ready\n' });
@@ -328,15 +280,7 @@ test('details have a tab, section by section', async ({ page }) => {
     text: '#!/bin/sh\nexec dask worker\n',
     command: 'start --count 2'
   });
-  await lab.open();
-  // Lab saves its layout a while after the last change.
-  const saved = page.waitForResponse(
-    response =>
-      response.url().includes('/api/workspaces/') &&
-      (response.request().postData() ?? '').includes(
-        'jupyter-gpucluster-details:abc123'
-      )
-  );
+  await show(cluster());
   await lab.run('gpucluster:open-details', { cluster: 'abc123' });
   const details = page.getByRole('region', { name: 'Details of quiet-fox' });
   await expect(details.getByRole('row')).toHaveCount(2);
@@ -354,17 +298,13 @@ test('details have a tab, section by section', async ({ page }) => {
     'worker 1 is ready'
   );
   await lab.screenshot('details-log');
-  await saved;
-  await page.reload();
-  await expect(details.getByRole('row')).toHaveCount(2);
 });
 
 test('a log is searched, and grows while it is followed', async () => {
-  answers.clusters(cluster());
   answers.set('GET clusters/abc123/logs', {
     text: '==> head.log <==\nstarted\nworker 1 is ready\n'
   });
-  await lab.open();
+  await show(cluster());
   await lab.button('More for quiet-fox').click();
   await lab.page.getByRole('menuitem', { name: 'Show log' }).click();
   await expect(lab.dialog).toContainText('worker 1 is ready');
@@ -379,21 +319,15 @@ test('a log is searched, and grows while it is followed', async () => {
   await lab.screenshot('log-search');
 });
 
-test('a notice says that a cluster is ready, wherever the user is', async ({
-  page
-}) => {
+test('a notice says that a cluster is ready, wherever the user is', async () => {
   const starting = cluster({
     phase: 'starting',
     words: '0 of 2 workers ready',
     workers: { asked: 2, pending: 0, starting: 2, ready: 0, lost: 0 },
     dashboard: null
   });
-  answers.clusters();
   answers.set('POST clusters', starting, 201);
-  await page.route('**/gpucluster/dashboard/**', route =>
-    route.fulfill({ contentType: 'text/html', body: '<h1>plots</h1>' })
-  );
-  await lab.open();
+  await show();
   await lab.openDialog();
   answers.clusters(starting);
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
@@ -410,13 +344,10 @@ test('a notice says that a cluster is ready, wherever the user is', async ({
   await expect(lab.card('quiet-fox')).toBeVisible();
 });
 
-test('the panel of everything that runs lists clusters, and asks in our words', async ({
-  page
-}) => {
-  answers.clusters(cluster(), ...everyPhase.slice(0, 1));
+test('the panel of everything that runs lists clusters, and asks in our words', async () => {
   answers.set('DELETE clusters/abc123', {}, 202);
   answers.set('DELETE clusters/p', {}, 202);
-  await lab.open();
+  await show(cluster(), ...everyPhase.slice(0, 1));
   await page
     .getByRole('tab', { name: 'Running Terminals and Kernels' })
     .click();
@@ -439,12 +370,8 @@ test('the panel of everything that runs lists clusters, and asks in our words', 
   await stopped;
 });
 
-test('history starts a cluster again, and tells how to elsewhere', async ({
-  page,
-  context
-}) => {
-  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-  answers.clusters(
+test('history starts a cluster again, and tells how to elsewhere', async () => {
+  await show(
     cluster(),
     ...Array.from({ length: 7 }, (_, index) =>
       cluster({
@@ -459,7 +386,6 @@ test('history starts a cluster again, and tells how to elsewhere', async ({
       })
     )
   );
-  await lab.open();
   await expect(lab.panel.getByText('History')).toBeVisible();
   await expect(lab.card('old-4')).toBeVisible();
   await expect(lab.card('old-5')).toBeHidden();
@@ -487,9 +413,8 @@ test('history starts a cluster again, and tells how to elsewhere', async ({
   await lab.screenshot('script');
 });
 
-test('the keyboard reaches everything', async ({ page }) => {
-  answers.clusters(cluster());
-  await lab.open();
+test('the keyboard reaches everything', async () => {
+  await show(cluster());
   await lab.button('Dashboard of quiet-fox').focus();
   for (const name of ['Connect', 'Scale', 'Stop', 'More']) {
     await page.keyboard.press('Tab');
@@ -506,10 +431,19 @@ test('the keyboard reaches everything', async ({ page }) => {
 });
 
 // Last, for Lab remembers the theme.
-test('a narrow panel in a dark theme shows everything', async ({ page }) => {
+test('a narrow panel in a dark theme shows everything', async () => {
   await page.setViewportSize({ width: 900, height: 1300 });
-  answers.clusters(...everyPhase.slice(0, 4));
-  await lab.open();
+  const title = `${'Largest'.repeat(12)} <img src=x onerror="document.title='hit'">`;
+  await page.route('**/gpucluster/api/profiles*', async route => {
+    const answer = await route.fetch();
+    const told = (await answer.json()) as { profiles: object[] };
+    const [first] = told.profiles;
+    told.profiles.push({ ...first, name: 'open', title, encrypted: false });
+    await route.fulfill({ response: answer, json: told });
+  });
+  await show(...everyPhase.slice(0, 4));
+  const profile = lab.panel.getByRole('listitem').filter({ hasText: title });
+  await expect(profile).toContainText('not encrypted');
   await lab.setTheme('JupyterLab Dark');
   await lab.narrow();
   await lab.card('early-lark').getByText('Details').click();
@@ -524,6 +458,7 @@ test('a narrow panel in a dark theme shows everything', async ({ page }) => {
       ).length
   );
   expect(overflowing).toBe(0);
+  await expect(page).not.toHaveTitle('hit');
   await lab.screenshot('narrow-dark');
   await lab.setTheme('JupyterLab Dark High Contrast');
   await lab.screenshot('narrow-high-contrast');
@@ -538,6 +473,9 @@ test('a narrow panel in a dark theme shows everything', async ({ page }) => {
   await lab.workers.fill('0');
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
   await expect(lab.dialog.getByRole('alert')).toBeVisible();
+  await expect(
+    lab.dialog.locator('label').filter({ hasText: title })
+  ).toContainText('not encrypted');
   await lab.screenshot('dialog-high-contrast');
   await lab.dialog.getByRole('button', { name: 'Cancel' }).click();
   await lab.button('Stop early-lark').click();
