@@ -1,7 +1,7 @@
 """What an idle cluster of two workers takes: memory and processor time of its head.
 
 Three times in a row, since a page costs for a while: before the first page of the dashboard, right
-after a page that no browser came back for (Bokeh keeps drawing it for 15 s), and when that is over.
+after a page that no browser came back for (Bokeh keeps drawing it for 10 s), and when that is over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from measuring import cli, own_place, verdict
 
 SECONDS = 20.0
 PAGE_SECONDS = 20.0
-"""By then Bokeh has let go of a page without a browser: 15 s, and up to 2 s until it looks."""
+"""By then Bokeh has let go of a page without a browser: 10 s, and up to 2 s until it looks."""
 MIB = 1 << 20
 
 

@@ -21,7 +21,7 @@ export default defineConfig({
     baseURL: site.baseUrl,
     browserName: 'chromium',
     viewport: { width: 1280, height: 800 },
-    // Pictures of each action would take a third of the time.
+    // One picture of a failure is enough; a picture of each action is work for a busy machine.
     trace: { mode: 'retain-on-failure', screenshots: false },
     screenshot: 'only-on-failure',
     launchOptions: {

@@ -35,6 +35,8 @@ DASHBOARD: Mapping[str, Any] = {
     # From the first page on, also when nobody looks any more; Dask does both twice a second.
     f"{BOKEH}.keep_alive_milliseconds": 10_000,
     f"{BOKEH}.check_unused_sessions_milliseconds": 2_000,
+    # For so long it draws a page that no browser has come back for; one that is later gets another.
+    f"{BOKEH}.unused_session_lifetime_milliseconds": 10_000,
 }
 """Read when the dashboard is made, which is at its first page."""
 TIMEOUT_CHECKS = ("idle-timeout", "no-workers-timeout")
