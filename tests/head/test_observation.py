@@ -23,9 +23,8 @@ async def idle_times(logs: Path, *, work: bool) -> tuple[float | None, ...]:
         seen = []
         for now in (1.0, 2.0, 3.0, 4.0):
             if work and now == 3.0:
-                assert await client.submit(len, "four", pure=False) == 4
-                while scheduler.tasks:  # being forgotten is a transition, too
-                    await asyncio.sleep(0.01)
+                kept = client.submit(len, "four", pure=False)  # to be forgotten is work, too
+                assert await kept == 4
             watch.look(now, waiting=False)
             seen.append(watch.idle_since)
         return tuple(seen)
