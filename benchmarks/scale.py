@@ -107,10 +107,10 @@ async def by_dask_jobqueue(site: SlurmSite, queue: Queue, count: int) -> Figures
 
     class CountedJob(SLURMJob):
         @staticmethod
-        async def _call(cmd: Sequence[str], **rest: object) -> str:
+        async def _call(cmd: Sequence[str], **kw: object) -> str:
             counter.calls += 1
-            answer: str = await SLURMJob._call(cmd, **rest)  # type: ignore[no-untyped-call]
-            return answer
+            told: str = await SLURMJob._call(cmd, **kw)  # type: ignore[no-untyped-call]  # no stubs
+            return told
 
     class Sleepers(SLURMCluster):
         job_cls = CountedJob

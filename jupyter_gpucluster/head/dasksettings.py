@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from distributed import Scheduler
-
 ROUTES = [
     "distributed.http.scheduler.json",
     "distributed.http.health",
@@ -39,12 +37,3 @@ DASHBOARD: Mapping[str, Any] = {
     f"{BOKEH}.unused_session_lifetime_milliseconds": 10_000,
 }
 """Read when the dashboard is made, which is at its first page."""
-TIMEOUT_CHECKS = ("idle-timeout", "no-workers-timeout")
-TIMEOUT_CHECK_MILLISECONDS = 2000
-
-
-def check_timeouts_seldom(scheduler: Scheduler) -> None:
-    """Let Dask's own time-outs, off unless configured, be looked at less than 4 times a second."""
-    for name in TIMEOUT_CHECKS:
-        if check := scheduler.periodic_callbacks.get(name):
-            check.callback_time = TIMEOUT_CHECK_MILLISECONDS

@@ -121,7 +121,6 @@ class Service:
                 dashboard_address=ownjob.listen_on(spec) if spec.in_job else "127.0.0.1:0",
                 **options,
             )
-        dasksettings.check_timeouts_seldom(self.scheduler)
         control.install(self.scheduler, self, token)
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)

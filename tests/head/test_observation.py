@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from distributed import Client, Scheduler, Worker
 
-from jupyter_gpucluster.head.dasksettings import check_timeouts_seldom
 from jupyter_gpucluster.head.observation import Watch
 
 
@@ -35,17 +34,3 @@ def test_work_between_two_looks_sets_the_idle_clock_back(tmp_path: Path, work: b
     first, second, third, last = asyncio.run(idle_times(tmp_path, work=work))
     assert first == second is not None
     assert (third, last) == ((None, 4.0) if work else (first, first))
-
-
-def test_dask_s_checks_of_its_own_time_outs_are_found_and_made_rarer() -> None:
-    async def periods() -> tuple[list[float], list[float]]:
-        async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
-            checks = [
-                scheduler.periodic_callbacks[n] for n in ("idle-timeout", "no-workers-timeout")
-            ]
-            before = [check.callback_time for check in checks]
-            check_timeouts_seldom(scheduler)
-            return before, [check.callback_time for check in checks]
-
-    before, after = asyncio.run(periods())
-    assert all(new > old for new, old in zip(after, before, strict=True))
