@@ -14,6 +14,10 @@ from tools.setup import (
 )
 from tools.shell import CHECKOUT, main, run, step
 
+WITHOUT_DASK = ("backends", "packaging", "profiles", "schedulers", "test_docs.py")
+"""Dialects, profiles, wheel, queueing systems and the documents' examples are the same beside any
+Dask, so they run on one stack."""
+
 
 def test() -> None:
     """Run everything, the cheap and telling parts first."""
@@ -25,8 +29,7 @@ def test() -> None:
     step("browser tests", lambda: run("jlpm", "test", env=env, folder=browser))
     set_up_queueing_systems()
     set_up_launchers()
-    # Neither packaging, queueing systems nor the documents' examples depend on the Dask in use.
-    ignored = [f"--ignore=tests/{name}" for name in ("packaging", "schedulers", "test_docs.py")]
+    ignored = [f"--ignore=tests/{name}" for name in WITHOUT_DASK]
     python_tests(GPU, set_up_gpu_stack(), *ignored)
     python_tests(MAIN, env)
 
