@@ -29,7 +29,14 @@ workers:
 def own_place() -> Iterator[Path]:
     """Point Jupyter at a new folder, and end all clusters there afterwards."""
     with tempfile.TemporaryDirectory(prefix="gpc-bench-") as folder:
-        os.environ |= {"JUPYTER_DATA_DIR": folder, "PYTHONPATH": str(CHECKOUT)}
+        # Heads that are killed leave their scratch directories: they go with the folder.
+        scratch = Path(folder) / "tmp"
+        scratch.mkdir()
+        os.environ |= {
+            "JUPYTER_DATA_DIR": folder,
+            "PYTHONPATH": str(CHECKOUT),
+            "TMPDIR": str(scratch),
+        }
         try:
             yield Path(folder)
         finally:

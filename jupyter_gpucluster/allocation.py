@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .errors import InvalidInput
 from .hostlists import allocation_hosts
@@ -41,10 +41,12 @@ def in_allocation(
             " launcher out to use this machine alone.",
             detail="launcher",
         )
+    if profile.launcher.name == "jsrun" and len(hosts) > 1 and hosts[0][1] == 1 < hosts[1][1]:
+        hosts = hosts[1:]  # the launch node, which jsrun puts nothing on
     nodes = len(hosts)
     here = os.uname().nodename.split(".")[0] in {host.split(".")[0] for host, _ in hosts}
     job = profile.job
-    cpus = min(slots for _, slots in hosts) * nodes
+    cpus = cores_of(environ, hosts, machine if here else None) * nodes
     if job.cpus is not None and job.cpus > cpus:
         raise InvalidInput(
             f"The profile asks for {job.cpus} CPU cores; this allocation has {cpus}.",
@@ -61,6 +63,27 @@ def in_allocation(
         update={"nodes": nodes, "cpus": job.cpus or cpus, "gpus": gpus, "memory": memory}
     )
     return profile.model_copy(update={"job": settled})
+
+
+def cores_of(
+    environ: Mapping[str, str], hosts: Sequence[tuple[str, int]], machine: Machine | None
+) -> int:
+    """Return the cores that the smallest node has in the allocation.
+
+    Parameters
+    ----------
+    hosts
+        Its hosts, each with its slots.
+    machine
+        This machine, where it is one of them.
+    """
+    slots = min(count for _, count in hosts)
+    if "COBALT_NODEFILE" in environ and machine is not None:
+        return max(slots, machine.cpus)  # whole nodes, each of which is one line of its file
+    if "PBS_NODEFILE" in environ:
+        # The file of PBS Professional counts the MPI processes of a node: one, if nobody says more.
+        return max(slots, number(environ, "NCPUS"))
+    return slots
 
 
 def memory_of(environ: Mapping[str, str], nodes: int, cpus: int) -> int | None:

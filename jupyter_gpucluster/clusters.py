@@ -20,7 +20,7 @@ from .errors import (
 )
 from .headclient import Endpoint, ask
 from .joblogs import find_logs, logs_of
-from .looking import Memory, damaged, directories, find, head_of, lives, look_at, see
+from .looking import Memory, damaged, directories, find, find_all, head_of, lives, look_at, see
 from .orphans import find_orphans
 from .processes import is_alive
 from .records import ENDED, EXISTING, FINAL, NAME, Event, Job, Phase, Target, to_json
@@ -140,7 +140,12 @@ class Clusters:
             if telling and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
                 told.append(f"{job.mark}_{job.task} ({job.state.value}): {text}")
         if view.phase not in ENDED:
-            told += [event.message for event in look.directory.events() if event.kind == "gpu"][-5:]
+            late = {f"{job.mark}_{job.task}" for job in look.record.jobs if not job.connected}
+            told += [
+                event.message
+                for event in look.directory.events()
+                if event.kind in ("gpu", "cores") or (event.kind == "slow" and event.job in late)
+            ][-5:]
         told += [
             f"It ends by itself: {clock.name}."
             for clock in view.clocks
@@ -345,9 +350,11 @@ class Clusters:
         Raises
         ------
         ClusterConflict
-            It has not ended.
+            It has not ended, or the name is that of several.
         """
-        look = find(self.root, name)
+        look, *others = find_all(self.root, name)
+        if others:
+            raise _ambiguous(name, [look, *others])
         deadline = time.monotonic() + LOOK_SECONDS
         # A head that has told its last word is still closing for a moment.
         while look.record.phase in ENDED and lives(look.record) and time.monotonic() < deadline:
@@ -379,9 +386,7 @@ class Clusters:
                     f"Cluster {view.name} {view.phase.value}: {view.reason or 'it was stopped'}",
                     hint=f"See: jupyter gpucluster why {view.name}, and logs {view.name}.",
                 )
-            counted = view.revision > 0 and view.workers.asked >= view.target.minimum
-            there = view.phase is not Phase.UNREACHABLE
-            return counted and there and view.workers.ready >= view.workers.asked
+            return is_ready(view)
 
         return self._wait(name, ready, timeout, progress, "ready")
 
@@ -518,6 +523,22 @@ class Clusters:
             # It may have ended while it was asked.
             if look_at(directory).record.phase not in ENDED:
                 raise
+
+
+def is_ready(view: ClusterView) -> bool:
+    """Tell whether all workers that are asked for are there."""
+    counted = view.revision > 0 and view.workers.asked >= view.target.minimum
+    there = view.phase is not Phase.UNREACHABLE
+    return counted and there and view.workers.ready >= view.workers.asked
+
+
+def _ambiguous(name: str, looks: Sequence[Look]) -> ClusterConflict:
+    """Return the error of a name that is not enough to delete by."""
+    ended = " ".join(look.record.id for look in looks if look.record.phase in ENDED)
+    return ClusterConflict(
+        f"{len(looks)} clusters have the name {name}.",
+        hint=f"Give ids instead; for all that have ended: jupyter gpucluster forget {ended}",
+    )
 
 
 def by_force(look: Look) -> str:

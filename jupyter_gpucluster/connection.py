@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ClusterConflict, WaitTimeout
 from .records import ENDED, Phase
+from .stale import check_answer, check_scheduler
+from .store import ClusterDirectory
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,7 +43,7 @@ def connect(name: str, *, timeout: float | None = CONNECT_SECONDS, **options: An
     ClusterNotFound
         There is no cluster of that name.
     ClusterConflict
-        It has ended, or ends now.
+        It has ended, or ends now; or its scheduler file is left from a run that is over.
     WaitTimeout
         Its scheduler was not up in time; the cluster goes on.
     """
@@ -49,9 +51,17 @@ def connect(name: str, *, timeout: float | None = CONNECT_SECONDS, **options: An
     from .clusters import Clusters
 
     view = wait_for_scheduler(Clusters(), name, timeout=timeout)
+    directory = ClusterDirectory(Path(view.directory))
+    check_scheduler(directory)
     client = ClusterClient(  # type: ignore[no-untyped-call]  # distributed leaves it untyped
         view.scheduler_address, security=security_of(view), **options
     )
+    if not client.asynchronous:
+        try:
+            check_answer(directory, client.scheduler_info(n_workers=0)["id"])
+        except ClusterConflict:
+            client.close()  # type: ignore[no-untyped-call]  # as above
+            raise
     client.proxied_dashboard = dashboard_link(view)
     return client
 

@@ -35,10 +35,10 @@ OWN_KERNEL_COMMANDS = re.compile(r"python(3(\.\d+)?)?")
 class Environment:
     """One Python that a cluster may run in.
 
-    ``versions`` maps "python", "dask", "distributed", "dask_cuda", "distributed_ucxx", "bokeh" and
-    "cryptography" to what is installed; a package that is missing has no key.  ``problems`` each
-    name their cure; with ``suitable`` they are no obstacle.  ``gpu_problems`` matter on a GPU
-    profile only.
+    ``versions`` maps "python", "dask", "distributed", "dask_cuda", "distributed_ucxx", "bokeh",
+    "cryptography" and "jupyter_gpucluster" to what is installed; a package that is missing has no
+    key.  ``problems`` each name their cure; with ``suitable`` they are no obstacle.
+    ``gpu_problems`` matter on a GPU profile only.
     """
 
     name: str

@@ -81,6 +81,8 @@ def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Recor
         # Another scheduler may have written its file anew.
         address = read_scheduler_file(directory.scheduler_file)["address"]
         trouble = probe(directory, address)
+        if trouble and directory.scheduler_file.is_symlink():
+            trouble += f" {age_of(directory.scheduler_file)}"
     except InvalidInput as error:
         trouble = error.message
     phase = Phase.UNREACHABLE if trouble else Phase.RUNNING
@@ -100,6 +102,12 @@ def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Recor
     return record, summary
 
 
+def age_of(file: Path) -> str:
+    """Say from when a scheduler file is whose scheduler does not answer."""
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
+    return f"Its scheduler file of {written} may be left from a run that is over."
+
+
 def probe(directory: ClusterDirectory, address: str) -> str:
     """Connect to a scheduler, at most once in a while, and return what is wrong with that.
 
@@ -109,20 +117,25 @@ def probe(directory: ClusterDirectory, address: str) -> str:
     when, trouble = _answers.get(key, (float("-inf"), ""))
     if time.monotonic() - when < REMEMBERED_SECONDS:
         return trouble
-    protocol, host, port = read_address(address)
     try:
-        context = tls_context(directory) if protocol == "tls" else None
-        with socket.create_connection((host, port), ANSWER_SECONDS) as plain:
-            if context is not None:
-                with context.wrap_socket(plain) as stream:
-                    stream.settimeout(ANSWER_SECONDS)
-                    stream.recv(1)  # under TLS 1.3 a refusal of our certificate comes only now
+        reach(directory, address)
         trouble = ""
     except OSError as error:  # what goes wrong in TLS is one, too
         why = error.strerror or str(error) or "no answer in time"
         trouble = f"Nothing usable answers at {address}: {why}."
     _answers[key] = (time.monotonic(), trouble)
     return trouble
+
+
+def reach(directory: ClusterDirectory, address: str) -> None:
+    """Connect to a scheduler; raises `OSError` where it is not there, or has other certificates."""
+    protocol, host, port = read_address(address)
+    context = tls_context(directory) if protocol == "tls" else None
+    with socket.create_connection((host, port), ANSWER_SECONDS) as plain:
+        if context is not None:
+            with context.wrap_socket(plain) as stream:
+                stream.settimeout(ANSWER_SECONDS)
+                stream.recv(1)  # under TLS 1.3 a refusal of our certificate comes only now
 
 
 def tls_context(directory: ClusterDirectory) -> SSLContext:

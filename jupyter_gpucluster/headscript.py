@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .backends import elsewhere
 from .errors import InvalidInput
 from .profiles import Profile
 
@@ -54,6 +55,13 @@ def head_lines(profile: Profile, id: str, head: str, launch: Sequence[str]) -> l
     InvalidInput
         GPUs are asked for the head, and the job is spread by a launcher.
     """
+    if elsewhere(profile.backend, profile.job.directives):
+        raise InvalidInput(
+            "A head in a job cannot be sent to another cluster by a directive: whoever looks for "
+            "it asks this one.",
+            hint="Remove the directive, and set SLURM_CLUSTERS where Jupyter starts.",
+            detail="job.directives",
+        )
     words = f'{head} --scratch "$GPUCLUSTER_SCRATCH" --workers "$workers"'
     share = []
     if profile.head.gpus:

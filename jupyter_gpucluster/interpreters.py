@@ -23,6 +23,7 @@ PACKAGES = {
     "dask-cuda": "dask_cuda",
     "bokeh": "bokeh",
     "cryptography": "cryptography",
+    "jupyter-gpucluster": "jupyter_gpucluster",
     # Wheels name the CUDA version, conda's package does not.
     "distributed-ucxx": "distributed_ucxx",
     "distributed-ucxx-cu12": "distributed_ucxx",

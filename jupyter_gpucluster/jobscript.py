@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from .backends import elsewhere
 from .backends.base import Backend
 from .backends.contradictions import directives_of
 from .containers import srun_words
@@ -60,6 +61,8 @@ def render(
     if spec.simulated:
         lines = ["#!/bin/sh", *directives, "# Simulation: CPU workers stand for GPUs.", *exports]
         return "\n".join([*lines, *profile.environment.prologue, f"exec {command}"]) + "\n"
+    # They came with the submission; a step is of the cluster that the job is on.
+    exports += [f"unset {name}" for name in elsewhere(profile.backend, job.directives)]
     launch = _launch(profile, spec, directory, exports, [*before, command])
     lines = [
         "#!/bin/bash",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import time
 from collections.abc import Coroutine, Iterable, Sequence
@@ -10,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .backends import find_backend
+from .backends import elsewhere, find_backend
 from .errors import GpuClusterError
 from .records import FINAL, ON_THIS_MACHINE, Job, JobState, JobStatus, Record, heads_job
 from .submission import ProcessRunner, Queue, Runner
@@ -30,7 +31,7 @@ def cancel_jobs(record: Record) -> tuple[Record, str]:
     """
     if not expected(record):
         return record, ""
-    return _aside(cancel_jobs_of(record, ProcessRunner()))
+    return _aside(cancel_jobs_of(record, _runner(record)))
 
 
 def left_jobs(records: Iterable[Record]) -> list[str]:
@@ -40,14 +41,14 @@ def left_jobs(records: Iterable[Record]) -> list[str]:
         for record in records
         if any(job.ended is None and job.state not in FINAL for job in expected(record))
     ]
-    return _aside(left_jobs_of(doubtful, ProcessRunner())) if doubtful else []
+    return _aside(left_jobs_of(doubtful)) if doubtful else []
 
 
-async def left_jobs_of(records: Iterable[Record], runner: Runner) -> list[str]:
-    """Do what `left_jobs` does with a runner, on the caller's event loop."""
+async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) -> list[str]:
+    """Do what `left_jobs` does, on the caller's event loop and with its runner."""
     told = []
     for record in records:
-        queue = Queue(find_backend(record.spec.backend), runner)
+        queue = Queue(find_backend(record.spec.backend), runner or _runner(record))
         try:
             async with asyncio.timeout(SECONDS):
                 left = await _listed(queue, record)
@@ -62,6 +63,14 @@ async def left_jobs_of(records: Iterable[Record], runner: Runner) -> list[str]:
                 for id, status in sorted(left.items())
             ]
     return told
+
+
+def _variables(record: Record) -> dict[str, str]:
+    return elsewhere(record.spec.backend, record.spec.job.directives)
+
+
+def _runner(record: Record) -> Runner:
+    return ProcessRunner({**os.environ, **_variables(record)})
 
 
 def _aside(work: Coroutine[Any, Any, T]) -> T:
@@ -159,4 +168,6 @@ def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
     told = f"{why}: its jobs may be there yet, and end by themselves minutes after they start."
     if not ids:
         return told
-    return f"{told} To end them now: {shlex.join(find_backend(record.spec.backend).cancel(ids))}"
+    where = "".join(f"{name}={value} " for name, value in _variables(record).items())
+    command = shlex.join(find_backend(record.spec.backend).cancel(ids))
+    return f"{told} To end them now: {where}{command}"

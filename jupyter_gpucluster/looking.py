@@ -162,10 +162,15 @@ def find(root: Path, name: str, *, jobs: bool = True) -> Look:
     ClusterNotFound
         There is none.
     """
+    return find_all(root, name, jobs=jobs)[0]
+
+
+def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
+    """Find all clusters of an id or name, live ones first, then the newest; else as `find`."""
     directory = ClusterDirectory(root / name)
     if ID.fullmatch(name) and directory.path.is_dir():
         check_private(root)
-        return look_at(directory, jobs=jobs)
+        return [look_at(directory, jobs=jobs)]
     troubles: list[GpuClusterError] = []
     looks = [f for d in directories(root) if (f := see(d, ended=True, troubles=troubles))]
     named = [found for found in looks if found.record.name == name]
@@ -178,7 +183,7 @@ def find(root: Path, name: str, *, jobs: bool = True) -> Look:
         raise ClusterNotFound(
             f"There is no cluster named {ascii(name)[1:-1][:80]}.", hint=told + unreadable
         )
-    return max(named, key=lambda found: (found.record.phase not in ENDED, found.record.created))
+    return sorted(named, key=lambda found: (found.record.phase in ENDED, -found.record.created))
 
 
 def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:

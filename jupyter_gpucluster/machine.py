@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
+import socket
+import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from .errors import InvalidInput
+
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 NVIDIA_SMI_SECONDS = 20.0
+SIOCGIFADDR = 0x8915
+"""netdevice(7); the standard library does not name it."""
 NO_LIMIT = 1 << 60
 """cgroup v1 writes "no limit" as a number near 2**63."""
 
@@ -79,6 +86,43 @@ def visible_gpus() -> tuple[tuple[str, ...], str]:
     if answer.returncode:
         return (), f"nvidia-smi failed: {(answer.stderr or answer.stdout).strip()[:200]}"
     return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip()), ""
+
+
+def check_interface(name: str, key: str) -> None:
+    """Refuse a network interface that a scheduler cannot listen on here.
+
+    Parameters
+    ----------
+    key
+        The profile's key that names it.
+
+    Raises
+    ------
+    InvalidInput
+        There is none of that name, or it has no IPv4 address.
+    """
+    if _address(name):
+        return
+    interfaces = [each for _, each in socket.if_nameindex()]
+    there = [f"{each} ({address})" for each in interfaces if (address := _address(each))]
+    trouble = "has no IPv4 address" if name in interfaces else "is none of this host's"
+    raise InvalidInput(
+        f"The network interface {name!r} {trouble}; it has {', '.join(there)}.",
+        hint=f"Name one of these in {key}; where nodes have others, workers take that of"
+        " network.interface and the scheduler that of head.interface.",
+        detail=key,
+    )
+
+
+def _address(interface: str) -> str:
+    """Return an interface's IPv4 address, empty where it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            asked = struct.pack("256s", interface.encode()[:15])
+            answer = fcntl.ioctl(any_socket, SIOCGIFADDR, asked)
+        except OSError:
+            return ""
+    return socket.inet_ntoa(answer[20:24])
 
 
 def _control_groups() -> list[Path]:

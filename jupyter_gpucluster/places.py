@@ -8,7 +8,7 @@ from typing import Any
 
 from .backends import WAYS_OUT
 from .machine import Machine, look_around
-from .profiles import LoadedProfile, Profile, find_profile, load_profiles, option_schema
+from .profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
 from .records import to_json
 from .specs import default_workers, maximum_workers, shown_title, uses_gpus
 
@@ -53,7 +53,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         "shadowed": to_json(loaded.shadowed),
         "final": loaded.final,
         "locked": list(loaded.locked),
-        "options": option_schema(profile),
+        "options": options_schema(profile),
         "limits": {
             "workers": maximum_workers(profile, machine),
             "clusters": profile.limits.clusters,

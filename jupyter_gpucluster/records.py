@@ -114,6 +114,8 @@ class JobShape:
     gpu_type: str = ""
     memory_request: str = ""
     """How the dialect spells the request for memory; empty = its usual way, "none" = not at all."""
+    submit_by: str = "auto"
+    """How a submit command that knows two ways gets the script: ``stdin`` or ``file``."""
     directives: tuple[str, ...] = ()
     skip_directives: tuple[str, ...] = ()
     ranks: int = 1
@@ -329,6 +331,10 @@ class Job:
     """Whether a worker of this job ever reached the scheduler."""
     missing: int = 0
     """How many listings in a row lacked the job."""
+    absent: float | None = None
+    """Since when no worker of it is connected, although one was and it is listed as running."""
+    abandoned: bool = False
+    """Whether it was absent for so long that it was given up; `leaving` says when."""
     leaving: float | None = None
     """Since when we want it gone."""
     relieved: float | None = None

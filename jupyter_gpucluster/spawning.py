@@ -8,6 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+from .backends import elsewhere
 from .errors import StateError
 from .inheritance import inherited
 from .processes import is_alive, signal_group
@@ -29,6 +30,7 @@ def spawn(
     """Start the head in a clean process; it leaves us before this returns."""
     argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
     argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
+    variables = elsewhere(record.spec.backend, record.spec.job.directives)
     log = directory.logs / "head.log"
     write_private(log, b"")
     try:
@@ -38,7 +40,7 @@ def spawn(
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
-                env=inherited(os.environ, with_job=record.spec.spread),
+                env=inherited(os.environ, with_job=record.spec.spread) | variables,
                 start_new_session=True,
             )
     except OSError as error:

@@ -159,6 +159,7 @@ def make_spec(
             gpu_request=profile.job.gpu_request,
             gpu_type=profile.job.gpu_type,
             memory_request=profile.job.memory_request,
+            submit_by=profile.job.submit_by,
             directives=profile.job.directives,
             skip_directives=profile.job.skip_directives,
             ranks=ranks,

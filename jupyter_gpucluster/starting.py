@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import headjob, hostlists
-from .allocation import in_allocation
+from .allocation import in_allocation, is_spread
 from .attaching import attach
 from .backends import find_backend
 from .backends.base import Backend
@@ -32,7 +32,7 @@ from .errors import (
 )
 from .jobscript import HOST_READER, MARK, group_scripts, render
 from .looking import look_at
-from .machine import Machine, look_around
+from .machine import Machine, check_interface, look_around
 from .processes import this_process
 from .profiles import LoadedProfile, Profile, apply_options, find_profile
 from .records import (
@@ -99,6 +99,7 @@ def start(clusters: Clusters, request: Request) -> Look:
     """Settle, make, spawn; see `Clusters.start`."""
     plan = settle(request)
     refuse_unbuilt(plan.profile)
+    check_network(plan.profile)
     check_place(clusters.root, "JUPYTER_DATA_DIR")
     check_place(Path(tempfile.gettempdir()), "TMPDIR")
     make_private(clusters.root.parent)
@@ -133,6 +134,15 @@ def start(clusters: Clusters, request: Request) -> Look:
         return Look(directory, record, None)
     # The lock is free again: a submit command may take a minute.
     return submit_head(directory, record)
+
+
+def check_network(profile: Profile) -> None:
+    """Refuse an interface that this host lacks, where the head is to listen on it."""
+    own = profile.head.interface
+    name = own or profile.network.interface
+    alone = profile.backend in ON_THIS_MACHINE and not is_spread(profile)
+    if name and has_head_here(profile) and not alone and profile.backend != EXISTING:
+        check_interface(name, "head.interface" if own else "network.interface")
 
 
 def has_head_here(profile: Profile) -> bool:

@@ -10,7 +10,7 @@ from .containers import inside, preparation
 from .launchers import layout_of
 from .profiles import Profile
 from .profiles.sections import Workers
-from .records import Spec, WorkerShape, protocol_of
+from .records import ON_THIS_MACHINE, Spec, WorkerShape, protocol_of
 from .store import ClusterDirectory
 
 WORKER_NAME = '"$GPUCLUSTER_WORKER"'
@@ -23,14 +23,28 @@ def worker_lines(
     """Return the lines that prepare a node, and the one that starts a rank's workers there."""
     container = profile.environment.container
     extra = extra_arguments(profile.workers)
+    cores = core_lines(spec) if spec.spread or spec.backend not in ON_THIS_MACHINE else []
     if container is None or spec.simulated:
-        return [], worker_command(spec, directory, extra)
+        return cores, worker_command(spec, directory, extra)
     place = expanding(spec.worker.local_directory)
     gpus = spec.job.gpus > 0 and not spec.simulated
     words = inside(container, directory.path, place, gpus=gpus)
     line = worker_command(spec, directory, extra, container.python)
     names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
-    return preparation(container, place, names), " ".join([*words, line])
+    return [*cores, *preparation(container, place, names)], " ".join([*words, line])
+
+
+def core_lines(spec: Spec) -> list[str]:
+    """Return the lines that say where a rank's workers were bound to too few cores."""
+    threads = spec.worker.threads * layout_of(spec).workers
+    if threads == 1:
+        return []
+    return [
+        # nproc itself would heed the variable.
+        f"GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo {threads})",
+        f'[ "$GPUCLUSTER_CORES" -ge {threads} ] ||'
+        f' echo "Warning: $GPUCLUSTER_CORES cores for {threads} threads"',
+    ]
 
 
 def worker_command(

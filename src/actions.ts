@@ -121,6 +121,7 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
   menu.addItem({ command: CommandIDs.openLayout, args });
   menu.addItem({ type: 'separator' });
   if (isOurs(cluster)) {
+    menu.addItem({ command: CommandIDs.benchmark, args });
     menu.addItem({ command: CommandIDs.rename, args });
   }
   menu.addItem({ command: CommandIDs.showLog, args });

@@ -11,6 +11,7 @@ import type {
   IClientCode,
   ICluster,
   IClusterEvent,
+  ICopyRequest,
   IEnvironment,
   IJob,
   IProfile,
@@ -162,12 +163,12 @@ export class ClusterApi {
     return answer.notebooks;
   }
 
-  /** Copy a bundled notebook into a folder and return the path of the copy. */
-  async copyNotebook(name: string, directory: string): Promise<string> {
+  /** Copy a bundled notebook and return the path of the copy. */
+  async copyNotebook(name: string, request: ICopyRequest): Promise<string> {
     const answer = await this._request<{ path: string }>(
       'POST',
       ['notebooks', name],
-      { body: { directory } }
+      { body: request }
     );
     return answer.path;
   }

@@ -51,7 +51,7 @@ export function suspectOf(
   states: ReadonlyArray<string>,
   profile: IProfile
 ): string {
-  const options = Object.entries(profile.options);
+  const options = Object.entries(profile.options.properties);
   const ofKind = (kind: string): string | undefined =>
     options.find(([, option]) => option.kind === kind)?.[0];
   const last = states.at(-1);

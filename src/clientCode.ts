@@ -94,6 +94,7 @@ export function notebooksOf(
     `connect("${name}"`,
     `connect('${name}'`,
     `connect ${name}\n`,
+    `cluster_name = "${name}"`,
     `${directory}/`
   ];
   const titles: string[] = [];

@@ -1,6 +1,7 @@
-/** A dialog whose content has keys of its own. */
+/** Dialogs that do what Lab's own leave out. */
 
-import { Dialog } from '@jupyterlab/apputils';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { Widget } from '@lumino/widgets';
 
 const OWN_ENTER =
   'summary, select, input[type="search"], .jp-Dialog-body button';
@@ -17,4 +18,38 @@ export class KeyDialog<T> extends Dialog<T> {
       super.handleEvent(event);
     }
   }
+}
+
+/** Ask for one of several by its index, null where the user goes no further; Lab's own list has no name for screen readers. */
+export async function chooseItem(options: {
+  title: string;
+  items: string[];
+  okLabel?: string;
+}): Promise<number | null> {
+  const answer = await showDialog({
+    title: options.title,
+    body: new ItemList(options.title, options.items),
+    buttons: [
+      Dialog.cancelButton(),
+      Dialog.okButton({ label: options.okLabel })
+    ],
+    focusNodeSelector: 'select'
+  });
+  return answer.button.accept ? answer.value : null;
+}
+
+class ItemList extends Widget implements Dialog.IBodyWidget<number> {
+  constructor(name: string, items: string[]) {
+    super();
+    this._select.className = 'jp-mod-styled';
+    this._select.setAttribute('aria-label', name);
+    this._select.append(...items.map(item => new Option(item, item)));
+    this.node.append(this._select);
+  }
+
+  getValue(): number {
+    return this._select.selectedIndex;
+  }
+
+  private readonly _select = document.createElement('select');
 }

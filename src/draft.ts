@@ -6,12 +6,14 @@ import type {
   ICluster,
   IEnvironment,
   IOption,
+  IOptionsSchema,
   IProfile,
   IScriptRequest,
   IStartRequest,
   OptionValue,
   TargetRequest
 } from './tokens';
+import { validator } from './validator';
 
 /** Amounts as typed, so that unfinished input stays as it is. */
 export interface IAmounts {
@@ -27,7 +29,8 @@ export interface IDraft {
   environment: string;
   name: string;
   amounts: IAmounts;
-  options: Record<string, string | boolean>;
+  /** Empty text stands for what is not given. */
+  options: Record<string, OptionValue>;
 }
 
 /** Message per field, by the path under which the server knows it; '' stands for the whole form. */
@@ -82,9 +85,9 @@ export function draftFor(profile: IProfile, kept?: IDraft): IDraft {
     name: kept?.name ?? '',
     amounts: { adaptive: false, workers, minimum: '0', maximum: workers },
     options: Object.fromEntries(
-      Object.entries(profile.options).map(([name, option]) => [
+      Object.entries(profile.options.properties).map(([name, option]) => [
         name,
-        firstValue(option)
+        option.default ?? (option.type === 'boolean' ? false : '')
       ])
     )
   };
@@ -113,8 +116,8 @@ export function draftLike(
   const draft = draftFor(profile, kept);
   const options = { ...draft.options };
   for (const [name, value] of Object.entries(cluster.options)) {
-    if (name in options) {
-      options[name] = typeof value === 'boolean' ? value : String(value);
+    if (Object.hasOwn(options, name)) {
+      options[name] = typed(profile.options.properties[name], value);
     }
   }
   return { ...draft, amounts: amountsOf(cluster), options };
@@ -137,25 +140,30 @@ export function check(
   profile: IProfile,
   trans: TranslationBundle
 ): FieldErrors {
-  const errors: Record<string, string> = checkAmounts(
-    draft.amounts,
-    profile.limits.workers,
-    trans
+  return {
+    ...checkAmounts(draft.amounts, profile.limits.workers, trans),
+    ...checkOptions(draft, profile.options, trans)
+  };
+}
+
+/** What the schema of a profile's options refuses. */
+export function checkOptions(
+  draft: IDraft,
+  schema: IOptionsSchema,
+  trans: TranslationBundle
+): FieldErrors {
+  const { errors } = validator.validateFormData(given(draft.options), schema);
+  return Object.fromEntries(
+    errors.map(({ name, property = '' }) => [
+      `options${property}`,
+      name === 'required'
+        ? trans.__('Needed by this profile.')
+        : trans.__(
+            'Give %1.',
+            schema.properties[property.slice(1)]?.allowed ?? ''
+          )
+    ])
   );
-  for (const [name, option] of Object.entries(profile.options)) {
-    const text = draft.options[name];
-    const path = `options.${name}`;
-    if (option.required && text === '') {
-      errors[path] = trans.__('Needed by this profile.');
-    } else if (
-      option.kind === 'integer' &&
-      text !== '' &&
-      wholeNumber(text) === null
-    ) {
-      errors[path] = trans.__('Give a whole number.');
-    }
-  }
-  return errors;
 }
 
 /** What is wrong with amounts; keys are paths in a request. */
@@ -202,53 +210,54 @@ export function targetOf(amounts: IAmounts): TargetRequest {
 }
 
 /** The request that a checked draft stands for; fields left empty are left out. */
-export function requestOf(
-  draft: IDraft,
-  profile: IProfile,
-  requestId: string
-): IStartRequest {
+export function requestOf(draft: IDraft, requestId: string): IStartRequest {
   return {
     profile: draft.profile,
     target: targetOf(draft.amounts),
-    ...placeOf(draft, profile),
+    ...placeOf(draft),
     request_id: requestId,
     ...(draft.name.trim() === '' ? {} : { name: draft.name.trim() })
   };
 }
 
 /** The request for the script of a checked draft. */
-export function scriptRequestOf(
-  draft: IDraft,
-  profile: IProfile
-): IScriptRequest {
-  return { ...targetOf(draft.amounts), ...placeOf(draft, profile) };
+export function scriptRequestOf(draft: IDraft): IScriptRequest {
+  return { ...targetOf(draft.amounts), ...placeOf(draft) };
 }
 
-function placeOf(
-  draft: IDraft,
-  profile: IProfile
-): { options: Record<string, OptionValue>; kernel?: string } {
-  const options: Record<string, OptionValue> = {};
-  for (const [name, value] of Object.entries(draft.options)) {
-    if (value !== '') {
-      options[name] =
-        profile.options[name].kind === 'integer' ? Number(value) : value;
-    }
-  }
+function placeOf(draft: IDraft): {
+  options: Record<string, OptionValue>;
+  kernel?: string;
+} {
+  const options = given(draft.options);
   return draft.environment === ''
     ? { options }
     : { options, kernel: draft.environment };
 }
 
-function firstValue(option: IOption): string | boolean {
-  if (option.kind === 'boolean') {
-    return option.default === true;
-  }
-  return String(option.default ?? '');
+function given(
+  options: Readonly<Record<string, OptionValue>>
+): Record<string, OptionValue> {
+  return Object.fromEntries(
+    Object.entries(options).filter(
+      ([, value]) => typeof value !== 'string' || value.trim() !== ''
+    )
+  );
 }
 
-function wholeNumber(text: string | boolean): number | null {
-  return typeof text === 'string' && /^-?\d{1,9}$/.test(text.trim())
-    ? Number(text)
-    : null;
+/** A value on record as the form holds it; a command line has left text of everything. */
+function typed(option: IOption, value: OptionValue): OptionValue {
+  const text = String(value).trim().toLowerCase();
+  switch (option.type) {
+    case 'boolean':
+      return ['true', 'yes', '1'].includes(text);
+    case 'integer':
+      return /^[+-]?\d+$/.test(text) ? Number(text) : text;
+    default:
+      return String(value);
+  }
+}
+
+function wholeNumber(text: string): number | null {
+  return /^-?\d{1,9}$/.test(text.trim()) ? Number(text) : null;
 }

@@ -19,6 +19,7 @@ import type {
   ICluster,
   IClusterEvent,
   IClustersModel,
+  ICopyRequest,
   IEnvironment,
   IJob,
   IProfile,
@@ -219,8 +220,8 @@ export class ClustersModel implements IClustersModel {
     return this._api.notebooks();
   }
 
-  copyNotebook(name: string, directory: string): Promise<string> {
-    return this._api.copyNotebook(name, directory);
+  copyNotebook(name: string, request: ICopyRequest): Promise<string> {
+    return this._api.copyNotebook(name, request);
   }
 
   private async _fetchClusters(): Promise<void> {

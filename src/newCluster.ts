@@ -168,7 +168,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     this._busy = true;
     try {
       this._started = await this._start(
-        requestOf(this._draft, profile, this._requestId)
+        requestOf(this._draft, this._requestId)
       );
       return true;
     } catch (error) {
@@ -193,7 +193,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
           capacity: profile => this._model.capacity(profile),
           draftFor: profile => this._firstDraft(profile, this._draft),
           trans: this._trans,
-          onChange: draft => this._change(draft)
+          onChange: edit => this._change(edit(this._draft))
         })
     });
   }
@@ -207,7 +207,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     ) {
       return null;
     }
-    const request = scriptRequestOf(this._draft, profile);
+    const request = scriptRequestOf(this._draft);
     return {
       key: JSON.stringify([profile.name, request]),
       load: () => this._model.script(profile.name, request)

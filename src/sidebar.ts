@@ -31,6 +31,7 @@ export class ClustersPanel extends SidePanel {
     this.addClass('jp-gpucluster-Panel');
     this.title.icon = clusterIcon;
     this.title.caption = trans.__('GPU clusters');
+    this.node.tabIndex = -1;
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('GPU clusters'));
     this._clusters = new ClustersSection(model, actions, trans);
@@ -58,6 +59,17 @@ export class ClustersPanel extends SidePanel {
   override dispose(): void {
     this._watch?.dispose();
     super.dispose();
+  }
+
+  /** Who comes by the keyboard goes on from here. */
+  protected override onActivateRequest(msg: Message): void {
+    super.onActivateRequest(msg);
+    // The command palette gives the focus back to the main area after the command.
+    requestAnimationFrame(() => {
+      if (!this.node.contains(document.activeElement)) {
+        this.node.focus();
+      }
+    });
   }
 
   protected override onAfterShow(msg: Message): void {

@@ -135,17 +135,30 @@ export interface IJob {
 
 export type OptionValue = string | number | boolean;
 
-/** One thing that a profile lets its user choose, in the words of JSON Schema where it has them. */
+/** One thing that a profile lets its user choose: JSON Schema of a value, and two words more. */
 export interface IOption {
   kind:
     'string' | 'integer' | 'boolean' | 'enum' | 'duration' | 'memory' | 'path';
+  type: 'string' | 'integer' | 'boolean';
   title: string;
   description: string;
-  required: boolean;
   /** What may be given, in words. */
   allowed: string;
+  /** As users write it. */
   default?: OptionValue;
   enum?: string[];
+  minimum?: number;
+  maximum?: number;
+  pattern?: string;
+  maxLength?: number;
+}
+
+/** JSON Schema of the options of a start. */
+export interface IOptionsSchema {
+  type: 'object';
+  properties: Record<string, IOption>;
+  required: string[];
+  additionalProperties: false;
 }
 
 export interface IProfile {
@@ -162,7 +175,7 @@ export interface IProfile {
   default: boolean;
   matches_host: boolean;
   source: string;
-  options: Record<string, IOption>;
+  options: IOptionsSchema;
   limits: { workers: number | null; clusters: number | null };
   default_workers: number;
   words: string;
@@ -240,6 +253,13 @@ export interface IBundledNotebook {
   title: string;
 }
 
+/** Where a copy of a notebook goes, and what it is to measure. */
+export interface ICopyRequest {
+  directory: string;
+  /** Id of a live cluster; the notebook starts one of its own where it is missing. */
+  cluster?: string;
+}
+
 /**
  * How the server answers: nothing yet, well, never so far, or no longer (what is shown is old).
  */
@@ -283,7 +303,8 @@ export interface IClustersModel extends IDisposable {
   capacity(profile: string): Promise<ICapacity | null>;
   clientCode(id: string): Promise<IClientCode>;
   notebooks(): Promise<IBundledNotebook[]>;
-  copyNotebook(name: string, directory: string): Promise<string>;
+  /** Copy one of them; the result is the path of the copy. */
+  copyNotebook(name: string, request: ICopyRequest): Promise<string>;
 }
 
 export const IClustersModel = new Token<IClustersModel>(

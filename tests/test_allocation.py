@@ -47,8 +47,29 @@ def test_gpus_are_those_of_this_node_where_only_a_file_names_the_nodes(
     count = 1 if slots else 4
     file.write_text(f"{HERE}{slots}\n" * count + f"other{slots}\n" * count)
     settled = in_allocation(profile_of(), MACHINE, {variable: str(file)})
-    assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (2, 8, 4)
+    # Cobalt gives whole nodes; its file tells nothing of cores.
+    cores = 128 if variable == "COBALT_NODEFILE" else 8
+    assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (2, cores, 4)
     assert settled.job.memory == 2 * 2**36
+
+
+@pytest.mark.parametrize("lines, cores", [(1, 64), (4, 64), (40, 80)])
+def test_the_file_of_pbs_counts_processes_and_a_variable_cores(
+    lines: int, cores: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "nodes"
+    file.write_text("n1\n" * lines + "n2\n" * lines)
+    given = {"PBS_NODEFILE": str(file), "NCPUS": "32"}
+    assert in_allocation(profile_of(), MACHINE, given).job.cpus == cores
+    assert in_allocation(profile_of(job={"cpus": cores}), MACHINE, given).job.cpus == cores
+
+
+def test_the_launch_node_of_jsrun_is_none_of_the_nodes() -> None:
+    given = {"LSB_MCPU_HOSTS": "batch5 1 h41n08 42 h41n03 42"}
+    settled = in_allocation(profile_of(launcher="jsrun", job={"gpus": 12}), MACHINE, given)
+    assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (2, 84, 12)
+    everywhere = in_allocation(profile_of(launcher="ssh"), MACHINE, given)
+    assert everywhere.job.nodes == 3
 
 
 def test_on_a_login_node_only_the_allocation_counts() -> None:

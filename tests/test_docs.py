@@ -119,7 +119,7 @@ def test_the_profile_for_classes_is_what_students_get(folder: Path, home: Path) 
     [shown] = [place for place in places()["profiles"] if place["name"] == "class"]
     assert places()["problems"] == []
     assert (shown["default"], shown["final"]) == (True, True)
-    assert shown["options"].get("properties", {}) == {}
+    assert shown["options"]["properties"] == {}
     assert shown["limits"] == {"workers": 2, "clusters": 1}
     [(_, cells)] = BLOCK.findall(page)
     run_notebook(cells)

@@ -11,6 +11,7 @@ import pytest
 
 from jupyter_gpucluster.backends import find_backend
 from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.headscript import head_lines
 from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.processes import start_time
@@ -121,6 +122,22 @@ def test_gpus_of_the_head_are_asked_for_by_its_own_job_only(home: Path) -> None:
     directory = ClusterDirectory(home / "abc123")
     text = script_of(home, directory, "", "", gpus=1)
     assert "#SBATCH --gpus-per-node=4" in text
+
+
+def test_a_head_is_not_sent_to_another_cluster_by_a_directive() -> None:
+    profile = Profile.model_validate(
+        {"title": "x", "backend": "slurm", "job": {"gpus": 0, "directives": ["-M other"]}}
+    )
+    with pytest.raises(InvalidInput, match="another cluster") as caught:
+        head_lines(profile, "abc123", "head", [])
+    assert "SLURM_CLUSTERS" in caught.value.hint
+    elsewhere = profile.model_copy(update={"backend": "lsf"})
+    assert head_lines(elsewhere, "abc123", "head", [])  # -M is a limit of memory there
+
+
+def test_gpus_of_a_head_beside_jupyter_are_refused() -> None:
+    with pytest.raises(ValueError, match="needs `placement: job`"):
+        Profile.model_validate({"title": "x", "backend": "slurm", "head": {"gpus": 1}})
 
 
 def test_gpus_of_the_head_do_not_go_with_a_launcher(home: Path) -> None:

@@ -14,15 +14,17 @@ import pytest
 
 from jupyter_gpucluster.backends import BACKENDS, find_backend
 from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.head.diagnosis import remarks
 from jupyter_gpucluster.head.jobserver import request_parser
 from jupyter_gpucluster.head.worker import parse
 from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.model import BackendName
-from jupyter_gpucluster.records import Spec, Submission
+from jupyter_gpucluster.records import Spec, Submission, WorkerShape
 from jupyter_gpucluster.specs import default_workers, make_spec, maximum_workers, uses_gpus
 from jupyter_gpucluster.store import ClusterDirectory
+from jupyter_gpucluster.workercommand import core_lines
 
 GIB = 2**30
 CPUS = Machine(cpus=8, memory=16 * GIB)
@@ -247,6 +249,34 @@ def test_a_line_end_never_gets_into_a_directive(
 
 
 # The worker that needs no script.
+
+
+@pytest.mark.parametrize(
+    "threads, per_job, cores, said",
+    [
+        (4, 2, "0", "Warning: 1 cores for 8 threads"),
+        (1, 2, "0", "Warning: 1 cores for 2 threads"),
+        (1, 2, "0,1", ""),
+        (1, 1, "0", ""),
+    ],
+)
+def test_a_rank_that_is_bound_to_too_few_cores_says_so_in_the_log(
+    threads: int, per_job: int, cores: str, said: str
+) -> None:
+    if {int(each) for each in cores.split(",")} - os.sched_getaffinity(0):
+        pytest.skip("this process may not use these cores")
+    shape = WorkerShape(threads=threads, per_job=per_job)
+    lines = core_lines(Spec(profile="p", title="P", backend="slurm", python="p", worker=shape))
+    ran = subprocess.run(
+        ["taskset", "-c", cores, "bash", "-c", "\n".join(lines)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout.strip() == said
+    assert remarks(f"on n1\n{ran.stdout}") == remarks(said)
+    assert bool(remarks(said)) == bool(said)
 
 
 def test_the_worker_s_own_command_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,15 @@ from jupyter_gpucluster import leftovers
 from jupyter_gpucluster.backends.slurm import LISTED, Slurm
 from jupyter_gpucluster.hostlists import expand
 from jupyter_gpucluster.leftovers import cancel_jobs, cancel_jobs_of, left_jobs, left_jobs_of
-from jupyter_gpucluster.records import CommandResult, Job, JobState, Record, Spec, Target
+from jupyter_gpucluster.records import (
+    CommandResult,
+    Job,
+    JobShape,
+    JobState,
+    Record,
+    Spec,
+    Target,
+)
 
 OURS = "gpc-abc123-1"
 
@@ -111,6 +121,25 @@ async def test_without_an_answer_the_user_is_told_what_to_do() -> None:
     assert record.jobs[0].ended is None
 
 
+async def test_jobs_on_another_cluster_of_slurm_s_are_looked_for_and_ended_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = a_record(a_job("7"))
+    spec = replace(record.spec, job=JobShape(directives=("--clusters=cm2",)))
+    record = replace(record, spec=spec)
+    for name in ("squeue", "scancel"):
+        program = tmp_path / name
+        program.write_text(
+            f'#!/bin/sh\necho "{name} on $SLURM_CLUSTERS" >>{tmp_path}/asked\nexit 1\n'
+        )
+        program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert left_jobs([record]) == ["perhaps jobs of c: Slurm does not answer"]
+    assert (tmp_path / "asked").read_text() == "squeue on cm2\n"
+    _, told = await cancel_jobs_of(record, Silent())
+    assert told.endswith("SLURM_CLUSTERS=cm2 scancel 7")
+
+
 async def test_a_system_that_hangs_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     class Hanging:
         async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
@@ -142,7 +171,7 @@ async def test_nothing_is_asked_where_nothing_can_be_left(record: Record) -> Non
 
 async def test_it_works_beside_a_running_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site({"7": (OURS, "RUNNING")})
-    monkeypatch.setattr(leftovers, "ProcessRunner", lambda: site)
+    monkeypatch.setattr(leftovers, "ProcessRunner", lambda _: site)
     _, told = cancel_jobs(a_record(a_job("7")))
     assert "cancelled" in told
 

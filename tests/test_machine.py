@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster import machine
+from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.profiles import Profile
+from jupyter_gpucluster.starting import check_network
 from tests.commands import put_command
 
 ON_THIS_MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -128,3 +131,36 @@ def test_a_look_around_finds_something_to_work_with(monkeypatch: pytest.MonkeyPa
     assert found.cpus >= 1
     assert 0 < found.memory <= ON_THIS_MACHINE
     assert found.gpus == ()
+
+
+def test_an_interface_that_is_not_there_is_refused_with_those_that_are() -> None:
+    machine.check_interface("lo", "head.interface")
+    with pytest.raises(
+        InvalidInput, match=r"'ib9' is none of this host's; it has .*lo \(127\."
+    ) as e:
+        machine.check_interface("ib9", "network.interface")
+    assert e.value.detail == "network.interface"
+
+
+@pytest.mark.parametrize(
+    "keys, key",
+    [
+        ({"network": {"interface": "ib9"}}, "network.interface"),
+        ({"network": {"interface": "lo"}, "head": {"interface": "ib9"}}, "head.interface"),
+        ({"network": {"interface": "ib9"}, "head": {"interface": "lo"}}, ""),
+        ({"network": {"interface": "ib9"}, "head": {"placement": "job"}}, ""),
+        ({"network": {"interface": "ib9"}, "backend": "local"}, ""),
+        ({"network": {"interface": "ib9"}, "backend": "local", "launcher": "ssh"},
+         "network.interface"),
+    ],
+)  # fmt: skip
+def test_only_the_interface_that_a_head_here_listens_on_must_be_here(
+    keys: dict[str, object], key: str
+) -> None:
+    profile = Profile.model_validate({"title": "x", "backend": "slurm", **keys})
+    try:
+        check_network(profile)
+        named = ""
+    except InvalidInput as error:
+        named = error.detail
+    assert named == key

@@ -20,8 +20,11 @@ from tools.shell import CHECKOUT, Stop, main, need, output, run, step
 NODE_MINIMUM = (20, 19)
 """What the build and test tools in package.json ask for."""
 
-PEER = "dask-labextension>=7,<8"
-"""Tried beside our extension; apart, since any server would load what lies in the environment."""
+PEERS = {
+    "dask-labextension": ("dask-labextension>=7,<8",),
+    "dask-ctl": ("dask-ctl==2024.1.*", "setuptools<81"),  # the last with pkg_resources for sure
+}
+"""Tried beside ours, each in a folder of its own: the environment would load what lies in it."""
 
 UV = "uv>=0.9,<1"
 
@@ -61,7 +64,7 @@ QUEUEING_SYSTEMS = {
 def set_up() -> dict[str, str]:
     """Make the main environment with the Lab extension; return the variables to run in it."""
     python_packages(MAIN)
-    peer()
+    peers()
     env = variables(MAIN)
     node(env)
     javascript_packages(CHECKOUT, env)
@@ -162,16 +165,14 @@ def install_into(
         run(python, "-m", "pip", "install", "--quiet", *rest, env=env)
 
 
-def peer() -> None:
-    """Put the other Lab extension for Dask where one of the tests finds it."""
-
-    def install() -> None:
+def peers() -> None:
+    """Put other tools for Dask where tests find them."""
+    for name, requirements in PEERS.items():
+        folder = MAIN / name
+        folder.mkdir(exist_ok=True)
         pip = (MAIN / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps")
-        run(*pip, "--target", folder, "--upgrade", PEER)
-
-    folder = MAIN / "dask-labextension"
-    folder.mkdir(exist_ok=True)
-    once(folder / "packages.stamp", PEER, "install dask-labextension apart", install)
+        install = functools.partial(run, *pip, "--target", folder, "--upgrade", *requirements)
+        once(folder / "packages.stamp", " ".join(requirements), f"install {name} apart", install)
 
 
 def variables(venv: Path) -> dict[str, str]:

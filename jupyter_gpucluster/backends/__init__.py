@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import InvalidInput
 from .base import Backend
 from .cobalt import Cobalt
@@ -14,6 +16,7 @@ from .oar import Oar
 from .pbs import Pbs
 from .sge import Sge
 from .slurm import Slurm
+from .slurm import elsewhere as on_another_slurm
 from .torque import Torque
 
 BACKENDS: dict[str, Backend] = {
@@ -60,3 +63,11 @@ def find_backend(name: str) -> Backend:
             hint=WAYS_OUT.get(name, f"It has {known}."),
             detail="backend",
         ) from None
+
+
+def elsewhere(name: str, directives: Sequence[str]) -> dict[str, str]:
+    """Return the variables by which commands find jobs that a script's directives send elsewhere.
+
+    A script of Slurm's may name another of its clusters; what lists and cancels does not read it.
+    """
+    return on_another_slurm(directives) if name == "slurm" else {}

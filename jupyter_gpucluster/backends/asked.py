@@ -16,8 +16,8 @@ Amount = int | str | frozenset[str] | None
 Amounts = dict[str, Amount]
 Options = Sequence[tuple[str, str]]
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgtpe]?)(?:i?b|w)?", re.IGNORECASE | re.ASCII)
-GRES = re.compile(r"(?:gres[:/])?gpus?(?:[:=]([A-Za-z][\w.-]*))?(?:[:=](\d{1,9}))?", re.ASCII)
-COUNT = re.compile(r"(?:([A-Za-z][\w.-]*)[:=])?(\d{1,9})", re.ASCII)
+GRES = re.compile(r"(?:gres[:/])?gpus?(?:[:=](\d*[A-Za-z][\w.-]*))?(?:[:=](\d{1,9}))?", re.ASCII)
+COUNT = re.compile(r"(?:(\d*[A-Za-z][\w.-]*)[:=])?(\d{1,9})", re.ASCII)
 PART = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 GPU_NAMES = frozenset({"gpu", "gpus", "ngpus"})
 

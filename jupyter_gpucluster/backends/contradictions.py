@@ -22,6 +22,12 @@ ARRAYS = {
     "#SBATCH": ("--array",), "#PBS": ("-J", "-t"), "#$": ("-t",),
     "#OAR": ("--array", "--array-param-file"), "#CONDOR": ("queue",),
 }  # fmt: skip
+WAITING = {
+    # Under these the submit command answers when the job has ended, or when somebody has typed.
+    "#SBATCH": {"--wait", "--test-only"}, "#PBS": {"-I", "-X", "-W block"}, "#$": {"-sync"},
+    "#BSUB": {"-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs"}, "#OAR": {"-I", "--interactive"},
+    "#COBALT": {"-I", "--interactive"},
+}  # fmt: skip
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
 UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
 BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|\w+ = ')
@@ -69,11 +75,20 @@ def refuse_reserved(prefix: str, text: str) -> None:
     InvalidInput
         It names the job, asks for several of them or splits it.
     """
-    option, told = option_of(f"{prefix} {text}")[0], ""
+    if text.lstrip().startswith("#"):
+        raise InvalidInput(
+            f"The directive {text!r} begins with '#', as if it were a line of a script.",
+            hint=f"Leave that beginning out: {prefix!r} is put before each directive.",
+            detail="job.directives",
+        )
+    told, (option, value) = "", option_of(f"{prefix} {text}")
+    option = option.partition(" ")[0]  # HTCondor's `queue 5` has no "="
     if option == NAMES.get(prefix):
         told = "sets the job's name, by which the cluster finds it"
     elif option in ARRAYS.get(prefix, ()):
         told = "makes an array of the job; how many jobs there are is up to the cluster"
+    elif {option, f"{option} {value.partition('=')[0]}"} & WAITING.get(prefix, set()):
+        told = "makes the submission wait, which is to answer at once"
     elif prefix == "#SBATCH" and option in HETEROGENEOUS:
         raise InvalidInput(
             f"The directive {text!r} begins another part of a heterogeneous job; the jobs of a "

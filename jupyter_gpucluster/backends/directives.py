@@ -10,9 +10,10 @@ from ..errors import InvalidInput
 LONG = {
     "#SBATCH": {
         "-A": "--account", "-C": "--constraint", "-G": "--gpus", "-J": "--job-name",
-        "-L": "--licenses", "-N": "--nodes", "-a": "--array", "-c": "--cpus-per-task",
-        "-d": "--dependency", "-e": "--error", "-n": "--ntasks", "-o": "--output",
-        "-p": "--partition", "-q": "--qos", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
+        "-L": "--licenses", "-M": "--clusters", "-N": "--nodes", "-W": "--wait", "-a": "--array",
+        "-b": "--begin", "-c": "--cpus-per-task", "-d": "--dependency", "-e": "--error",
+        "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos",
+        "-s": "--oversubscribe", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
     },
     "#OAR": {
         "--name": "-n", "--queue": "-q", "--resource": "-l", "--property": "-p", "--type": "-t",
@@ -30,6 +31,7 @@ ALIKE = {
         "--gpus": "GPUs", "--gpus-per-node": "GPUs", "--gpus-per-task": "GPUs",
         "--gpus-per-socket": "GPUs", "--mem": "memory", "--mem-per-cpu": "memory",
         "--mem-per-gpu": "memory", "--cpus-per-gpu": "--cpus-per-task",
+        "--no-requeue": "--requeue", "--oversubscribe": "--exclusive",
     },
     "#PBS": {"-l nodes": "-l select"},
     "#BSUB": {"-gpu": "GPUs"},
@@ -43,7 +45,6 @@ REPEATED = {
     "#$": {"-l", "-v"},
     "#OAR": {"-t"},
     "#BSUB": {"-R"},
-    "#COBALT": {"--env", "--attrs"},
 }
 """Options that may stand several times, each time for a resource of its own."""
 JOINED = {
@@ -51,6 +52,8 @@ JOINED = {
     ("#OAR", "-p"): '#OAR -p "{0} AND {1}"',
     ("#CONDOR", "periodicremove"): "#CONDOR periodic_remove = ({0}) || ({1})",
     ("#CONDOR", "requiregpus"): "#CONDOR require_gpus = ({0}) && ({1})",
+    ("#COBALT", "--attrs"): "#COBALT --attrs {0}:{1}",
+    ("#COBALT", "--env"): "#COBALT --env {0}:{1}",
 }
 """Options of which the last one would replace the others, though all of them are meant."""
 RESOURCE = re.compile(r"[\w./-]+")
@@ -83,7 +86,7 @@ def merge(generated: Sequence[str], extra: Iterable[str], skip: Iterable[str]) -
         return []
     prefix = prefix_of(generated)
     added: dict[str, str] = {}
-    for text in extra:
+    for text in filter(str.strip, extra):
         line = f"{prefix} {text}"
         for request in requests_of(line):
             other = added.setdefault(request, line)
@@ -126,6 +129,8 @@ def requests_of(line: str) -> tuple[str, ...]:
             return ("GPUs",)
         # LSF puts several together; only where tasks go can be said once.
         return ("-R span",) if SECTIONS.findall(value) == ["span"] else (f"-R {value}",)
+    if prefix == "#COBALT" and (prefix, option) in JOINED:
+        return tuple(f"{option} {each.partition('=')[0]}" for each in value.split(":"))
     if (prefix, option) in JOINED and option != "--gres":
         return (f"{option} {value}",)
     alike = ALIKE.get(prefix, {})

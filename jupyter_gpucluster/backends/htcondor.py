@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .memory import memory_of
-from .quoting import directive_value, resource_name
+from .quoting import directive_value, gpu_kind
 from .reasons import htcondor as reasons
 from .refusal import refusal
 
@@ -106,7 +106,7 @@ class HTCondor:
             return []
         lines = [f"request_gpus = {job.gpus}"]
         if job.gpu_type:
-            kind = resource_name(job.gpu_type, "job.gpu_type")
+            kind = gpu_kind(job.gpu_type)
             lines.append(f'require_gpus = regexp("{kind}", DeviceName)')
         return lines
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .memory import memory_of
-from .quoting import directive_value, resource_name
+from .quoting import directive_value, gpu_kind
 from .reasons import lsf as reasons
 from .refusal import refusal
 
@@ -26,7 +26,11 @@ ID = re.compile(
 )
 """An esub may speak before, even of other jobs; a line of this form is bsub's own."""
 NAME = re.compile(r"(.*?)(?:\[(\d+)\])?", re.DOTALL)
-EASY_MODE = re.compile(r"^#BSUB +-nnodes\b", re.MULTILINE)
+EASY = re.compile(r"-nnodes\b")
+SUBMITTED = {"file": "# bsub takes this script by its path.", "stdin": "# bsub reads this script."}
+"""Remarks in a script's head, by which `Lsf.submit` knows the profile's choice."""
+BY_FILE = re.compile(rf"^(?:#BSUB +-nnodes\b|{re.escape(SUBMITTED['file'])}$)", re.MULTILINE)
+ON_STDIN = re.compile(rf"^{re.escape(SUBMITTED['stdin'])}$", re.MULTILINE)
 SILENT = re.compile(
     r"please wait|LSF is down|daemon not responding|cannot connect|connection refused"
     r"|communication time|bad host name|lsf library|LIM is down|unable to (?:contact|reach)",
@@ -78,7 +82,8 @@ class Lsf:
         if job.walltime is not None:
             minutes = -(-job.walltime // 60)
             lines.append(f"-W {minutes // 60:02d}:{minutes % 60:02d}")
-        return [f"#BSUB {line}" for line in lines]
+        remark = [SUBMITTED[job.submit_by]] if job.submit_by in SUBMITTED else []
+        return [*(f"#BSUB {line}" for line in lines), *remark]
 
     def resources(self, job: JobShape) -> list[str]:
         request = job.gpu_request or "gpu"
@@ -88,7 +93,7 @@ class Lsf:
                 hint=f"Use one of {', '.join(self.gpu_requests)}.",
                 detail="job.gpu_request",
             )
-        if request == "nnodes":
+        if request == "nnodes" or any(EASY.match(own) for own in job.directives):
             # Easy mode gives whole nodes with all they have; it refuses -n, -R and -M.
             return [f"-nnodes {job.nodes}"]
         lines = []
@@ -105,7 +110,7 @@ class Lsf:
 
     def gpus(self, job: JobShape, request: str) -> list[str]:
         each = -(-job.gpus // job.nodes)
-        kind = resource_name(job.gpu_type, "job.gpu_type") if job.gpu_type else ""
+        kind = gpu_kind(job.gpu_type) if job.gpu_type else ""
         if request == "gpu":
             model = f":gmodel={kind}" if kind else ""
             # Without j_exclusive other jobs may be put on the same GPUs.
@@ -240,7 +245,7 @@ def limit_unit(environment: Mapping[str, str]) -> int:
 
 def _by_file(submission: Submission) -> bool:
     """Tell whether bsub takes the script's path: easy mode refuses standard input."""
-    return EASY_MODE.search(submission.text) is not None
+    return bool(BY_FILE.search(submission.text) and not ON_STDIN.search(submission.text))
 
 
 def _records(result: CommandResult) -> list[Mapping[Any, Any]]:

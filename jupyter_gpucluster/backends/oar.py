@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .quoting import directive_value, hours, resource_name
+from .quoting import directive_value, gpu_kind, hours, resource_name
 from .reasons import oar as reasons
 from .refusal import refusal
 
@@ -68,11 +68,13 @@ class Oar:
         """Return what resources must be like: a second -p would replace the first."""
         wanted = []
         if job.gpus and job.gpu_type:
-            wanted.append(f"gpu_model='{resource_name(job.gpu_type, 'job.gpu_type')}'")
+            gpu_kind(job.gpu_type.replace(" ", "-"))  # in quotes it may hold blanks
+            wanted.append(f"gpu_model='{job.gpu_type}'")
         if job.memory is not None and job.memory_request not in ("", "none"):
             name = resource_name(job.memory_request, "job.memory_request")
             wanted.append(f"{name}>={-(-job.memory // (job.cpus or 1) // 2**20)}")
-        return [f'"{" AND ".join(wanted)}"'] if len(wanted) > 1 else wanted
+        text = " AND ".join(wanted)
+        return [f'"{text}"'] if " " in text else wanted
 
     def resources(self, job: JobShape) -> str:
         """Return the path through OAR's hierarchy; below a GPU are the cores that belong to it."""

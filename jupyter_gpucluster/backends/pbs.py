@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .memory import memory_of
-from .quoting import directive_value, hours, resource_name
+from .quoting import directive_value, gpu_kind, hours, resource_name
 from .reasons import pbs as reasons
 from .refusal import refusal
 
@@ -88,7 +88,7 @@ class Pbs:
         if job.nodes > 1:
             lines.append("-l place=scatter")
         if job.gpus and job.gpu_type:
-            lines.append(f"-l gpu_type={resource_name(job.gpu_type, 'job.gpu_type')}")
+            lines.append(f"-l gpu_type={gpu_kind(job.gpu_type)}")
         return lines
 
     def submit(self, submission: Submission) -> list[str]:

@@ -9,6 +9,8 @@ from ..errors import InvalidInput
 FORBIDDEN = re.compile(r"""[\s"'`\\$;|&#(){}\[\]*?!]""")
 """Blanks and quotes begin another option, the rest means something to a shell or a scheduler."""
 RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
+KIND = re.compile(r"[0-9]*[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
+"""``2080ti`` and ``1g.10gb``, but no number, which would count something."""
 
 
 def directive_value(text: str, what: str) -> str:
@@ -37,7 +39,7 @@ def directive_value(text: str, what: str) -> str:
 
 
 def resource_name(text: str, what: str) -> str:
-    """Return the name of a resource or of a kind of GPU: it holds no ``,``, ``:`` or ``=``.
+    """Return the name of a resource: it holds no ``,``, ``:`` or ``=``.
 
     Raises
     ------
@@ -50,6 +52,23 @@ def resource_name(text: str, what: str) -> str:
         f"{what} {text!r} is not the name of a resource.",
         hint="Use letters, digits, '_', '.' and '-', beginning with a letter.",
         detail=what,
+    )
+
+
+def gpu_kind(text: str) -> str:
+    """Return a kind of GPU as sites name it: it may begin with a digit.
+
+    Raises
+    ------
+    InvalidInput
+        It could ask for something else too.
+    """
+    if KIND.fullmatch(text):
+        return text
+    raise InvalidInput(
+        f"job.gpu_type {text!r} is not the name of a kind of GPU.",
+        hint="Use letters, digits, '_', '.' and '-', as the site writes it.",
+        detail="job.gpu_type",
     )
 
 

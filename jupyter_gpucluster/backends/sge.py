@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from xml.etree import ElementTree
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .quoting import directive_value, hours, resource_name
+from .quoting import directive_value, gpu_kind, hours, resource_name
 from .reasons import sge as reasons
 from .refusal import refusal
 
@@ -40,6 +41,13 @@ GPU_NAMES = ("gpu", "gpus", "ngpus")
 TOTAL = re.compile(r"(?:^|[\s,])(?:n?gpus?)=(\d{1,6})", re.ASCII)
 RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
 """Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
+NODE_LOST = frozenset({11, 18, 19, 21})
+"""Those of a node that went down, or came back and knew nothing of its jobs."""
+SOFT_LIMITS = {
+    (signal.SIGXCPU, "s_vmem"): JobState.OUT_OF_MEMORY,
+    (signal.SIGUSR1, "s_rt"): JobState.TIMEOUT,
+}
+"""The signals of limits that a job may still react to, where it had asked for one."""
 
 
 class Sge:
@@ -92,7 +100,7 @@ class Sge:
             name = resource_name(name, "job.gpu_request")
             lines.append(f"-l {name}={job.gpus / slots if per else job.gpus:g}")
         if job.gpus and job.gpu_type:
-            lines.append(f"-l gpu_type={resource_name(job.gpu_type, 'job.gpu_type')}")
+            lines.append(f"-l gpu_type={gpu_kind(job.gpu_type)}")
         return lines
 
     def submit(self, submission: Submission) -> list[str]:
@@ -155,7 +163,7 @@ class Sge:
             return "It reached its walltime; ask for a longer one."
         if status.state is JobState.OUT_OF_MEMORY:
             return "It used more memory than it may; ask for more, or change the directive h_vmem."
-        if status.state is JobState.FAILED:
+        if status.state in (JobState.FAILED, JobState.NODE_FAIL):
             if reason.isdigit() and int(reason) in reasons.FAILED:
                 return reasons.FAILED[int(reason)]
             if status.exit_code is None:
@@ -271,8 +279,13 @@ def _accounted(record: dict[str, str]) -> JobStatus | None:
     state = JobState.FAILED if failed or code else JobState.DONE
     if failed == OVER_LIMIT:
         state = JobState.TIMEOUT if _reached_walltime(record) else JobState.OUT_OF_MEMORY
+    elif failed in NODE_LOST:
+        state = JobState.NODE_FAIL
     if failed in (OVER_LIMIT, KILLED) and code is not None and code > 128:
         code = 128 - code
+        for (sent, limit), soft in SOFT_LIMITS.items():
+            if code == -sent and f"{limit}=" in record.get("category", ""):
+                state = soft
     return JobStatus(
         id=f"{number}.{task}" if task.isdecimal() else number,
         state=state,

@@ -9,8 +9,9 @@ from datetime import datetime
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .directives import option_of
 from .memory import memory_of
-from .quoting import directive_value, hours, resource_name
+from .quoting import directive_value, gpu_kind, hours
 from .reasons import slurm as reasons
 from .refusal import refusal
 
@@ -20,6 +21,7 @@ ACCOUNTED = ("JobID", "State", "ExitCode", "NodeList", "Start", "End", "JobName"
 FOUND_DAYS = 7
 """How far back a submission is looked for whose answer was lost."""
 ID = re.compile(r"^(?:Submitted batch job )?(\d+)(?:;[\w.-]+)?$", re.MULTILINE)
+CLUSTER = re.compile(r"^CLUSTER: .*$", re.MULTILINE)
 SILENT = re.compile(
     r"unable to contact|socket timed out|connection refused|communication failure|munged"
     r"|persistent connection|resource temporarily unavailable|zero bytes",
@@ -73,7 +75,9 @@ class Slurm:
     gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        lines = [f"-J {directive_value(mark, 'mark')}", f"-o {directive_value(output, 'output')}"]
+        # Of a file that all tasks share each one would cut off what the others' say.
+        file = directive_value(output, "output").removesuffix(".out") + ".%a.out"
+        lines = [f"-J {directive_value(mark, 'mark')}", f"-o {file}"]
         ranks = job.nodes * job.ranks
         lines += [f"-N {job.nodes}", f"-n {ranks}"]
         if job.ranks > 1:
@@ -102,7 +106,7 @@ class Slurm:
         return [f"--mem={-(-memory // job.nodes // 2**20)}M"]
 
     def gpus(self, job: JobShape) -> list[str]:
-        kind = f"{resource_name(job.gpu_type, 'job.gpu_type')}:" if job.gpu_type else ""
+        kind = f"{gpu_kind(job.gpu_type)}:" if job.gpu_type else ""
         each = -(-job.gpus // job.nodes)
         request = job.gpu_request or "gpus-per-node"
         if request not in self.gpu_requests:
@@ -149,7 +153,8 @@ class Slurm:
             if len(row) == len(LISTED):
                 status = self.listed(row)
                 found[status.id] = status
-        if result.stdout.strip() and not found:
+        # Asked about other clusters it names each of them, even with -h.
+        if CLUSTER.sub("", result.stdout).strip() and not found:
             # A version that does not know one of the fields exits with 0 and leaves it out.
             raise BackendUnavailable(
                 "Slurm answered squeue in a form that cannot be read.",
@@ -256,6 +261,13 @@ class Slurm:
             if not BUSY_STATES.search(state):
                 free[name] += max(0, _gpus(has) - _gpus(used))
         return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+
+def elsewhere(directives: Sequence[str]) -> dict[str, str]:
+    """Return the variable that tells commands of the cluster that directives send a job to."""
+    options = (option_of(f"#SBATCH {text}") for text in directives)
+    clusters = [value for option, value in options if option == "--clusters"]
+    return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
 
 
 def _by_array(ids: Sequence[str]) -> list[str]:

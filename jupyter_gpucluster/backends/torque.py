@@ -11,7 +11,7 @@ from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .memory import memory_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
-from .quoting import resource_name
+from .quoting import gpu_kind, resource_name
 
 STATES = {
     "Q": JobState.PENDING,
@@ -47,7 +47,7 @@ class Torque(Pbs):
             name = resource_name(request, "job.gpu_request")
             node += f":{name}={-(-job.gpus // job.nodes)}"
         if job.gpus and job.gpu_type:
-            node += f":{resource_name(job.gpu_type, 'job.gpu_type')}"
+            node += f":{gpu_kind(job.gpu_type)}"
         # Unlike a chunk of PBS Pro, `mem` is that of all nodes together.
         memory = memory_of(job, self.title)
         return [f"-l {node}", *([f"-l mem={size(memory)}"] if memory is not None else [])]

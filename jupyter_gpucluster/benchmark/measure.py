@@ -156,11 +156,17 @@ class _Runner:
 
         began = time.perf_counter()
 
+        of_caller: list[Exception] = []
+
         def show(done: int) -> None:
             if self.progress:
                 seconds = time.perf_counter() - began
                 total = self.workload.pieces
-                self.progress(Progress(device, number + 1, runs, done, total, seconds))
+                try:
+                    self.progress(Progress(device, number + 1, runs, done, total, seconds))
+                except Exception as error:
+                    of_caller.append(error)
+                    raise
 
         built = self.workload.build(device)
         created = time.perf_counter()
@@ -178,6 +184,8 @@ class _Runner:
                     outcome = work.outcome()
             ended = time.perf_counter()
         except (CancelledError, Exception) as error:  # whatever a task raised arrives here
+            if error in of_caller:
+                raise
             raise failure(self.client, futures, error) from None
         finally:
             # Whatever ended the wait, nothing of ours may go on computing.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import GpuClusterError
 from .parsing import Parser, seconds
-from .session import Session
+from .session import Progress, Session
 
 if TYPE_CHECKING:
     from ..views import ClusterView
@@ -57,18 +57,30 @@ def wait_ready(
     -------
     The cluster as it is afterwards, and what ended the wait too early.
     """
+    from ..clusters import is_ready
+
     if wait is None:
         return view, None
     try:
-        with session.progress() as progress:
+        with session.progress() as show:
             view = session.clusters.wait_ready(
-                view.id, timeout=timeout_from(wait), progress=progress
+                view.id, timeout=timeout_from(wait), progress=until(is_ready, show)
             )
     except KeyboardInterrupt:
         return view, interrupted([view.name], meanwhile, session.program)
     except GpuClusterError as error:
         return session.clusters.get(view.id), error
     return view, None
+
+
+def until(reached: Callable[[ClusterView], bool], show: Progress) -> Progress:
+    """Leave out of what is shown on the way the last of it, which is the result."""
+
+    def on_the_way(view: ClusterView) -> None:
+        if not reached(view):
+            show(view)
+
+    return on_the_way
 
 
 def interrupted(names: Sequence[str], meanwhile: str, program: str) -> WaitInterrupted:

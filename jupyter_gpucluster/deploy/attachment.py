@@ -8,6 +8,7 @@ import os
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from distributed.core import Status, rpc
@@ -17,6 +18,8 @@ from ..clusters import Clusters
 from ..connection import has_scheduler, security_of, too_late
 from ..errors import ClusterConflict, ClusterNotFound, GpuClusterError, WaitTimeout
 from ..records import ENDED
+from ..stale import check_scheduler
+from ..store import ClusterDirectory
 
 if TYPE_CHECKING:
     from tornado.ioloop import IOLoop
@@ -116,6 +119,7 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
         try:
             view = await self._scheduler_up(await asyncio.shield(finding))
             self._view = view
+            await asyncio.to_thread(check_scheduler, ClusterDirectory(Path(view.directory)))
             self.security = security_of(view) or Security()
             self.scheduler_comm = rpc(
                 view.scheduler_address,

@@ -42,6 +42,62 @@ CAUSES = (
         "The node has no module of that name: correct environment.prologue (see: module avail).",
     ),
     (
+        r"not been properly configured to use 'conda activate'|Run 'conda init' before",
+        "The node's shell does not know `conda activate`: begin environment.prologue with the line"
+        " that defines it, such as 'source <conda>/etc/profile.d/conda.sh', or name the"
+        " environment's Python instead (environment.python).",
+    ),
+    (
+        r"EnvironmentNameNotFound|EnvironmentLocationNotFound",
+        "The node has no conda environment of that name: correct environment.prologue, or name the"
+        " environment's Python instead (environment.python).",
+    ),
+    (
+        r"Permission denied \((?:publickey|gssapi|password|keyboard|hostbased)",
+        "The job's first node may not log in to the others without a password: make a key for it"
+        " (ssh-keygen, and add the public one to ~/.ssh/authorized_keys), or use another launcher.",
+    ),
+    (
+        r"Host key verification failed",
+        "A node that ssh does not know was refused: add '-oStrictHostKeyChecking=accept-new' to"
+        " launcher.args, if the site allows that.",
+    ),
+    (
+        r"pam_slurm_adopt|ssh: (?:connect to host|Could not resolve hostname)",
+        "The job's first node does not reach the others by ssh, or the site has closed it: use"
+        " another launcher, such as srun.",
+    ),
+    (
+        r"Exec format error",
+        "The cluster's Python is made for another kind of processor than the node has: choose one"
+        " that was installed for it.",
+    ),
+    (
+        r"version `GLIBC\w*_[\d.]+' not found",
+        "The cluster's Python wants a newer system than the node's: choose one that was installed"
+        " for it.",
+    ),
+    (
+        r"FATAL: +could not open image|error: pyxis: |(?i:failed to lookup docker image)",
+        "The container could not be started on the node: see that its image is there and is what"
+        " environment.container.image says.",
+    ),
+    (
+        r"in _init_workspace\b",
+        "The node has no such directory for workers' data, or lets nobody make one: correct"
+        " workers.local_directory.",
+    ),
+    (
+        r"(?i)oom[-_ ]kill|out of memory: kill|exceeded (?:job )?memory limit",
+        "The job used more memory than it may: ask for more (job.memory), or for fewer workers on"
+        " it (workers.per_job).",
+    ),
+    (
+        r"(?i)unable to create step for job \d+: |not enough slots available",
+        "The launcher wants more of the job's nodes than the job was given: see job.cpus, job.gpus"
+        " and launcher.ranks_per_node.",
+    ),
+    (
         r": command not found",
         "The node has no such command: correct environment.prologue, or load there what brings it.",
     ),

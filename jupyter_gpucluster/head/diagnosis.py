@@ -76,6 +76,13 @@ CAUSES = (
 
 REMARKS = (
     (
+        r"^Warning: \d+ cores for \d+ threads$",
+        "The workers of a job are bound to fewer cores than they have threads: ask for cores"
+        " (job.cpus), and let the launcher bind a rank to all of its own (jsrun --bind rs, srun"
+        " --cpu-bind=none, mpirun --bind-to none, in launcher.args). Where a library binds them,"
+        " set OMP_PROC_BIND to FALSE in environment.variables.",
+    ),
+    (
         r"Setting CPU affinity for GPU failed|Cannot get CPU affinity for device",
         "The worker is not bound to the cores next to its GPU, since its job has others: ask for"
         " whole nodes or for more cores (job.cpus).",
@@ -105,8 +112,8 @@ REMARKS = (
 
 
 def remarks(log: str) -> list[str]:
-    """Return what the log of a GPU worker that runs warns of, in words."""
-    return [words for sign, words in REMARKS if re.search(sign, log)]
+    """Return what the log of a worker that runs warns of, in words."""
+    return [words for sign, words in REMARKS if re.search(sign, log, re.MULTILINE)]
 
 
 def diagnose(log: str) -> str:

@@ -299,7 +299,8 @@ class JobServer:
             if task.worker_argv:
                 code = self.work(task)
             else:
-                os.execv("/bin/sh", ["/bin/sh", str(task.script)])  # noqa: S606  # a script of our own
+                shell = shell_of(task.script)
+                os.execv(shell, [shell, str(task.script)])  # noqa: S606  # a script of our own
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else 1
         except BaseException:
@@ -370,6 +371,12 @@ class JobServer:
             elif task.state == "running":
                 task.reason = "head gone"
                 self.ask_to_end(task, ORPHAN_GRACE_SECONDS)
+
+
+def shell_of(script: Path) -> str:
+    """Return the shell that a script names: one that launches over several nodes wants bash."""
+    with script.open("rb") as stream:
+        return "/bin/bash" if stream.readline() == b"#!/bin/bash\n" else "/bin/sh"
 
 
 def resident_bytes(pid: int) -> int:

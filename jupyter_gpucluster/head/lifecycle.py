@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 
 from ..records import ASKED, ENDED, Job, Phase, Record, Target, heads_job
 from .news import News
 from .situation import (
+    ABSENT_SECONDS,
     DEATHS_WINDOW,
     Action,
     Cancel,
@@ -30,6 +32,12 @@ from .situation import (
 from .walltime import drain_time, relief_time
 
 CANCEL_AGAIN = 5.0
+"""Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
+is down holds its jobs for hours."""
+ABSENT_CAUSE = (
+    f"None of its workers answered for {ABSENT_SECONDS / 60:.0f} min, though it is listed as"
+    " running: its node may be down."
+)
 KEPT_JOBS = 100
 BUDGET_WARNING = 0.8
 """Part of the budget of GPU-hours at which the timeline warns."""
@@ -43,6 +51,7 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     stepper.take_answers()
     stepper.take_listing()
     stepper.take_workers()
+    stepper.watch_absent()
     stepper.watch_clocks()
     stepper.watch_budget()
     stepper.watch_idle_gpus()
@@ -60,6 +69,23 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
 
 class _Step(News):
     """One step in the making; the order of the methods is the order of `step`."""
+
+    def watch_absent(self) -> None:
+        """Give jobs up that only the queueing system still believes in; while it is silent, none.
+
+        It is asked to end them, too, which it may be unable to do before their node is back.
+        """
+        if self.seen.listing is None or self.record.stop_requested is not None:
+            return
+        absent = [
+            replace(job, leaving=self.now, abandoned=True, cause=ABSENT_CAUSE)
+            for job in staying(self.record)
+            if job.absent is not None and self.now - job.absent >= ABSENT_SECONDS
+        ]
+        self.put(absent)
+        self.died += len(absent)
+        for job in absent:
+            self.note("lost", f"{key_of(job)} is given up: {ABSENT_CAUSE}", key_of(job))
 
     def watch_clocks(self) -> None:
         if self.record.stop_requested is None:
@@ -107,9 +133,16 @@ class _Step(News):
         relieved = [job for job in staying(self.record) if job.relieved is not None]
         spare = max(0, len(relieved) - max(0, wanted - others))
         chosen = sorted(relieved, key=lambda job: end_of(job, self.record) or 0.0)[:spare]
-        # Alone, a worker has nobody to give its results to: it works on until somebody comes.
-        if len(due) < len(working):
-            chosen += [job for job in working if key_of(job) in due and job not in chosen]
+        # With nobody who lasts longer to take its results, a worker works on until somebody comes.
+        latest = max((end_of(job, self.record) or inf for job in working), default=0.0)
+        margin = self.record.spec.policy.drain_before or 0.0
+        chosen += [
+            job
+            for job in working
+            if key_of(job) in due
+            and job not in chosen
+            and latest - (end_of(job, self.record) or inf) >= margin
+        ]
         for job in chosen:
             self.expire(job)
             self.note("walltime", f"{key_of(job)} leaves before its walltime ends", key_of(job))
@@ -170,11 +203,15 @@ class _Step(News):
             for job in jobs
             if is_alive(job)
             and job.id
-            and (job.cancelled is None or self.now - job.cancelled >= CANCEL_AGAIN)
+            and (job.cancelled is None or self.now - job.cancelled >= self.patience(job))
         ]
         if due:
             self.put(replace(job, cancelled=self.now) for job in due)
             self.actions.append(Cancel(tuple(job.id for job in due)))
+
+    def patience(self, job: Job) -> float:
+        """Return after how many seconds to ask again for the end of a job."""
+        return max(CANCEL_AGAIN, 0.0 if job.leaving is None else (self.now - job.leaving) / 10)
 
     def grow(self) -> None:
         missing = jobs_wanted(self.record, self.seen.desired) - len(lasting(self.record))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from signal import SIGKILL
 
 from ..records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
 from ..submission import COMMAND_SECONDS
@@ -175,13 +176,18 @@ class News:
             status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
         )
         hint = self.seen.log_hint(key) if by_itself or not explained else ""
-        return f"{explained} {hint}".strip()
+        return " ".join(part for part in (explained, _signal(status, explained), hint) if part)
 
     def take_workers(self) -> None:
         newer = []
         for job in self.record.jobs:
             if key_of(job) not in self.seen.workers:
+                since = (job.absent or self.now) if self.should_be_here(job) else None
+                if since != job.absent:
+                    newer.append(replace(job, absent=since))
                 continue
+            if job.absent is not None:
+                newer.append(job := replace(job, absent=None))
             if not is_alive(job) and (job.state is JobState.UNKNOWN or job.missing):
                 newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
             if not job.connected:
@@ -189,12 +195,26 @@ class News:
                 self.note("worker", f"{key_of(job)} is ready", key_of(job))
         self.put(newer)
 
+    def should_be_here(self, job: Job) -> bool:
+        """Tell whether a job is listed as running that had workers, and is to have them."""
+        listed = job.state is JobState.RUNNING and not job.missing
+        return listed and job.connected and job.leaving is None
+
     def end(self, outcome: Phase, reason: str) -> None:
         """Begin to stop; the first reason is the true one."""
         if self.record.stop_requested is None:
             self.record = replace(
                 self.record, stop_requested=self.now, outcome=outcome, reason=reason
             )
+
+
+def _signal(status: JobStatus, explained: str) -> str:
+    """Say what killed a worker whose job's script lived on to tell it, as shells do."""
+    number = (status.exit_code or 0) - 128
+    if not 0 < number < 65 or "signal" in explained:
+        return ""
+    memory = ", as when memory runs out" if number == SIGKILL else ""
+    return f"Its worker was killed by signal {number}{memory}."
 
 
 def _to_the_minute(status: JobStatus) -> float | None:

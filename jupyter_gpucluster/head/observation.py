@@ -97,9 +97,11 @@ class Watch(SchedulerPlugin):
     def first_error(self, key: str) -> str:
         """Return the last line of a job's log that names an error, and what is behind it."""
         mark, _, task = key.rpartition("_")
-        # Where a job never came to open its log, the system has kept what its shell said.
-        files = (f"{key}.log", f"{mark}.{task}.out", f"{mark}.out")
-        lines = next(filter(None, (self.last_lines(name) for name in files)), [])
+        # What the system says of a job's end is not in the log that its script has opened.
+        files = (f"{key}.log", f"{mark}.{task}.out", f"{mark}.out.{task}")
+        lines = [line for name in files for line in self.last_lines(name)]
+        # Where a job never came to open its log, its shell's words may be in a file of all tasks.
+        lines = lines or self.last_lines(f"{mark}.out")
         found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
         said = "".join(c for c in found.strip() if c.isprintable())[:200]
         meant = diagnose("\n".join(lines))

@@ -34,6 +34,7 @@ from ..records import (
     Submission,
     Summary,
     Target,
+    heads_job,
     protocol_of,
     spec_of_group,
 )
@@ -57,6 +58,7 @@ from .situation import (
     lasting,
     staying,
 )
+from .slowstart import SlowStarts
 from .summary import summarise
 
 logger = logging.getLogger("gpucluster.head")
@@ -95,6 +97,7 @@ class Service:
         self.finished = False
         self.dashboard: bool | None = None
         self.gpus = gpus.GpuWatch()
+        self.slow = SlowStarts(directory.logs)
 
     # Start and end.
 
@@ -159,12 +162,15 @@ class Service:
         """Put this process and its addresses on record; from here on it is the only writer."""
         # Clients would show it as a link, which without the token opens nowhere.
         self.scheduler.services.pop("dashboard", None)
-        identity = json.dumps(self.scheduler.identity(), default=str).encode()
-        write_private(self.directory.scheduler_file, identity)
+        record = self.own_job.enter(self.record)
+        identity = self.scheduler.identity()
+        if (job := heads_job(record)) is not None:
+            identity["gpucluster"] = {"job": job.id}  # by which a later run knows it for another's
+        write_private(self.directory.scheduler_file, json.dumps(identity, default=str).encode())
         server: Any = self.scheduler.http_server  # distributed adds address and port
         address, http = self.scheduler.address, f"{server.address}:{server.port}"
         self.record = replace(
-            self.own_job.enter(self.record),
+            record,
             head=this_process(),
             scheduler_address=address,
             http_address=ownjob.http_address(address, server.port) if self.own_job.group else http,
@@ -291,10 +297,14 @@ class Service:
                 await self.save(self.directory.append_event, action.event)
         summary = summarise(self.record, seen, now)
         summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
-        if self.record.spec.job.gpus and (unread := self.watch.unread()):
+        if unread := self.watch.unread():
             self.gpus.news += await asyncio.to_thread(self.watch.remarks, unread)
         for trouble in self.gpus.news:
-            await self.save(self.directory.append_event, Event(now, "gpu", trouble))
+            kind = "gpu" if self.record.spec.job.gpus else "cores"
+            await self.save(self.directory.append_event, Event(now, kind, trouble))
+        if late := self.slow.late(self.record, seen.workers, now):
+            for key, words in await asyncio.to_thread(self.slow.words, late):
+                await self.save(self.directory.append_event, Event(now, "slow", words, key))
         fresh = self.record != self.saved or not alike(summary, self.summary)
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)

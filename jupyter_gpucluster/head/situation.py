@@ -25,6 +25,9 @@ WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
 """States of a job that holds nothing yet."""
 STANDING_STILL = WAITING | {JobState.SUSPENDED}
 """Also of a job that holds what it has; its workers stay connected, yet compute nothing."""
+ABSENT_SECONDS = 300.0
+"""A job that is listed as running, and whose workers stay away for so long, is given up: some
+systems never learn that a node is down.  A worker that finds no scheduler ends after a minute."""
 LAST_SECONDS = 60.0
 """A head in a job stops so long before its job's walltime: files and jobs want to be tidied up."""
 
@@ -146,15 +149,19 @@ def lasting(record: Record) -> list[Job]:
 
 
 def recent_deaths(record: Record, now: float) -> list[Job]:
-    """Return the jobs that ended lately although nobody wanted it."""
+    """Return the jobs that ended, or were given up, lately although nobody wanted it."""
     return [
         job
         for job in record.jobs
-        if job.ended is not None
-        and now - job.ended < DEATHS_WINDOW
-        and job.leaving is None
-        and not job.excused
+        if (when := lost_at(job)) is not None and now - when < DEATHS_WINDOW and not job.excused
     ]
+
+
+def lost_at(job: Job) -> float | None:
+    """Return when a job was lost that was wanted; None = it was not."""
+    if job.abandoned:
+        return job.leaving
+    return job.ended if job.leaving is None else None
 
 
 def count_workers(record: Record, seen: Observation) -> WorkerCounts:

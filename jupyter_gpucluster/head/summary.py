@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from ..records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
 from .groups import count_group, own_part
-from .situation import STANDING_STILL, Observation, clocks, count_workers, is_alive, key_of, staying
+from .situation import (
+    ABSENT_SECONDS,
+    STANDING_STILL,
+    Observation,
+    clocks,
+    count_workers,
+    is_alive,
+    key_of,
+    staying,
+)
 from .walltime import first_to_end
 
 DAY = 86400.0
+RESTART_SECONDS = 15.0
+"""A worker that its nanny or ``client.restart()`` starts anew is away for less."""
 
 
 def describe(
@@ -38,8 +49,11 @@ def describe(
         parts.append(
             f"{counts.lost} lost" if record.reason else f"{counts.lost} lost, being replaced"
         )
-    if leaving:
-        parts.append(f"{leaving} leaving when their tasks are done")
+    given_up = sum(is_alive(job) and job.abandoned for job in record.jobs)
+    if leaving > given_up:
+        parts.append(f"{leaving - given_up} leaving when their tasks are done")
+    if given_up:
+        parts.append(f"{given_up} given up and still listed")
     relieved = sum(job.relieved is not None for job in staying(record))
     if relieved:
         parts.append(f"{relieved} to be replaced before the walltime ends")
@@ -66,6 +80,23 @@ def group_words(record: Record, seen: Observation) -> list[str]:
     return [f"{count.ready} of {count.asked} {name} workers" for name, count in counts.items()]
 
 
+def absence(record: Record, now: float) -> str:
+    """Say which jobs do not answer, and what follows; a worker may restart within moments."""
+    absent = [
+        key_of(job)
+        for job in staying(record)
+        if job.absent is not None and now - job.absent > RESTART_SECONDS
+    ]
+    if not absent:
+        return ""
+    does, is_ = ("does", "it is") if len(absent) == 1 else ("do", "they are")
+    minutes = f"{ABSENT_SECONDS / 60:.0f} min"
+    return (
+        f"{', '.join(absent)} {does} not answer, though {is_} listed as running: the node may be"
+        f" down. What does not answer for {minutes} is replaced."
+    )
+
+
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
     leaving = sum(is_alive(job) and job.leaving is not None for job in record.jobs)
@@ -87,7 +118,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         profile=record.spec.profile,
         phase=record.phase,
         phase_since=record.phase_since,
-        reason=record.reason or next((job.reason for job in waiting), ""),
+        reason=record.reason or absence(record, now) or next((job.reason for job in waiting), ""),
         words=", ".join(
             [describe(record, counts, leaving, None if starts is None else starts - now), *others]
         ),

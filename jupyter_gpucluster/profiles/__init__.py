@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .merge import FieldSource, Shadowed
 from .model import Profile
-from .options import apply_options, option_schema, resolve_options
+from .option_schema import options_schema
+from .options import apply_options, resolve_options
 from .search import LoadedProfile, ProfileProblem, ProfileSet, find_profile, load_profiles
 
 __all__ = [
@@ -17,6 +18,6 @@ __all__ = [
     "apply_options",
     "find_profile",
     "load_profiles",
-    "option_schema",
+    "options_schema",
     "resolve_options",
 ]

@@ -12,8 +12,10 @@ from .dask_section import (
     Entry,
     Section,
     parse_size,
+    parse_time,
     renamed,
     usual_processes,
+    without_lifetime,
 )
 from .tree import Branch, Items, Leaf, Mark, Scalar, Tree
 from .units import shown
@@ -96,12 +98,28 @@ class _Translation:
             self.put("workers.memory_limit", memory // processes)
         self.copy("local-directory", "workers.local_directory")
         arguments = self.takes("worker-extra-args")
-        self.put("workers.extra_args", [word for text in arguments for word in _split(text)])
+        words = [word for text in arguments for word in _split(text)]
+        self.put("workers.extra_args", self.drained(words, gpus=gpus))
         self.resources(cores, memory)
         self.skips += self.takes("job-directives-skip")
         self.put("job.directives", [*self.directives, *self.extra()])
         self.put("job.skip_directives", self.skips)
         self.environment()
+
+    def drained(self, words: list[str], *, gpus: bool) -> list[str]:
+        """Turn the time after which workers would end by themselves into that of their draining.
+
+        Such an end would look like a death, and dask-cuda's workers have no such option.
+        """
+        left, lifetime = without_lifetime(words)
+        if not lifetime or ("--lifetime-restart" in lifetime and not gpus):
+            return words
+        seconds, walltime = parse_time(lifetime.get("--lifetime", "")), self.walltime()
+        if seconds and walltime and seconds < walltime:
+            self.put("policy.drain_before", math.ceil(walltime - seconds))
+        else:
+            self.warn("worker-extra-args", "has a lifetime, which is not carried over")
+        return left
 
     def extra(self) -> list[str]:
         """Return the section's own directives but for a job's name, by which a cluster finds it."""
@@ -109,9 +127,12 @@ class _Translation:
 
         given = self.takes("job-extra-directives")
         named = [text for text in given if names_the_job(self.backend, text)]
+        comments = [text for text in given if text.lstrip().startswith("#")]
+        for text in comments:
+            self.warn("job-extra-directives", f"has {shown(text)}, which is a comment")
         for text in named:
             self.warn("job-extra-directives", f"names the job by {shown(text)}, which is ours")
-        return [text for text in given if text not in named]
+        return [text for text in given if text not in (*named, *comments)]
 
     def environment(self) -> None:
         """Translate what is not asked of the queueing system."""
@@ -180,22 +201,20 @@ class _Translation:
             self.skips.append("-M ")
             self.directives.append(f"-M {-(-amount // 1000 ** ('kmgtpe'.index(unit) + 1))}")
         self.put("job.memory", amount)
-        by_file = self.take("use-stdin").lower() == "false"
-        if by_file and not any("-nnodes" in d for d in self.section.texts("job-extra-directives")):
-            self.warn("use-stdin", "counts in easy mode only; bsub reads the script from its input")
+        if self.take("use-stdin").lower() == "false":
+            self.put("job.submit_by", "file")
         return True
 
     def oar(self, cores: int | None, memory: int | None, seconds: int | None) -> bool:
         name = self.take("memory-per-core-property-name")
         if memory and name and name != "not_applicable":
             extra = self.section.texts("job-extra-directives")
-            given = [d[2:].strip().strip("'\"") for d in extra if d.startswith("-p")]
-            least = f"{name}>={math.ceil(memory / ((cores or 1) * 2**20))}"
-            # OAR heeds the last -p only, so both conditions go into one; it comes after theirs.
-            text = f"-p '{given[-1]} AND {least}'" if given else f"-p {least}"
-            kept = [d for d in extra if not d.startswith("-p")]
+            given = [d for d in extra if d.startswith("-p")]
+            kept = [d for d in extra if d not in given[:-1]]  # OAR heeds the last one only
+            # Two conditions become one line where the script is made.
+            least = f"-p {name}>={math.ceil(memory / ((cores or 1) * 2**20))}"
             entries = {**self.section.entries}
-            entries["job-extra-directives"] = Entry([*kept, text], self.section.mark)
+            entries["job-extra-directives"] = Entry([*kept, least], self.section.mark)
             self.section = Section(self.section.name, self.section.mark, entries)
         resources = self.take("resource-spec")
         if not resources:
@@ -266,7 +285,8 @@ class _Translation:
         entry = self.section.entries.get(key)
         mark = entry.mark if entry is not None else self.section.mark
         words = f"`{key}` of jobqueue.{self.section.name} {words}"
-        self.findings.append(Finding(mark, words))
+        if (finding := Finding(mark, words)) not in self.findings:
+            self.findings.append(finding)
 
     def put(self, dotted: str, value: object) -> None:
         """Set a key of the profile; what is nothing is left out."""

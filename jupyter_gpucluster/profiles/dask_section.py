@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .tree import Mark
@@ -27,6 +27,11 @@ USUAL: dict[str, tuple[object, ...]] = {
     "use-stdin": (True,),
 }
 """What dask-jobqueue's own file sets; a section that says no more tells nothing of a site."""
+TIME = re.compile(
+    r"(\d+\.?\d*|\.\d+)\s*(d|days?|h|hrs?|hours?|m|min|mins|minutes?|s|sec|secs|seconds?)?",
+    re.IGNORECASE | re.ASCII,
+)
+SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 BYTES = re.compile(r"(\d+\.?\d*|\.\d+)\s*([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
 
@@ -93,6 +98,30 @@ def parse_size(text: str) -> int | None:
         return None
     power = " kmgtp".index(match[2].lower() or " ")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+
+
+def parse_time(text: str) -> float | None:
+    """Return a length of time in seconds as Dask reads it (a number counts seconds)."""
+    match = TIME.fullmatch(text.strip())
+    if match is None or len(match[1]) > 20:
+        return None
+    return float(match[1]) * SECONDS[(match[2] or "s")[0].lower()]
+
+
+def without_lifetime(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return a worker's arguments without those on its lifetime, and these by their names."""
+    left: list[str] = []
+    found: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in ("--lifetime", "--lifetime-stagger"):
+            found[name] = value if equals else next(rest, "")
+        elif name in ("--lifetime-restart", "--no-lifetime-restart"):
+            found[name] = ""
+        else:
+            left.append(word)
+    return left, found
 
 
 def usual_processes(cores: int) -> int:

@@ -174,23 +174,20 @@ def default_value(value: object) -> object:
     raise ValueError(f"must be one value, not {kind_of(value)}")
 
 
+MEMORY_PATTERN = r"^\s*[0-9]+([.][0-9]+)?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$"
+DURATION_PATTERN = (
+    r"^\s*(([0-9]+-)?[0-9]+:[0-9]+:[0-9]+|[0-9]+-[0-9]+(:[0-9]+)?"
+    r"|[0-9]+|([0-9]+([.][0-9]+)?\s*[A-Za-z]+\s*)+)\s*$"
+)
+
 _LINE_SCHEMA = {"type": ["string", "integer"], "maxLength": MAXIMUM_TEXT}
 _MEMORY: list[dict[str, Any]] = [
     {"type": "integer", "minimum": 1},
-    {
-        "type": "string",
-        "format": "memory",
-        "pattern": r"^\s*[0-9]+([.][0-9]+)?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$",
-    },
+    {"type": "string", "format": "memory", "pattern": MEMORY_PATTERN},
 ]
 _DURATION: list[dict[str, Any]] = [
     {"type": "integer", "minimum": 1},
-    {
-        "type": "string",
-        "format": "duration",
-        "pattern": r"^\s*(([0-9]+-)?[0-9]+:[0-9]+:[0-9]+|[0-9]+-[0-9]+(:[0-9]+)?"
-        r"|[0-9]+|([0-9]+([.][0-9]+)?\s*[A-Za-z]+\s*)+)\s*$",
-    },
+    {"type": "string", "format": "duration", "pattern": DURATION_PATTERN},
 ]
 _NULL: list[dict[str, Any]] = [{"type": "null"}]
 _AUTO: list[dict[str, Any]] = [{"const": "auto"}]

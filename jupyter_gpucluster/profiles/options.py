@@ -1,4 +1,4 @@
-"""What users may set at start: values checked, put into the profile, described for a form."""
+"""What users may set at start: values checked, and put into the profile."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _KINDS = {
     "integer": "a whole number",
     "boolean": "true or false",
     "enum": "a choice",
-    "duration": "a length of time",
-    "memory": "an amount of memory",
+    "duration": "a length of time such as 30 min",
+    "memory": "an amount of memory such as 4 GiB",
     "path": "a path that starts with / or ~ or $",
 }
 
@@ -92,23 +92,14 @@ def resolve_options(profile: Profile, values: Mapping[str, Any]) -> dict[str, Va
     return settled
 
 
-def option_schema(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Describe each option for a form, in the words of JSON Schema where it has them.
-
-    ``kind`` is the option's type; amounts are numbers (seconds, bytes); ``default`` and ``allowed``
-    are written as users write them.
-    """
-    return {name: _described(name, option) for name, option in profile.options.items()}
-
-
 def check_value(option: Option, value: object) -> Value:
     """Return a value as the option's type has it; raises ValueError with what is wrong."""
     parsed = parse_value(option, value)
     minimum, maximum = bounds(option)
     if minimum is not None and int(parsed) < minimum:
-        raise ValueError(f"{shown(value)} is less than {_text(option, minimum)}")
+        raise ValueError(f"{shown(value)} is less than {written(option, minimum)}")
     if maximum is not None and int(parsed) > maximum:
-        raise ValueError(f"{shown(value)} is more than {_text(option, maximum)}")
+        raise ValueError(f"{shown(value)} is more than {written(option, maximum)}")
     if option.type == "enum" and parsed not in option.choices:
         raise ValueError(f"{shown(value)} is no choice{suggestion(str(parsed), option.choices)}")
     if option.pattern is not None and not matches(option.pattern, str(parsed)):
@@ -148,10 +139,21 @@ def allowed(option: Option) -> str:
     words = _KINDS[option.type]
     minimum, maximum = bounds(option)
     if minimum is not None:
-        words += f", at least {_text(option, minimum)}"
+        words += f", at least {written(option, minimum)}"
     if maximum is not None:
-        words += f", at most {_text(option, maximum)}"
+        words += f", at most {written(option, maximum)}"
     return words if option.pattern is None else f"{words} that matches {option.pattern}"
+
+
+def written(option: Option, value: Value) -> str:
+    """Return a checked value as users write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and option.type == "duration":
+        return format_duration(value)
+    if isinstance(value, int) and option.type == "memory":
+        return format_memory(value)
+    return str(value)
 
 
 def targets(profile: Profile, name: str, option: Option) -> list[Path]:
@@ -240,43 +242,7 @@ _PARSERS: dict[str, Callable[[object], Value]] = {
 }
 
 
-def _text(option: Option, value: Value) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and option.type == "duration":
-        return format_duration(value)
-    if isinstance(value, int) and option.type == "memory":
-        return format_memory(value)
-    return str(value)
-
-
 def _inserted(option: Option, value: Value) -> str:
     # Queueing systems read "4 GiB" as two words.
-    text = _text(option, value)
+    text = written(option, value)
     return text.replace(" ", "") if option.type == "memory" else text
-
-
-def _described(name: str, option: Option) -> dict[str, Any]:
-    types = {"integer": "integer", "boolean": "boolean"}
-    described: dict[str, Any] = {
-        "kind": option.type,
-        "type": types.get(option.type, "string"),
-        "title": option.title or name.replace("_", " ").capitalize(),
-        "description": option.help,
-        "required": option.required,
-        "allowed": allowed(option),
-    }
-    if option.type in ("duration", "memory", "path"):
-        described["format"] = option.type
-    if option.default is not None:
-        default = check_value(option, option.default)
-        plain = option.type in types
-        described["default"] = default if plain else _text(option, default)
-    for key, bound in zip(("minimum", "maximum"), bounds(option), strict=True):
-        if bound is not None:
-            described[key] = bound
-    if option.type == "enum":
-        described["enum"] = list(option.choices)
-    if option.pattern is not None:
-        described["pattern"] = f"^(?:{option.pattern})$"
-    return described

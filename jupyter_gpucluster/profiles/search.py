@@ -11,6 +11,7 @@ from typing import Literal
 
 from ..errors import ProfileError, ProfileNotFound
 from .dask_config import DaskConfig, read_dask_config
+from .dask_options import BACKENDS
 from .hosts import is_elsewhere, matches
 from .keys import join, suggestion
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
@@ -124,6 +125,14 @@ def find_profile(name: str) -> LoadedProfile:
     """
     found, _ = _candidates(search_path())
     dask = read_dask_config()
+    if name not in found and name in dask.sections.keys() - BACKENDS - dask.offered.keys():
+        raise ProfileNotFound(
+            f"no profile {name[:80]!r}; Dask's configuration has a section of this name, which does"
+            " not say what system it is for",
+            hint="A profile file of two lines does: `backend: slurm` (or pbs, lsf, sge...) and"
+            f" `dask_config: {name[:80]}`.",
+            detail="profile",
+        )
     if name not in found and name not in dask.offered:
         raise ProfileNotFound(
             f"no profile {name[:80]!r}{suggestion(name[:80], {**found, **dask.offered})}",

@@ -71,6 +71,12 @@ class Job(Section):
         title="Walltime",
         description="Time after which the queueing system ends the job; empty: its own default.",
     )
+    submit_by: Literal["auto", "stdin", "file"] = Field(
+        "auto",
+        title="Submit by",
+        description="How LSF's bsub gets the script: on its standard input, or by its path, where"
+        " the site has it read the #BSUB lines of a file. `auto`: by its path in easy mode only.",
+    )
     queue: Text = Field("", title="Queue", description="Queue or partition.")
     account: Text = Field("", title="Account", description="Project that the time is charged to.")
     directives: tuple[Text, ...] = Field(
@@ -238,6 +244,15 @@ class Head(Section):
         " beside those of its workers.",
     )
 
+    @model_validator(mode="after")
+    def _in_job(self) -> Head:
+        if self.gpus and self.placement != "job":
+            raise ValueError(
+                "`gpus` is asked for by the head's own job, so it needs `placement: job`; beside"
+                " Jupyter the head sees the GPUs of that machine"
+            )
+        return self
+
 
 class ExistingTls(Section):
     """Files of a client of an encrypted scheduler."""
@@ -394,9 +409,10 @@ class Policy(Section):
         description="How many jobs that died may be replaced before the cluster stops.",
     )
     drain_before: DurationOrNone = Field(
-        None,
+        120,
         title="Drain before",
-        description="Move results off workers this long before their walltime ends; empty: don't.",
+        description="Move results off workers this long before their walltime ends, where others"
+        " last longer; empty: don't.",
     )
     at_walltime: Literal["replace", "stop"] = Field(
         "replace",

@@ -51,7 +51,7 @@ def _in_order(findings: Iterable[Finding]) -> list[Finding]:
 def without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
     """Yield keys that are set although the profile's backend knows nothing of them."""
     spread = profile.backend == "local" and profile.launcher.name != "none"
-    for dotted in _NOT_SPREAD if spread else _MEANINGLESS.get(profile.backend, ("existing",)):
+    for dotted in _NOT_SPREAD if spread else _MEANINGLESS.get(profile.backend, _NOT_BATCH):
         path = split(dotted)
         mark, found = _mark(tree, path, on_key=True)
         if found == path:
@@ -60,6 +60,7 @@ def without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
 
 
 _NOT_LOCAL = (
+    "job.submit_by",
     "job.nodes",
     "job.walltime",
     "job.queue",
@@ -73,7 +74,10 @@ _NOT_LOCAL = (
     "policy.drain_before",
     "policy.at_walltime",
 )
-_NOT_DEMO = ("launcher", "head", "network.interface", "network.ports", "environment.container")
+_NOT_DEMO = (
+    "job.submit_by", "launcher", "head", "network.interface", "network.ports",
+    "environment.container",
+)  # fmt: skip
 _NOT_EXISTING = (
     "job", "workers", "launcher", "groups", "head", "network", "environment.container",
     "environment.prologue", "environment.variables", "limits.workers", "policy",
@@ -83,7 +87,9 @@ _NOT_SPREAD = tuple(
     for key in (*_NOT_LOCAL, "existing")
     if key not in ("launcher", "network.interface", "environment.container")
 )
+_NOT_BATCH = ("job.submit_by", "existing")
 _MEANINGLESS = {
+    "lsf": ("existing",),
     "local": (*_NOT_LOCAL, "existing"),
     "demo": (*_NOT_DEMO, "existing"),
     "existing": _NOT_EXISTING,

@@ -99,6 +99,7 @@ class CopyBody(Body):
     """What POST notebooks/{name} takes."""
 
     directory: str = ""
+    cluster: str = ""
 
 
 B = TypeVar("B", bound=Body)

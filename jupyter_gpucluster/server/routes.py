@@ -241,8 +241,9 @@ class NotebookHandler(ApiHandler):
     @authorized
     @authorized("write", "contents")  # type: ignore[untyped-decorator]  # only with arguments
     async def post(self, name: str) -> None:
-        directory = self.body(CopyBody).directory
-        path = await notebooks.copy(name, directory, self.contents_manager)
+        body = self.body(CopyBody)
+        view = await self.clusters.get(body.cluster) if body.cluster else None
+        path = await notebooks.copy(name, body.directory, self.contents_manager, view)
         self.respond({"path": path}, HTTPStatus.CREATED)
 
 

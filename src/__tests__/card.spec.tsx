@@ -127,6 +127,15 @@ describe('a card', () => {
     expect(done.detach).toHaveBeenCalledWith(cluster);
   });
 
+  it('says why the dashboard of such a cluster is not shown', () => {
+    const cluster = aCluster({ backend: 'existing', dashboard: null });
+    const view = render(card(cluster));
+    expect(isDisabled(/^Dashboard/)).toBe(true);
+    expect(button(/^Dashboard/).title).toMatch(/trust_dashboard/);
+    view.rerender(card({ ...cluster, dashboard: '/dashboard/' }));
+    expect(button(/^Dashboard/).title).toBe('');
+  });
+
   it('of an ended cluster gives the reason, the log and a way to forget it', () => {
     const cluster = aCluster({
       phase: 'failed',

@@ -11,7 +11,7 @@ import { ClustersModel } from '../model';
 import { giveNotices } from '../notices';
 import { Preferences } from '../preferences';
 import type { Tabs } from '../tabs';
-import { aCluster, FakeServer, trans } from './fakes';
+import { aCluster, anEnvironment, FakeServer, trans } from './fakes';
 
 let server: FakeServer;
 let model: ClustersModel;
@@ -237,6 +237,60 @@ describe('the benchmark notebook', () => {
     });
     await commands.execute(CommandIDs.openNotebook);
     expect(opened).toHaveBeenCalledWith({ path: 'work/sum.ipynb' });
+  });
+
+  it('is chosen where there are several, and nothing is copied without a choice', async () => {
+    server.routes['GET notebooks'] = () => ({
+      body: {
+        notebooks: [
+          { name: 'gpus', title: 'GPU check-up' },
+          { name: 'sum', title: 'Sum' }
+        ]
+      }
+    });
+    const run = commands.execute(CommandIDs.openNotebook);
+    await screen.findByText('Which benchmark?');
+    fireEvent.click(screen.getByText('Cancel'));
+    await run;
+    expect(server.asked.some(({ route }) => route.startsWith('POST'))).toBe(
+      false
+    );
+  });
+
+  it('measures a cluster, in its environment where that has this package', async () => {
+    const opened = vi.fn();
+    commands.addCommand('docmanager:open', { execute: opened });
+    const copies: unknown[] = [];
+    server.routes['POST notebooks/sum'] = body => {
+      copies.push(body);
+      return { status: 201, body: { path: 'sum.ipynb' } };
+    };
+    server.environments = [
+      anEnvironment({ name: 'bare', python: '/bare/python' }),
+      anEnvironment({
+        name: 'full',
+        python: '/full/python',
+        versions: { jupyter_gpucluster: '0.1.0' }
+      })
+    ];
+    await know(
+      aCluster({ python: '/bare/python' }),
+      aCluster({ id: 'c2', python: '/full/python' })
+    );
+    for (const cluster of ['c1', 'c2']) {
+      await commands.execute(CommandIDs.benchmark, {
+        cluster,
+        notebook: 'sum'
+      });
+    }
+    expect(copies).toEqual([
+      { directory: 'work', cluster: 'c1' },
+      { directory: 'work', cluster: 'c2' }
+    ]);
+    expect(opened.mock.calls).toEqual([
+      [{ path: 'sum.ipynb' }],
+      [{ path: 'sum.ipynb', kernel: { name: 'full' } }]
+    ]);
   });
 });
 

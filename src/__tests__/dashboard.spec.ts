@@ -56,6 +56,15 @@ describe('a dashboard’s tab', () => {
     expect(frame()).toBe('');
   });
 
+  it('says why the dashboard of somebody else is not shown', async () => {
+    server.clusters = [aCluster({ backend: 'existing', dashboard: null })];
+    await model.refresh();
+    open();
+    await screen.findByText('The dashboard of quiet-fox is not shown.');
+    screen.getByText(/existing\.trust_dashboard/);
+    expect(frame()).toBe('');
+  });
+
   it('says why its cluster ended, and lets the frame go', async () => {
     server.clusters = [aCluster()];
     await model.refresh();

@@ -6,20 +6,31 @@ import {
   check,
   checkAmounts,
   draftFor,
+  draftLike,
   obstacles,
   preferredEnvironment,
   preferredProfile,
   requestOf
 } from '../draft';
-import type { IOption } from '../tokens';
-import { aCluster, anEnvironment, anOption, aProfile, trans } from './fakes';
 
-const options: Record<string, IOption> = {
-  account: anOption({ required: true }),
-  nodes: anOption({ kind: 'integer', default: 2 }),
-  debug: anOption({ kind: 'boolean', default: true }),
-  queue: anOption({ kind: 'enum', enum: ['short', 'long'] })
-};
+import {
+  aCluster,
+  anEnvironment,
+  anOption,
+  aProfile,
+  optionsOf,
+  trans
+} from './fakes';
+
+const options = optionsOf(
+  {
+    account: anOption(),
+    nodes: anOption({ kind: 'integer', type: 'integer', default: 2 }),
+    debug: anOption({ kind: 'boolean', type: 'boolean', default: true }),
+    queue: anOption({ kind: 'enum', enum: ['short', 'long'] })
+  },
+  'account'
+);
 
 describe('what is offered first', () => {
   const plain = aProfile({ name: 'plain' });
@@ -65,16 +76,32 @@ describe('a draft', () => {
     expect(draft.amounts.workers).toBe('3');
     expect(draft.options).toEqual({
       account: '',
-      nodes: '2',
+      nodes: 2,
       debug: true,
       queue: ''
     });
   });
 
-  it('becomes a request with numbers as numbers and without empty fields', () => {
+  it('repeats what another cluster was given, also what a command line wrote as text', () => {
+    const given = {
+      account: 7,
+      nodes: '3',
+      debug: 'no',
+      queue: 'long',
+      gone: 1
+    };
     const profile = aProfile({ options });
-    const draft = draftFor(profile);
-    expect(requestOf(draft, profile, 'r1')).toEqual({
+    expect(draftLike(aCluster({ options: given }), profile).options).toEqual({
+      account: '7',
+      nodes: 3,
+      debug: false,
+      queue: 'long'
+    });
+  });
+
+  it('becomes a request with numbers as numbers and without empty fields', () => {
+    const draft = draftFor(aProfile({ options }));
+    expect(requestOf(draft, 'r1')).toEqual({
       profile: 'local',
       target: { workers: 2 },
       options: { nodes: 2, debug: true },
@@ -86,7 +113,7 @@ describe('a draft', () => {
       environment: 'python3',
       amounts: { ...draft.amounts, adaptive: true, maximum: '4' }
     };
-    expect(requestOf(filled, profile, 'r1')).toMatchObject({
+    expect(requestOf(filled, 'r1')).toMatchObject({
       name: 'mine',
       kernel: 'python3',
       target: { minimum: 0, maximum: 4 }
@@ -106,6 +133,27 @@ describe('a draft', () => {
       'options.account',
       'options.nodes'
     ]);
+  });
+
+  it('says of a value what may be given, and of none that it is needed', () => {
+    const schema = optionsOf(
+      {
+        account: anOption(),
+        nodes: anOption({
+          kind: 'integer',
+          type: 'integer',
+          maximum: 4,
+          allowed: 'a whole number, at most 4'
+        })
+      },
+      'account'
+    );
+    const profile = aProfile({ options: schema });
+    const draft = { ...draftFor(profile), options: { account: ' ', nodes: 9 } };
+    expect(check(draft, profile, trans)).toEqual({
+      'options.account': 'Needed by this profile.',
+      'options.nodes': 'Give a whole number, at most 4.'
+    });
   });
 });
 
@@ -131,11 +179,11 @@ describe('amounts', () => {
 
 describe('the field to look at after a failure', () => {
   const profile = aProfile({
-    options: {
+    options: optionsOf({
       account: anOption({ title: 'Project' }),
       memory: anOption({ kind: 'memory', title: 'Memory per worker' }),
       walltime: anOption({ kind: 'duration', title: 'Time' })
-    }
+    })
   });
   const suspect = (reason: string, ...states: string[]): string =>
     suspectOf(aCluster({ phase: 'failed', reason }), states, profile);

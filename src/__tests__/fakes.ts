@@ -5,7 +5,13 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { vi } from 'vitest';
 
 import { ClusterApi } from '../api';
-import type { ICluster, IEnvironment, IOption, IProfile } from '../tokens';
+import type {
+  ICluster,
+  IEnvironment,
+  IOption,
+  IOptionsSchema,
+  IProfile
+} from '../tokens';
 import type { IListActions } from '../views/clusters';
 
 export const trans = nullTranslator.load('jupyter_gpucluster');
@@ -116,7 +122,7 @@ export function aProfile(changes: Partial<IProfile> = {}): IProfile {
     default: false,
     matches_host: false,
     source: 'built in',
-    options: {},
+    options: optionsOf({}),
     limits: { workers: 4, clusters: null },
     default_workers: 2,
     words: 'CPU workers on this machine: there is no GPU.',
@@ -142,12 +148,19 @@ export function anEnvironment(
 export function anOption(changes: Partial<IOption> = {}): IOption {
   return {
     kind: 'string',
+    type: 'string',
     title: 'Account',
     description: '',
-    required: false,
     allowed: 'text on one line',
     ...changes
   };
+}
+
+export function optionsOf(
+  properties: Record<string, IOption>,
+  ...required: string[]
+): IOptionsSchema {
+  return { type: 'object', properties, required, additionalProperties: false };
 }
 
 /** What the buttons of cards and list do, each noting what it was asked. */

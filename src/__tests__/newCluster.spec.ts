@@ -11,6 +11,7 @@ import {
   anOption,
   aProfile,
   FakeServer,
+  optionsOf,
   trans
 } from './fakes';
 
@@ -30,7 +31,7 @@ beforeEach(() => {
       gpus_per_job: 4,
       default_workers: 4,
       limits: { workers: 16, clusters: null },
-      options: { account: anOption({ required: true }) }
+      options: optionsOf({ account: anOption() }, 'account')
     })
   ];
   server.environments = [
@@ -140,6 +141,68 @@ describe('the dialog for a new cluster', () => {
     press('Start');
     await result;
     expect(sent()[0].options).toEqual({ account: 'phys' });
+  });
+
+  it('draws every kind of option, and tells soon what is wrong with one', async () => {
+    server.profiles[1].options = optionsOf(
+      {
+        account: anOption({ title: 'Project', description: 'Who pays.' }),
+        card: anOption({ kind: 'enum', title: 'Card', enum: ['a100', 'h100'] }),
+        nodes: anOption({
+          kind: 'integer',
+          type: 'integer',
+          title: 'Nodes',
+          allowed: 'a whole number, at most 4',
+          maximum: 4,
+          default: 2
+        }),
+        queue: anOption({ kind: 'enum', title: 'Queue', enum: ['short'] }),
+        whole: anOption({ kind: 'boolean', type: 'boolean', title: 'Whole' })
+      },
+      'account',
+      'card'
+    );
+    await open('big');
+    const project = screen.getByLabelText<HTMLInputElement>('Project (needed)');
+    expect(project.placeholder).toBe('text on one line');
+    expect(project.getAttribute('aria-required')).toBe('true');
+    expect(document.getElementById(`${project.id}-help`)?.textContent).toBe(
+      'Who pays.'
+    );
+    const choices = (label: string): string[] =>
+      [...screen.getByLabelText<HTMLSelectElement>(label).options].map(
+        option => option.text
+      );
+    expect(choices('Card (needed)')).toEqual(['Choose one', 'a100', 'h100']);
+    expect(choices('Queue')).toEqual(['Default', 'short']);
+    expect(screen.getByLabelText<HTMLInputElement>('Whole').checked).toBe(
+      false
+    );
+    const more = screen.getByText('More options').closest('details');
+    expect(more?.contains(screen.getByLabelText('Nodes'))).toBe(true);
+    expect(more?.contains(project)).toBe(false);
+    expect(more?.open).toBe(false);
+    type('options.nodes', '5');
+    const alert = await screen.findByText('Give a whole number, at most 4.');
+    const nodes = screen.getByLabelText<HTMLInputElement>('Nodes');
+    expect(nodes.getAttribute('aria-describedby')).toBe(alert.id);
+    expect(nodes.getAttribute('aria-invalid')).toBe('true');
+    await waitFor(() => expect(more?.open).toBe(true));
+    // Nothing is said of what has not been filled in yet.
+    expect(screen.queryByText('Needed by this profile.')).toBeNull();
+    // What is left empty is the profile's to fill in.
+    type('options.nodes', '');
+    type('options.account', 'phys');
+    type('options.card', 'h100');
+    fireEvent.click(screen.getByLabelText('Whole'));
+    expect(nodes.value).toBe('');
+    press('Start');
+    await result;
+    expect(sent()[0].options).toEqual({
+      account: 'phys',
+      card: 'h100',
+      whole: true
+    });
   });
 
   it('stays open at a refusal, shows it beside its field, and tries again with the same id', async () => {

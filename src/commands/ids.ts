@@ -24,5 +24,6 @@ export const CommandIDs = {
   resubmit: 'gpucluster:resubmit',
   copyRecipe: 'gpucluster:copy-recipe',
   showLog: 'gpucluster:show-log',
-  openNotebook: 'gpucluster:open-notebook'
+  openNotebook: 'gpucluster:open-notebook',
+  benchmark: 'gpucluster:benchmark'
 } as const;

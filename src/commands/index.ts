@@ -1,5 +1,6 @@
 /** Everything that can be done, as commands; palette, launcher, menus and cards only name them. */
 
+import { addBenchmarkCommands } from './benchmark';
 import { CommandIDs } from './ids';
 import { addLifeCommands } from './life';
 import { addPanelCommands } from './panel';
@@ -14,6 +15,7 @@ export function addCommands(options: ICommandOptions): void {
   addUseCommands(options);
   addLifeCommands(options);
   addTabCommands(options);
+  addBenchmarkCommands(options);
   model.changed.connect(() => {
     for (const id of Object.values(CommandIDs)) {
       if (app.commands.hasCommand(id)) {

@@ -1,6 +1,6 @@
-/** Commands that need no cluster: show the panel, refresh it, start a cluster, open a notebook. */
+/** Commands that need no cluster: show the panel, refresh it, start a cluster. */
 
-import { addIcon, notebookIcon, refreshIcon } from '@jupyterlab/ui-components';
+import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
 import { UUID } from '@lumino/coreutils';
 
 import { clusterIcon } from '../icons';
@@ -93,25 +93,6 @@ export function addPanelCommands(options: ICommandOptions): void {
         request_id: UUID.uuid4()
       });
       options.reveal(cluster.id);
-    })
-  });
-  app.commands.addCommand(CommandIDs.openNotebook, {
-    label: trans.__('Open benchmark notebook'),
-    caption: trans.__('Open a copy of a notebook that measures a cluster'),
-    icon: notebookIcon,
-    describedBy: {
-      args: schema({ cwd: text(trans.__('Folder for the copy.')) })
-    },
-    execute: guarded(options, async args => {
-      const [notebook] = await model.notebooks();
-      if (notebook === undefined) {
-        throw new Error(trans.__('No notebook comes with this installation.'));
-      }
-      const path = await model.copyNotebook(
-        notebook.name,
-        stringOf(args, 'cwd') ?? options.directory()
-      );
-      await app.commands.execute('docmanager:open', { path });
     })
   });
 }

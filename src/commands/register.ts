@@ -1,7 +1,6 @@
 /** What all commands share: their options, their arguments, how a cluster is chosen and a failure told. */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { InputDialog } from '@jupyterlab/apputils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
@@ -11,6 +10,7 @@ import type {
 } from '@lumino/coreutils';
 
 import type { ActiveCluster } from '../active';
+import { chooseItem } from '../dialogs';
 import { showFailure } from '../failure';
 import type { Preferences } from '../preferences';
 import type { Tabs } from '../tabs';
@@ -115,11 +115,11 @@ async function pick(
       ? name
       : trans.__('%1 (%2)', name, id)
   );
-  const answer = await InputDialog.getItem({
+  const chosen = await chooseItem({
     title: trans.__('Which cluster?'),
     items: labels
   });
-  return clusters[labels.indexOf(answer.value ?? '')];
+  return chosen === null ? undefined : clusters[chosen];
 }
 
 /** The JSON schema of a command's arguments. */

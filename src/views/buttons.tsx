@@ -5,6 +5,7 @@ import * as React from 'react';
 
 import type { ICluster } from '../tokens';
 import {
+  foreignDashboard,
   isConnectable,
   isEnded,
   isOurs,
@@ -107,6 +108,7 @@ function LiveButtons(props: ICardButtonsProps): JSX.Element {
         label={trans.__('Dashboard')}
         name={trans.__('Dashboard of %1', cluster.name)}
         disabled={cluster.dashboard === null}
+        why={isOurs(cluster) ? undefined : foreignDashboard(trans)}
         onClick={() => actions.openDashboard(cluster)}
       />
       <CardButton
@@ -179,6 +181,8 @@ interface ICardButtonProps {
   /** Whether it is what most users want next. */
   accept?: boolean;
   disabled?: boolean;
+  /** Why it is disabled, where that is not plain to see. */
+  why?: string;
   expanded?: boolean;
   pressed?: boolean;
   menu?: boolean;
@@ -201,6 +205,7 @@ const CardButton = React.forwardRef<HTMLButtonElement, ICardButtonProps>(
       aria-pressed={props.pressed}
       aria-haspopup={props.menu ? 'menu' : undefined}
       aria-disabled={props.disabled}
+      title={props.disabled ? props.why : undefined}
       onClick={props.disabled ? undefined : props.onClick}
     >
       {props.label}

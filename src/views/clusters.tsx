@@ -193,7 +193,7 @@ function EmptyNotice(props: {
           className="jp-gpucluster-Button"
           onClick={actions.openNotebook}
         >
-          {trans.__('Open benchmark notebook')}
+          {trans.__('Open benchmark notebook…')}
         </button>
       </div>
     </div>

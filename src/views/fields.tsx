@@ -1,10 +1,9 @@
-/** A labelled input with its help and its error, and the inputs for amounts and profile options. */
+/** A labelled input with its help and its error, and the inputs for amounts. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { FieldErrors, IAmounts } from '../draft';
-import type { IOption } from '../tokens';
 import { unitLabel } from '../words';
 
 interface IInputProps {
@@ -18,33 +17,50 @@ interface IFieldProps {
   label: string;
   help?: string;
   error?: string;
+  /** Whether the input is a check box, whose label stands beside it. */
+  checkbox?: boolean;
   children: (input: IInputProps) => React.ReactNode;
 }
 
-/** A label above an input, with what is wrong beneath it. */
+/** An input with its label, and with what is wrong beneath it. */
 export function Field(props: IFieldProps): JSX.Element {
-  const helpId = `${props.id}-help`;
-  const errorId = `${props.id}-error`;
-  const described = [
-    props.help ? helpId : '',
-    props.error ? errorId : ''
-  ].filter(Boolean);
+  const { id, label, help, error } = props;
+  const input = props.children(inputProps(id, help, error));
   return (
     <div className="jp-gpucluster-Field">
-      <label htmlFor={props.id}>{props.label}</label>
-      {props.children({
-        id: props.id,
-        'aria-describedby': described.join(' ') || undefined,
-        'aria-invalid': Boolean(props.error)
-      })}
-      {props.help && (
-        <div id={helpId} className="jp-gpucluster-Field-help">
-          {props.help}
+      {props.checkbox ? (
+        <label className="jp-gpucluster-Check">
+          {input}
+          {label}
+        </label>
+      ) : (
+        <>
+          <label htmlFor={id}>{label}</label>
+          {input}
+        </>
+      )}
+      {help && (
+        <div id={`${id}-help`} className="jp-gpucluster-Field-help">
+          {help}
         </div>
       )}
-      {props.error && <FieldError id={errorId} text={props.error} />}
+      {error && <FieldError id={`${id}-error`} text={error} />}
     </div>
   );
+}
+
+/** What ties an input to its label, to its help and to what is wrong with it. */
+export function inputProps(
+  id: string,
+  help?: string,
+  error?: string
+): IInputProps {
+  const described = [help ? `${id}-help` : '', error ? `${id}-error` : ''];
+  return {
+    id,
+    'aria-describedby': described.filter(Boolean).join(' ') || undefined,
+    'aria-invalid': Boolean(error)
+  };
 }
 
 /** What is wrong with a field, told at once to screen readers. */
@@ -115,83 +131,5 @@ export function AmountFields(props: IAmountFieldsProps): JSX.Element {
         {trans.__('Adapt to the load')}
       </label>
     </div>
-  );
-}
-
-interface IOptionFieldProps {
-  id: string;
-  name: string;
-  option: IOption;
-  value: string | boolean;
-  error?: string;
-  trans: TranslationBundle;
-  onChange: (value: string | boolean) => void;
-}
-
-/** The input for one option of a profile. */
-export function OptionField(props: IOptionFieldProps): JSX.Element {
-  const { option, trans } = props;
-  const { title } = option;
-  const path = `options.${props.name}`;
-  if (option.kind === 'boolean') {
-    return (
-      <div className="jp-gpucluster-Field">
-        <label className="jp-gpucluster-Check">
-          <input
-            id={props.id}
-            type="checkbox"
-            data-path={path}
-            checked={props.value === true}
-            onChange={event => props.onChange(event.target.checked)}
-          />
-          {title}
-        </label>
-        {option.description && (
-          <div className="jp-gpucluster-Field-help">{option.description}</div>
-        )}
-        {props.error && <FieldError text={props.error} />}
-      </div>
-    );
-  }
-  return (
-    <Field
-      id={props.id}
-      label={option.required ? trans.__('%1 (needed)', title) : title}
-      help={option.description}
-      error={props.error}
-    >
-      {input =>
-        option.kind === 'enum' ? (
-          <select
-            {...input}
-            className="jp-mod-styled"
-            data-path={path}
-            value={String(props.value)}
-            onChange={event => props.onChange(event.target.value)}
-          >
-            {!option.required && (
-              <option value="">{trans.__('Default')}</option>
-            )}
-            {option.enum?.map(choice => (
-              <option key={choice} value={choice}>
-                {choice}
-              </option>
-            ))}
-          </select>
-        ) : (
-          <input
-            {...input}
-            className="jp-mod-styled"
-            type={option.kind === 'integer' ? 'number' : 'text'}
-            step={option.kind === 'integer' ? 'any' : undefined}
-            placeholder={option.allowed}
-            spellCheck={false}
-            data-path={path}
-            value={String(props.value)}
-            onChange={event => props.onChange(event.target.value)}
-          />
-        )
-      }
-    </Field>
   );
 }

@@ -6,10 +6,12 @@ import * as React from 'react';
 import { ApiError } from '../api';
 import { errorsOf, fieldsOf } from '../blame';
 import type { FieldErrors, IDraft } from '../draft';
+import { checkOptions } from '../draft';
 import type { ICapacity, IEnvironment, IProfile } from '../tokens';
 import { EnvironmentChoice } from './environment';
-import { AmountFields, Field, FieldError, OptionField } from './fields';
-import { useLoaded } from './loaded';
+import { AmountFields, Field, FieldError } from './fields';
+import { useLoaded, useSettled } from './loaded';
+import { OptionFields } from './options';
 import type { IScriptPreview } from './script';
 import { ScriptPreview } from './script';
 import { Capacity, StartSummary } from './summary';
@@ -30,7 +32,8 @@ interface INewClusterFormProps {
   /** A draft for another profile that keeps what it can. */
   draftFor: (profile: IProfile) => IDraft;
   trans: TranslationBundle;
-  onChange: (draft: IDraft) => void;
+  /** Told how to change the draft as it is then, which may be newer than the one that is drawn. */
+  onChange: (edit: (draft: IDraft) => IDraft) => void;
 }
 
 /** Profile, environment and amount first; the profile's own options and the name follow. */
@@ -43,14 +46,19 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
     script?.key ?? '',
     TYPING_MS
   );
-  // What the server says of the fields as they are, until something is sent.
+  const settled = useSettled(draft, TYPING_MS);
+  // What is said of the fields as they are, until something is sent.
   const told =
     script !== null &&
     trial.failure instanceof ApiError &&
     trial.failure.status === 422
       ? errorsOf(trial.failure, fieldsOf(draft))
       : {};
-  const errors = { ...told, ...props.errors };
+  const wrong =
+    settled && profile !== undefined
+      ? checkOptions(draft, { ...profile.options, required: [] }, trans)
+      : {};
+  const errors = { ...wrong, ...told, ...props.errors };
   // Runs after the effect of More, which uncovers a field that is wrong.
   React.useEffect(() => {
     const [path] = Object.keys(props.errors);
@@ -71,23 +79,25 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
       </p>
     );
   }
-  const options = (required: boolean): React.ReactNode =>
-    Object.entries(profile.options)
-      .filter(([, option]) => option.required === required)
-      .map(([name, option]) => (
-        <OptionField
-          key={`${profile.name} ${name}`}
-          id={`jp-gpucluster-new-option-${name}`}
-          name={name}
-          option={option}
-          value={draft.options[name]}
-          error={errors[`options.${name}`]}
-          trans={trans}
-          onChange={value =>
-            onChange({ ...draft, options: { ...draft.options, [name]: value } })
-          }
-        />
-      ));
+  const options = (required: boolean): JSX.Element => (
+    <OptionFields
+      key={profile.name}
+      schema={profile.options}
+      required={required}
+      values={draft.options}
+      errors={errors}
+      trans={trans}
+      onChange={values =>
+        onChange(now => ({ ...now, options: { ...now.options, ...values } }))
+      }
+    />
+  );
+  const kept = [
+    'name',
+    ...Object.keys(profile.options.properties)
+      .filter(name => !profile.options.required.includes(name))
+      .map(name => `options.${name}`)
+  ];
   return (
     <form
       ref={form}
@@ -102,7 +112,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
         chosen={draft.environment}
         error={errors['kernel']}
         trans={trans}
-        onChange={environment => onChange({ ...draft, environment })}
+        onChange={environment => onChange(now => ({ ...now, environment }))}
       />
       <AmountFields
         id="jp-gpucluster-new"
@@ -110,11 +120,11 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
         unit={profile.unit}
         errors={errors}
         trans={trans}
-        onChange={amounts => onChange({ ...draft, amounts })}
+        onChange={amounts => onChange(now => ({ ...now, amounts }))}
       />
       <Capacity profile={profile.name} load={props.capacity} trans={trans} />
       {options(true)}
-      <More errors={errors} trans={trans}>
+      <More wrong={kept.some(path => path in errors)} trans={trans}>
         {options(false)}
         <Field
           id="jp-gpucluster-new-name"
@@ -130,9 +140,10 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
               data-path="name"
               placeholder={trans.__('chosen for you')}
               value={draft.name}
-              onChange={event =>
-                onChange({ ...draft, name: event.target.value })
-              }
+              onChange={event => {
+                const name = event.target.value;
+                onChange(now => ({ ...now, name }));
+              }}
             />
           )}
         </Field>
@@ -154,16 +165,16 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
 
 /** What can be left as it is; opens by itself when something in it is wrong. */
 function More(props: {
-  errors: FieldErrors;
+  wrong: boolean;
   trans: TranslationBundle;
   children: React.ReactNode;
 }): JSX.Element {
   const details = React.useRef<HTMLDetailsElement>(null);
   React.useEffect(() => {
-    if (details.current?.querySelector('[role="alert"]')) {
+    if (props.wrong && details.current !== null) {
       details.current.open = true;
     }
-  }, [props.errors]);
+  });
   return (
     <details ref={details} className="jp-gpucluster-More">
       <summary>{props.trans.__('More options')}</summary>
@@ -191,7 +202,7 @@ function ProfileChoice(props: INewClusterFormProps): JSX.Element {
             name="jp-gpucluster-new-profile"
             data-path="profile"
             checked={profile.name === draft.profile}
-            onChange={() => props.onChange(props.draftFor(profile))}
+            onChange={() => props.onChange(() => props.draftFor(profile))}
           />
           <span>
             <span className="jp-gpucluster-Choice-title">

@@ -1,4 +1,4 @@
-/** Fetches what a view shows on demand, and again when it is out of date. */
+/** What a view shows later: what it fetches on demand, and what has stood still for a while. */
 
 import * as React from 'react';
 
@@ -51,4 +51,14 @@ export function useLoaded<T>(
     };
   }, [key, delay]);
   return loaded;
+}
+
+/** Whether a value has been the same for so many milliseconds. */
+export function useSettled<T>(value: T, delay: number): boolean {
+  const [settled, setSettled] = React.useState<{ value: T } | null>(null);
+  React.useEffect(() => {
+    const timer = window.setTimeout(() => setSettled({ value }), delay);
+    return () => window.clearTimeout(timer);
+  }, [value, delay]);
+  return settled?.value === value;
 }

@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IClustersModel } from '../tokens';
-import { isEnded, phaseWord } from '../words';
+import { foreignDashboard, isEnded, isOurs, phaseWord } from '../words';
 
 interface IDashboardPlaceholderProps {
   model: IClustersModel;
@@ -66,6 +66,12 @@ function wordsFor(props: IDashboardPlaceholderProps): [string, string] {
     ];
   }
   const phase = phaseWord(cluster.phase, trans);
+  if (!isOurs(cluster) && !isEnded(cluster.phase)) {
+    return [
+      trans.__('The dashboard of %1 is not shown.', cluster.name),
+      foreignDashboard(trans)
+    ];
+  }
   return isEnded(cluster.phase)
     ? [trans.__('%1 has ended.', cluster.name), cluster.reason || phase]
     : [

@@ -115,7 +115,13 @@ export function Jobs(
                 <tr key={`${job.mark} ${job.task}`}>
                   <td>{job.id || `${job.mark}.${job.task}`}</td>
                   {grouped && <td>{job.group || '–'}</td>}
-                  <td>{stateWords(job, trans)}</td>
+                  <td
+                    className={
+                      job.cause ? 'jp-gpucluster-Jobs-sentence' : undefined
+                    }
+                  >
+                    {stateWords(job, trans)}
+                  </td>
                   <td>{job.nodes.join(', ')}</td>
                   {wide &&
                     [job.submitted, job.started, job.ended].map(

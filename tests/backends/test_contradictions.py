@@ -152,12 +152,41 @@ def test_a_generated_line_that_is_skipped_contradicts_nothing() -> None:
         ("slurm", "-J mine"), ("slurm", "--job-name=mine"), ("slurm", "-a 0-3"), ("pbs", "-N x"),
         ("pbs", "-J 0-3"), ("torque", "-t 0-3"), ("sge", "-N x"), ("sge", "-t 1-4"),
         ("oar", "--name=x"), ("oar", "--array 4"), ("lsf", "-J x"), ("cobalt", "--jobname x"),
-        ("htcondor", "JobBatchName = x"), ("htcondor", "batch_name = x"),
+        ("htcondor", "JobBatchName = x"), ("htcondor", "batch_name = x"), ("htcondor", "queue 5"),
+        ("htcondor", "Queue"),
     ],
 )  # fmt: skip
 def test_names_and_arrays_are_up_to_the_cluster(system: str, own: str) -> None:
     with pytest.raises(InvalidInput, match=r"by which the cluster finds it|up to the cluster"):
         lines(system, JobShape(), own)
+
+
+@pytest.mark.parametrize(
+    "system,own",
+    [
+        ("slurm", "-W"), ("slurm", "--wait"), ("pbs", "-I"), ("pbs", "-W block=true"),
+        ("torque", "-I"), ("sge", "-sync y"), ("lsf", "-K"), ("lsf", "-Is"), ("oar", "-I"),
+        ("cobalt", "--interactive"),
+    ],
+)  # fmt: skip
+def test_a_submission_that_would_wait_for_its_job_is_refused(system: str, own: str) -> None:
+    with pytest.raises(InvalidInput, match="makes the submission wait"):
+        lines(system, JobShape(), own)
+
+
+def test_a_whole_line_of_a_script_is_refused_since_its_beginning_is_put_before_it() -> None:
+    with pytest.raises(InvalidInput, match="begins with '#'") as caught:
+        lines("slurm", BARE, "#SBATCH -p gpu")
+    assert "'#SBATCH'" in caught.value.hint
+
+
+def test_empty_directives_are_none() -> None:
+    assert lines("slurm", BARE, "", "  ") == lines("slurm", BARE)
+
+
+def test_other_directives_of_the_same_option_are_let_through() -> None:
+    assert lines("pbs", JobShape(), "-W group_list=x")[-1] == "#PBS -W group_list=x"
+    assert lines("lsf", JobShape(), "-W 30", "-G x")[-2:] == ["#BSUB -W 30", "#BSUB -G x"]
 
 
 @pytest.mark.parametrize("own", ["hetjob", "packjob", "--het-group=1", "--pack-group 0"])

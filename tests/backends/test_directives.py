@@ -108,6 +108,9 @@ def test_a_directive_for_the_same_gpus_replaces_the_generated_one(
         ("#OAR -p mem>=4", "-p 'a=1 or b=2'", '#OAR -p "mem>=4 AND (a=1 or b=2)"'),
         ("#CONDOR periodic_remove = (a)", "periodic_remove = b",
          "#CONDOR periodic_remove = ((a)) || (b)"),
+        ("#COBALT --attrs ssds=required", "--attrs enable_ssh=1:mig-mode=True",
+         "#COBALT --attrs ssds=required:enable_ssh=1:mig-mode=True"),
+        ("#COBALT --env A=1", "--env B=2", "#COBALT --env A=1:B=2"),
         # PBS takes no resource of the whole job beside its chunks.
         ("#PBS -l select=1:mem=4GB", "-l ncpus=8", "#PBS -l select=1:mem=4GB:ncpus=8"),
         ("#PBS -l select=1:ncpus=8", "-l ncpus=8", "#PBS -l select=1:ncpus=8"),
@@ -119,6 +122,28 @@ def test_what_a_system_would_take_once_is_put_into_one_line(
     assert merge([generated], [own], []) == [merged]
 
 
+@pytest.mark.parametrize(
+    "line, one, other",
+    [
+        ("#SBATCH -J m", "--requeue", "--no-requeue"),
+        ("#SBATCH -J m", "--exclusive", "-s"),
+        ("#SBATCH -J m", "-b now", "--begin=now+1hour"),
+        ("#COBALT --jobname m", "--attrs mig-mode=True", "--attrs ssds=any:mig-mode=False"),
+        ("#CONDOR batch_name = m", "requirements = (a)", "Requirements = (b)"),
+    ],
+)
+def test_two_own_directives_for_opposite_things_are_refused(
+    line: str, one: str, other: str
+) -> None:
+    with pytest.raises(InvalidInput, match="ask for the same thing twice"):
+        merge([line], [one, other], [])
+
+
 def test_two_own_lists_of_resources_become_one() -> None:
     lines = merge(["#SBATCH -J m"], ["--gres=gpu:2", "--gres=lscratch:10"], [])
     assert lines == ["#SBATCH -J m", "#SBATCH --gres=gpu:2,lscratch:10"]
+
+
+def test_two_own_conditions_of_oar_become_one_with_their_quotes() -> None:
+    lines = merge(["#OAR -n m"], ["-p cluster='x'", "-p mem>=4096"], [])
+    assert lines == ["#OAR -n m", "#OAR -p \"cluster='x' AND mem>=4096\""]

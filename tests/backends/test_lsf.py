@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_gpucluster.backends.contradictions import directives_of
 from jupyter_gpucluster.backends.lsf import Lsf, limit_unit
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.records import (
@@ -93,6 +95,14 @@ def test_gpus_are_asked_for_in_the_sites_way(request_: str, lines: list[str]) ->
     assert LSF.directives(shape, "m", "/o")[2:] == lines
 
 
+def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
+    shape = JobShape(nodes=2, gpus=12, cpus=84, memory=10**12, directives=("-nnodes 2",))
+    assert directives_of(LSF, shape, "m", "/o")[2:] == ["#BSUB -nnodes 2"]
+    three = replace(shape, directives=("-nnodes 3",))
+    with pytest.raises(InvalidInput, match=r"'-nnodes 3' asks for 3 nodes, job\.nodes for 2"):
+        directives_of(LSF, three, "m", "/o")
+
+
 @pytest.mark.parametrize(
     "shape",
     [
@@ -136,6 +146,25 @@ def test_in_easy_mode_the_script_goes_by_its_path() -> None:
     easy = Submission("m", "/shared/m.sh", text="#!/bin/bash\n#BSUB -J m\n#BSUB -nnodes 2\n")
     assert LSF.submit(easy) == ["bsub", "-J", "m[1-1]", "/shared/m.sh"]
     assert LSF.stdin(easy) == ""
+
+
+@pytest.mark.parametrize(
+    "shape, by_file",
+    [
+        (JobShape(submit_by="file"), True),
+        (JobShape(submit_by="stdin"), False),
+        (JobShape(), False),
+        (JobShape(gpu_request="nnodes"), True),
+        (JobShape(gpu_request="nnodes", submit_by="stdin"), False),
+        (JobShape(submit_by="file", directives=("-G x",), skip_directives=("-n ",)), True),
+    ],
+)
+def test_a_profile_may_choose_how_bsub_gets_the_script(shape: JobShape, by_file: bool) -> None:
+    lines = directives_of(LSF, shape, "m", "/o")
+    text = "\n".join(["#!/bin/bash", *lines, "hi"])
+    sent = Submission("m", "/shared/m.sh", text=text)
+    assert LSF.submit(sent) == ["bsub", "-J", "m[1-1]", *(["/shared/m.sh"] if by_file else [])]
+    assert LSF.stdin(sent) == ("" if by_file else text)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from jupyter_gpucluster.records import (
     JobStatus,
     Submission,
 )
-from tests.backends.golden import example_of, golden, script_of
+from tests.backends.golden import ROOT, example_of, golden, script_of
 from tests.backends.recorded import (
     Recording,
     meaning_of_listing,
@@ -244,6 +245,20 @@ def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     text = script_of(example_of("pbs"), tmp_path)
     assert text == golden("pbs_example.sh", text)
+
+
+@pytest.mark.parametrize("system", ["torque", "moab"])
+def test_the_page_shows_what_the_same_profile_asks_of_torque_and_moab(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    example = example_of("pbs")
+    page = (ROOT / "docs" / "backends" / "pbs.md").read_text("utf-8")
+    _, shown, *_ = re.findall(r"^```bash\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    text = script_of(example.replace("backend: pbs", f"backend: {system}"), tmp_path)
+    assert f"backend: {system}" not in example
+    assert set(shown.splitlines()) <= set(text.splitlines())
+    assert len(shown.splitlines()) == 3
 
 
 def test_a_kind_of_gpu_cannot_ask_for_more_memory() -> None:

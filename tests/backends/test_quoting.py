@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.backends.quoting import directive_value, hours, resource_name
+from jupyter_gpucluster.backends import BACKENDS
+from jupyter_gpucluster.backends.quoting import directive_value, gpu_kind, hours, resource_name
 from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.records import JobShape
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,34 @@ def test_what_passes_is_one_printable_word(text: str) -> None:
 def test_a_resource_cannot_bring_another_one_along(text: str) -> None:
     with pytest.raises(InvalidInput):
         resource_name(text, "job.gpu_type")
+
+
+@pytest.mark.parametrize("text", ["7", "v100:mem=1tb", "a,b", "a=1", "", "a b", "-a", "a/b", "1 g"])
+def test_a_kind_of_gpu_is_no_number_and_brings_nothing_along(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        gpu_kind(text)
+
+
+@pytest.mark.parametrize(
+    "backend, line",
+    [
+        ("slurm", "#SBATCH --gpus-per-node=2080ti:2"),
+        ("torque", "#PBS -l nodes=1:gpus=2:2080ti"),
+        ("lsf", '#BSUB -gpu "num=2:gmodel=2080ti:j_exclusive=yes"'),
+        ("sge", "#$ -l gpu_type=2080ti"),
+        ("htcondor", '#CONDOR require_gpus = regexp("2080ti", DeviceName)'),
+    ],
+)
+def test_a_kind_of_gpu_may_begin_with_a_digit(backend: str, line: str) -> None:
+    shape = JobShape(gpus=2, gpu_type="2080ti")
+    assert line in BACKENDS[backend].directives(shape, "m", "/o")
+
+
+def test_a_model_of_oar_s_may_hold_blanks() -> None:
+    lines = BACKENDS["oar"].directives(JobShape(gpus=1, gpu_type="Tesla V100-SXM2"), "m", "/o")
+    assert "#OAR -p \"gpu_model='Tesla V100-SXM2'\"" in lines
+    with pytest.raises(InvalidInput):
+        BACKENDS["oar"].directives(JobShape(gpus=1, gpu_type="a' OR 'b'='b"), "m", "/o")
 
 
 def test_a_resource_may_have_the_names_that_sites_use() -> None:

@@ -199,6 +199,30 @@ def test_of_a_job_that_ran_twice_the_last_record_counts() -> None:
         SGE.parse_history(answer(code=None))
 
 
+@pytest.mark.parametrize(
+    "failed,code,category,state,words",
+    [
+        ("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", 137, "-l h_vmem=300M",
+         JobState.OUT_OF_MEMORY, "more memory"),
+        ("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", 137, "-l h_rt=6",
+         JobState.TIMEOUT, "walltime"),
+        ("100 : assumedly after job", 152, "-q all.q -l s_vmem=300M", JobState.OUT_OF_MEMORY,
+         "more memory"),
+        ("100 : assumedly after job", 138, "-q all.q -l s_rt=4", JobState.TIMEOUT, "walltime"),
+        ("100 : assumedly after job", 138, "-q all.q", JobState.FAILED, "signal 10"),
+        ("19  : before writing exit_status", 0, "", JobState.NODE_FAIL, "lost track of it"),
+    ],
+)  # fmt: skip
+def test_limits_and_lost_nodes_are_told_apart(
+    failed: str, code: int, category: str, state: JobState, words: str
+) -> None:
+    record = "=" * 62 + f"\njobnumber 5\ntaskid undefined\nfailed {failed}\nexit_status {code}\n"
+    record += f"ru_wallclock 7s\ncategory {category}\n"
+    status = SGE.parse_history(answer(record))["5"]
+    assert status.state is state
+    assert words in SGE.explain(status)
+
+
 def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     text = script_of(example_of("sge"), tmp_path)

@@ -56,6 +56,14 @@ def test_every_recorded_submission_is_understood(recording: Recording) -> None:
     assert read == expected
 
 
+@pytest.mark.parametrize("name", ["CLUSTER: cm2\n", "CLUSTER: cm2\n\nCLUSTER: cm3\n"])
+def test_a_listing_of_other_clusters_names_them_and_may_be_empty(name: str) -> None:
+    argv = tuple(SLURM.status("ann", ()))
+    assert SLURM.parse_status(CommandResult(argv, 0, name)) == {}
+    row = "|".join({"JobArrayID": "7_0", "State": "RUNNING"}.get(field, "") for field in LISTED)
+    assert list(SLURM.parse_status(CommandResult(argv, 0, f"{name}{row}\n"))) == ["7_0"]
+
+
 def test_tasks_of_an_array_are_cancelled_together() -> None:
     ids = ["7_0", "7_1", "7_2", "9", "7_5", "8_3"]
     assert SLURM.cancel(ids) == ["scancel", "7_[0-2,5]", "9", "8_3"]

@@ -125,6 +125,21 @@ def test_an_interrupt_cancels_what_was_sent(
     assert no_tasks_left(client)
 
 
+def test_what_a_callers_own_code_raises_arrives_as_it_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
+    mistake = ZeroDivisionError("of the caller")
+
+    def stumble(step: Progress) -> None:
+        raise mistake
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(client, LONG, progress=stumble)
+    assert caught.value is mistake
+    assert no_tasks_left(client)
+
+
 def test_a_wrong_sum_fails_the_run(client: Client) -> None:
     with pytest.raises(BenchmarkFailed, match="Wrong result"):
         run(client, AlteredOptions(change=lambda lazy: lazy * 1.01))

@@ -80,7 +80,8 @@ class InMemoryClusters:
 
     def start(self, profile: str, **request: Any) -> ClusterView:
         self.started.append({"profile": profile, **request})
-        view = a_view(request["name"] or "local-1", Phase.STARTING, words="starting")
+        name = request["name"] or "local-1"
+        view = a_view(name, Phase.STARTING, words="starting", workers=WorkerCounts(asked=2))
         self.views[view.id] = view
         return view
 
@@ -105,7 +106,10 @@ class InMemoryClusters:
         self.on_wait()
         if timeout == 0:
             raise WaitTimeout(f"Cluster {self.get(name).name} is not ready after 0 s: starting.")
-        return self._change(name, phase=Phase.RUNNING, words="2 of 2 workers ready")
+        ready = {"words": "2 of 2 workers ready", "workers": WorkerCounts(asked=2, ready=2)}
+        view = self._change(name, phase=Phase.RUNNING, **ready)
+        progress(view)
+        return view
 
     def wait_stopped(
         self, name: str, *, timeout: float | None = None, progress: Callable[[ClusterView], None]
@@ -114,7 +118,9 @@ class InMemoryClusters:
         self.on_wait()
         if timeout == 0:
             raise WaitTimeout(f"Cluster {self.get(name).name} is not stopped after 0 s: stopping.")
-        return self._change(name, phase=Phase.STOPPED, words="stopped")
+        view = self._change(name, phase=Phase.STOPPED, words="stopped")
+        progress(view)
+        return view
 
     def jobs(self, name: str) -> Sequence[Job]:
         self.get(name)

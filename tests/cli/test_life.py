@@ -49,6 +49,7 @@ def test_a_cluster_lives_through_all_verbs(gpucluster: CommandLine) -> None:
         "alpha: running: 2 of 2 workers ready",
     )
     assert started.err.splitlines()[0] == "started cluster alpha"
+    assert started.out.splitlines()[0] not in started.err
 
     [view] = gpucluster("list", "--json").json["clusters"]
     assert (view["name"], view["phase"], view["workers"]["ready"]) == ("alpha", "running", 2)

@@ -54,6 +54,12 @@ def test_start_with_json_prints_one_document_and_nothing_else(desk: Desk) -> Non
     assert desk.err == ""
 
 
+def test_the_end_of_a_wait_is_told_once(desk: Desk) -> None:
+    assert desk.types("start", "local", "--wait") == 0
+    assert desk.out.splitlines()[0] == "local-1: running: 2 of 2 workers ready"
+    assert desk.err.splitlines() == ["started cluster local-1", "local-1: starting"]
+
+
 def test_a_start_that_takes_too_long_exits_with_3_and_names_the_cluster(desk: Desk) -> None:
     assert desk.types("start", "local", "--wait", "0", "--json") == 3
     document = json.loads(desk.out)
@@ -150,6 +156,7 @@ def test_stop_stops_all_that_it_can_and_then_complains(desk: Desk) -> None:
     assert desk.types("stop", "nobody", "alpha", "--wait") == 1
     assert desk.clusters.get("alpha").phase is Phase.STOPPED
     assert desk.out == "alpha: stopped\n"
+    assert "alpha: stopped" not in desk.err
     assert "error: There is no cluster named nobody." in desk.err
 
 
@@ -192,7 +199,7 @@ def test_profiles_tell_place_limits_and_source(desk: Desk) -> None:
     assert profile["name"] == "local"
     assert profile["source"].endswith("local.yaml")
     assert profile["default_workers"] >= 1
-    assert profile["options"]["threads"]["type"] == "integer"
+    assert profile["options"]["properties"]["threads"]["type"] == "integer"
     assert desk.types("profiles") == 0
     assert "local  This machine" in desk.out
 

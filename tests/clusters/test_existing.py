@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import subprocess
 import sys
 import textwrap
@@ -137,7 +139,35 @@ def test_a_certificate_of_another_authority_is_not_taken(
     view = clusters.start(place)
     assert view.phase is Phase.UNREACHABLE
     assert "Nothing usable answers" in view.reason
+    with pytest.raises(ClusterConflict, match="No scheduler of it answers"):
+        connect(view.id).close()
     clusters.stop(view.id)
+
+
+@pytest.mark.slow
+def test_a_file_left_by_a_run_that_is_over_is_known_by_who_answers(
+    module_home: Path, tmp_path: Path, schedulers: dict[str, Path]
+) -> None:
+    clusters = Clusters()
+    theirs = existing.read_scheduler_file(schedulers["plain"])
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = {**theirs, "address": f"tcp://127.0.0.1:{unused.getsockname()[1]}"}
+        reused = {**theirs, "id": "Scheduler-of-before"}
+        for name, data, phase, told in (
+            ("dead", dead, Phase.UNREACHABLE, "No scheduler of it answers"),
+            ("reused", reused, Phase.RUNNING, "Another scheduler answers"),
+        ):
+            file = tmp_path / f"{name}.json"
+            file.write_text(json.dumps(data))
+            text = f"existing: {{scheduler_file: {file}}}\n"
+            view = clusters.start(profile(module_home, name, text))
+            assert view.phase is phase
+            assert ("may be left from a run that is over" in view.reason) == (name == "dead")
+            with pytest.raises(ClusterConflict, match=told) as caught:
+                connect(view.id).close()
+            assert "have it started again" in caught.value.hint
+            clusters.stop(view.id)
 
 
 @pytest.mark.slow

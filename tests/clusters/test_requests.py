@@ -146,6 +146,9 @@ def test_a_name_that_is_taken_and_is_free_again_afterwards(
     second = start(name="mine")
     assert second.id != first.id
     assert clusters.get("mine").id == second.id
+    with pytest.raises(ClusterConflict, match="2 clusters have the name mine") as ambiguous:
+        clusters.forget("mine")
+    assert ambiguous.value.hint.endswith(f"jupyter gpucluster forget {first.id}")
     clusters.forget(first.id)
     assert [view.id for view in clusters.list(ended=True)] == [second.id]
 

@@ -42,6 +42,25 @@ def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
         ("echo 'write error: Disk quota exceeded' >&2", "quota is used up", ""),
         ("echo \"ModuleCmd_Load.c: ERROR: Unable to locate a modulefile for 'x'\" >&2",
          "no module of that name", ""),
+        ("ssh -oBatchMode=yes -p 1 127.0.0.1 true", "does not reach the others by ssh", ""),
+        ("echo 'ann@n2: Permission denied (publickey,password).' >&2", "without a password",
+         "Permission denied (publickey"),
+        ("echo 'Host key verification failed.' >&2", "accept-new", ""),
+        ("echo \"CondaError: Run 'conda init' before 'conda activate'\" >&2", "profile.d/conda.sh",
+         "Run 'conda init'"),
+        ("echo 'EnvironmentNameNotFound: Could not find conda environment: x' >&2",
+         "no conda environment", ""),
+        ("f=$(mktemp); printf '\\177ELF\\2\\1\\1garbage' >$f; chmod +x $f; $f; rm $f",
+         "another kind of processor", ""),
+        ("echo \"python: /lib64/libc.so.6: version \\`GLIBC_2.38' not found\" >&2",
+         "newer system", ""),
+        ("echo 'FATAL:   could not open image /x.sif: no such file' >&2", "its image is there", ""),
+        ("echo 'slurmstepd: error: pyxis: child 7 failed with error code: 1' >&2",
+         "its image is there", ""),
+        ("echo 'slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.' >&2",
+         "job.memory", ""),
+        ("echo 'srun: error: Unable to create step for job 7: More processors requested' >&2",
+         "ranks_per_node", ""),
         ("echo 'ssl.SSLCertVerificationError: certificate verify failed: not yet valid' >&2",
          "clocks", "certificate verify failed"),
     ],
@@ -61,6 +80,7 @@ def test_the_cause_is_named_with_the_line_that_shows_it(
         ("tcp://127.0.0.1:9 --death-timeout 2 --interface lo", "did not reach the scheduler"),
         ("tcp://127.0.0.1:9 --interface hsn0", "no network interface of that name"),
         ("tcp://127.0.0.1:9 --nosuchoption", "workers.extra_args"),
+        ("tcp://127.0.0.1:9 --local-directory /proc/x", "correct workers.local_directory"),
     ],
 )
 def test_a_worker_s_own_words_are_understood(arguments: str, cause: str, tmp_path: Path) -> None:
@@ -72,6 +92,19 @@ def test_where_the_job_s_log_was_never_opened_the_system_s_file_tells(tmp_path: 
     words = told(tmp_path, "nosuchloader", log="gpc-abc123-1.out")
     assert "has no such command" in words
     assert "has no such command" in told(tmp_path, "nosuchloader", log="gpc-abc123-1.0.out")
+
+
+def test_what_the_system_says_of_a_job_s_end_counts_beside_its_log(tmp_path: Path) -> None:
+    (tmp_path / "gpc-abc123-1_0.log").write_text("distributed.worker - INFO - Registered\n")
+    said = "echo 'slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.'"
+    assert "more memory" in told(tmp_path, said, log="gpc-abc123-1.0.out")
+    (tmp_path / "gpc-abc123-1.0.out").unlink()
+    assert "more memory" in told(tmp_path, said, log="gpc-abc123-1.out.0")
+
+
+def test_what_may_be_of_another_job_is_not_told_of_this_one(tmp_path: Path) -> None:
+    (tmp_path / "gpc-abc123-1_0.log").write_text("distributed.worker - INFO - Registered\n")
+    assert told(tmp_path, "echo 'FirstError: x'", log="gpc-abc123-1.out") == ""
 
 
 def test_a_log_that_speaks_for_itself_is_quoted(tmp_path: Path) -> None:

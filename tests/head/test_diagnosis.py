@@ -41,6 +41,7 @@ def test_a_log_that_speaks_for_itself_is_left_alone() -> None:
 
 
 WARNINGS = {
+    "bound to fewer cores": "Warning: 1 cores for 42 threads",
     "not bound to the cores": "distributed.worker - WARNING - Setting CPU affinity for GPU failed."
     " Please refer to the following link for troubleshooting information: https://docs",
     "A library used the GPUs before": "A CUDA context for device 0 (b'GPU-9baca7f5') already"

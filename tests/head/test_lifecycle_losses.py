@@ -48,6 +48,15 @@ def test_the_cause_of_a_death_is_kept_and_told() -> None:
     assert play.job(f"{ONE}_0").exit_code == 1
 
 
+def test_a_signal_that_the_job_s_script_told_is_told_in_words() -> None:
+    play = Play(1)
+    play.get_ready()
+    play.die(f"{ONE}_0", code=137)
+    play.step()
+    cause = "Its worker was killed by signal 9, as when memory runs out."
+    assert play.job(f"{ONE}_0").cause == cause
+
+
 def test_it_is_degraded_while_all_its_workers_are_lost() -> None:
     play = Play(1)
     play.get_ready()

@@ -70,6 +70,15 @@ def test_no_job_is_relieved_in_the_first_half_of_its_walltime() -> None:
     assert play.step(5) == [Submit(TWO, 1)]
 
 
+def test_results_stay_where_the_others_end_as_soon() -> None:
+    play = an_hour(2)
+    play.queue.change(play.job(f"{ONE}_1").id, JobState.RUNNING, ends=play.now + HOUR + 60)
+    play.step(left(play, 350))
+    play.deaf = True
+    play.step(left(play, 10))
+    assert all(job.leaving is None for job in play.record.jobs)
+
+
 def test_without_a_successor_results_go_to_the_others_before_the_end() -> None:
     play = an_hour(2)
     play.queue.change(play.job(f"{ONE}_1").id, JobState.RUNNING, ends=play.now + 10 * HOUR)

@@ -192,6 +192,11 @@ class Play:
         """How the cluster describes itself."""
         return summary.summarise(self.record, self.seen, self.now).words
 
+    @property
+    def reason(self) -> str:
+        """Why the cluster is as it is, as its summary has it."""
+        return summary.summarise(self.record, self.seen, self.now).reason
+
 
 def key(status: JobStatus) -> str:
     """Return the key that the cluster has for a job of the queue."""

@@ -24,6 +24,9 @@ from jupyter_gpucluster.profiles.dask_section import parse_size, usual_processes
 from jupyter_gpucluster.records import JobShape
 from tests.profiles.conftest import Site
 
+USUAL = 120
+"""Seconds before the walltime at which jobs are drained where nothing else is said."""
+
 SUMMIT = """
     jobqueue:
       lsf:
@@ -92,11 +95,46 @@ def test_a_section_is_a_profile_of_its_name(site: Site) -> None:
     assert (profile.workers.per_job, profile.workers.threads) == (6, 4)
     assert profile.workers.memory_limit == 16 * 2**30
     assert profile.workers.local_directory == "$TMPDIR"
-    assert profile.workers.extra_args == ("--lifetime", "25m", "--preload")
+    assert profile.workers.extra_args == ("--preload",)
+    assert profile.policy.drain_before == 7200 - 25 * 60
     assert profile.network.interface == "ib0"
     assert profile.head.interface == "eth1"
     assert profile.environment.prologue == ("module load cuda", "echo {hello}")
     assert profile.environment.python == "/opt/conda/bin/python"
+    assert load_profiles().problems == []
+
+
+@pytest.mark.parametrize(
+    "section, arguments, seconds, problems",
+    [
+        ("slurm: {walltime: '01:00:00', worker-extra-args: [--lifetime, 51m,"
+         " --lifetime-stagger=4m]}", (), 540, 0),
+        ("slurm: {walltime: '01:00:00', worker-extra-args: ['--lifetime=55min --nworkers 2']}",
+         ("--nworkers", "2"), 300, 0),
+        # dask-cuda's workers would not start with it.
+        ("slurm: {worker-command: dask_cuda.cli, worker-extra-args: [--lifetime 25m"
+         " --lifetime-restart]}", (), 300, 0),
+        # Such workers start again, for which they need no other job.
+        ("slurm: {worker-extra-args: [--lifetime 5m --lifetime-restart]}",
+         ("--lifetime", "5m", "--lifetime-restart"), USUAL, 0),
+        ("slurm: {walltime: '00:10:00', worker-extra-args: [--lifetime 1h]}", (), USUAL, 1),
+        ("htcondor: {disk: 1GB, worker-extra-args: [--lifetime 1h]}", (), USUAL, 1),
+    ],
+)  # fmt: skip
+def test_jobs_are_drained_when_dask_s_workers_would_have_ended_by_themselves(
+    site: Site, section: str, arguments: tuple[str, ...], seconds: int, problems: int
+) -> None:
+    dask(f"jobqueue:\n  {section.replace('{', '{cores: 2, memory: 4GB, ', 1)}\n")
+    profile = made(section.partition(":")[0])
+    assert profile.workers.extra_args == arguments
+    assert profile.policy.drain_before == seconds
+    assert len(load_profiles().problems) == problems
+
+
+@pytest.mark.parametrize("value, by", [("false", "file"), ("true", "auto"), ("null", "auto")])
+def test_lsf_s_script_goes_by_its_path_where_dask_s_would(site: Site, value: str, by: str) -> None:
+    dask(f"jobqueue: {{lsf: {{cores: 2, memory: 4GB, queue: x, use-stdin: {value}}}}}")
+    assert made("lsf").job.submit_by == by
     assert load_profiles().problems == []
 
 
@@ -160,6 +198,9 @@ def test_what_dasks_packages_leave_behind_is_nothing(site: Site) -> None:
 def test_a_custom_section_needs_a_file_of_two_lines(site: Site) -> None:
     dask("jobqueue: {mysite: {cores: 8, memory: 16GB, queue: short, processes: 1}}")
     assert "mysite" not in load_profiles().profiles
+    with pytest.raises(ProfileNotFound, match="does not say what system") as caught:
+        find_profile("mysite")
+    assert "`dask_config: mysite`" in caught.value.hint
     own = site.write("user", "here.yaml", "backend: slurm\ndask_config: mysite\n")
     profile = made("here")
     assert profile.backend == "slurm"
@@ -301,7 +342,7 @@ def test_gpu_workers_are_those_of_dask_cuda(site: Site) -> None:
          ["-p mem>=4096"], []),
         ("oar: {cores: 2, memory: 8 GiB, memory-per-core-property-name: mem,"
          " job-extra-directives: [-t besteffort, -p 'gpu=1']}",
-         ["-t besteffort", "-p 'gpu=1 AND mem>=4096'"], []),
+         ["-t besteffort", "-p 'gpu=1'", "-p mem>=4096"], []),
         ("htcondor: {cores: 2, disk: 1 GB, job-extra-directives: {universe: docker}}",
          ["RequestDisk = 976562", "universe = docker"], []),
     ],
@@ -445,14 +486,15 @@ def test_extra_directives_count_as_given_but_for_a_job_s_name(site: Site) -> Non
           slurm:
             cores: 8
             queue: normal
-            job-extra-directives: ["-p gpu", "-n 4", "-J mine", "--gres=gpu:1"]
+            job-extra-directives: ["-p gpu", "-n 4", "-J mine", "#SBATCH -C x", "--gres=gpu:1"]
         """
     )
     profile, problems = find_profile("slurm").profile, load_profiles().problems
     assert profile.job.directives == ("-p gpu", "-n 4", "--gres=gpu:1")
     assert profile.dask_config == "slurm"
     assert [p.message for p in problems] == [
-        "`job-extra-directives` of jobqueue.slurm names the job by '-J mine', which is ours"
+        "`job-extra-directives` of jobqueue.slurm has '#SBATCH -C x', which is a comment",
+        "`job-extra-directives` of jobqueue.slurm names the job by '-J mine', which is ours",
     ]
     shape = JobShape(cpus=8, queue="normal", directives=profile.job.directives)
     lines = directives_of(find_backend("slurm"), shape, "m", "/o", as_given=True)

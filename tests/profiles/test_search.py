@@ -198,6 +198,12 @@ def test_keys_without_meaning_for_a_local_profile_are_warned_about(site: Site) -
     assert problem.message == "`job.queue` has no meaning on backend local and is ignored"
 
 
+@pytest.mark.parametrize("backend, problems", [("lsf", 0), ("slurm", 1), ("local", 1)])
+def test_only_lsf_has_two_ways_to_get_a_script(site: Site, backend: str, problems: int) -> None:
+    site.write("user", "mine.yaml", f"title: M\nbackend: {backend}\njob: {{submit_by: file}}\n")
+    assert len(load_profiles().problems) == problems
+
+
 def test_profiles_for_this_host_come_first_then_the_default_then_by_name(site: Site) -> None:
     for name, more in {
         "alpha": "",

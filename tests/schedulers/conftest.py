@@ -12,12 +12,17 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 
+from .behalf import Work
+from .life import Place
 from .oar_site import OarSite
+from .ordinary_user import Person, ordinary_user
+from .places import REAL, SIMULATED, RealPlace, SimulatedPlace
 from .real_site import AnySite, running
 from .sge_site import SgeSite
 from .slurm_site import SlurmSite
 
 WriteProfile = Callable[[str, str], str]
+FIXTURES = {"slurm": "site", "sge": "grid_engine", "oar": "oar"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,6 +73,42 @@ def clusters(home: Path, site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> It
     for view in live:
         mine.wait_stopped(view.id, timeout=60)
     assert site.queue() == [], "jobs outlived their cluster"
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Bring one system up, with an empty queue; the test names which."""
+    if request.param in REAL:
+        return real_place(request, request.param)
+    programs, words = SIMULATED[request.param]
+    return SimulatedPlace(tmp_path, request.param, words, programs)
+
+
+def real_place(request: pytest.FixtureRequest, system: str) -> RealPlace:
+    """Return a real system with what users are told there."""
+    return RealPlace(request.getfixturevalue(FIXTURES[system]), system, *REAL[system])
+
+
+@pytest.fixture
+def somebody(home: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
+    """Return a user of the system, an ordinary one of real ones; what lives at the end is stopped.
+
+    Where programs stand in for a system, jobs run as whoever runs the tests.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(place, RealPlace):
+            user = ordinary_user(place.site.user, place.environment)
+            person = stack.enter_context(user)
+        else:
+            for name, value in place.environment.items():
+                monkeypatch.setenv(name, value)
+            person = Person(home, Clusters(), Work())
+        yield person
+        place.open()
+        for view in person.clusters.live():
+            person.clusters.stop(view.id)
+            person.clusters.wait_stopped(view.id, timeout=60)
+        assert place.queue() == [], "jobs outlived their cluster"
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from .real_site import RealSite, end, free_ports, written
 
@@ -22,6 +23,9 @@ GPUS = 2
 @dataclass
 class OarSite(RealSite):
     """The machine's only OAR: its commands read nothing but the package's configuration."""
+
+    # Jobs are commands of their user's login shell, which those have not that may do nothing.
+    user: ClassVar[str] = "postgres"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -65,8 +69,6 @@ class OarSite(RealSite):
         self.sql("CREATE DATABASE oar OWNER oar", user="postgres")
         files = ("pg_structure", "default_data", "pg_default_admission_rules")
         self.psql("oar", *(word for name in files for word in ("-f", f"{SCHEMA}/{name}.sql")))
-        # The tests run as root.
-        self.sql("DELETE FROM admission_rules WHERE rule LIKE '%root and oar users%'")
         self.sql("CREATE ROLE oar_ro LOGIN", user="postgres")
         self.sql("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO oar_ro")
         self.sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO oar_ro")
@@ -115,6 +117,30 @@ class OarSite(RealSite):
             "PermitUserEnvironment yes\nAcceptEnv OAR_*\n"
         )
         self.run("/usr/sbin/sshd", "-f", str(config), "-E", str(self.base / "sshd.log"))
+
+    @contextlib.contextmanager
+    def node_down(self, id: str) -> Iterator[None]:
+        """Declare what a job runs on dead, as an administrator does who finds it so."""
+        text = self.run("oarstat", "-J", "-f", "-j", id)
+        [resource] = json.loads(text)[id]["assigned_resources"]
+        self.run("oarnodesetting", "-r", str(resource), "-s", "Dead")
+        try:
+            yield
+        finally:
+            self.run("oarnodesetting", "-r", str(resource), "-s", "Alive")
+
+    @contextlib.contextmanager
+    def better_job(self, cores: int) -> Iterator[None]:
+        """Have a job in the queue that is worth more than those of the type besteffort."""
+        size = f"/nodes=1/core={cores},walltime=0:5:0"
+        # oarsub takes the directory from that variable.
+        argv = ("env", "PWD=/", "oarsub", "-d", "/tmp", "-l", size, "-O/dev/null", "-E/dev/null")
+        said = self.run(*argv, "sleep 300", as_user=self.user)
+        id = said.rpartition("OAR_JOB_ID=")[2].strip()
+        try:
+            yield
+        finally:
+            self.run("oardel", id)
 
     def queue(self) -> list[str]:
         text = self.run("oarstat", "-J", "--sql", "state NOT IN ('Terminated', 'Error')")

@@ -44,7 +44,7 @@ class Commands:
     """Let no job start."""
     open: str
     hold: str
-    """Hold jobs that wait, as their user may: root's hold would be an administrator's."""
+    """Hold jobs that wait."""
     release: str
     kill: str
     """End a job that runs."""
@@ -77,16 +77,20 @@ class RealPlace:
         return self.site.queue()
 
     def hold(self, ids: list[str]) -> None:
-        """Hold jobs that wait."""
-        self.site.run(*self.commands.hold.split(), *ids)
+        """Hold jobs that wait, as their user."""
+        self.as_their_user(self.commands.hold, *ids)
 
     def release(self, ids: list[str]) -> None:
         """Let jobs go that are held."""
-        self.site.run(*self.commands.release.split(), *ids)
+        self.as_their_user(self.commands.release, *ids)
 
     def kill(self, id: str) -> None:
-        """End a job that runs."""
-        self.site.run(*self.commands.kill.split(), id)
+        """End a job that runs, as its user."""
+        self.as_their_user(self.commands.kill, id)
+
+    def as_their_user(self, command: str, *ids: str) -> None:
+        """Do what the owner of jobs may do to them."""
+        self.site.run(*command.split(), *ids, as_user=self.site.user)
 
     def silence(self) -> contextlib.AbstractContextManager[None]:
         """Let no listing be answered for a while."""
@@ -173,14 +177,14 @@ REAL = {
         Commands(
             close="scontrol update PartitionName=cpu State=DOWN",
             open="scontrol update PartitionName=cpu State=UP",
-            hold="scontrol uhold",
+            hold="scontrol hold",
             release="scontrol release",
             kill="scancel",
         ),
     ),
     "sge": (
         Words(
-            job='{walltime: "00:10:00", queue: all.q}',
+            job='{walltime: "00:10:00", queue: all.q, directives: ["-r y"]}',
             refused='{walltime: "00:10:00", queue: all.q, account: nosuch}',
             said='project "nosuch" does not exist',
             command="$ qsub -terse",
@@ -293,4 +297,3 @@ SIMULATED = {
         ),
     ),
 }
-SYSTEMS = (*REAL, *SIMULATED)

@@ -15,7 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
+
+from tools.leftovers import parent
 
 UP_SECONDS = 60.0
 END_SECONDS = 20.0
@@ -33,6 +35,8 @@ class RealSite(ABC):
 
     base: Path
     """Folder of their files."""
+    user: ClassVar[str] = "nobody"
+    """An ordinary user, whom every Debian has; the system must run jobs of such users."""
 
     @property
     @abstractmethod
@@ -119,6 +123,17 @@ def end(pids: Iterable[int]) -> None:
     deadline = time.monotonic() + END_SECONDS
     while any(lives(pid) for pid in left) and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+def below(pid: int) -> list[int]:
+    """Return the children of a process and theirs."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        children.setdefault(parent(int(entry.name)), []).append(int(entry.name))
+    found = list(children.get(pid, ()))
+    for each in found:
+        found += children.get(each, ())
+    return found
 
 
 def lives(pid: int) -> bool:

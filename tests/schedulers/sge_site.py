@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from .real_site import RealSite, end, host_name, lives, written
+from .real_site import RealSite, below, end, host_name, lives, written
 
 ROOT = Path("/var/lib/gridengine")
 SPOOL = Path("/var/spool/gridengine")
@@ -49,8 +51,13 @@ class SgeSite(RealSite):
             self.run("qconf", option, host, check=False)
         self.run("qconf", "-am", "root", check=False)
         self.configure(host)
+        self.start_execd()
+
+    def start_execd(self) -> None:
+        """Start the node's daemon; return when the node can take jobs."""
         self.run("sge_execd")
-        self.wait(lambda: "-" not in self.run("qhost", "-h", host, check=False).split()[-4:])
+        told = ("qhost", "-h", host_name())
+        self.wait(lambda: "-" not in self.run(*told, check=False).split()[-4:])
 
     def start_qmaster(self) -> None:
         """Start the master, or start it again."""
@@ -62,10 +69,10 @@ class SgeSite(RealSite):
         quick = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self.edit("-ssconf", "-Msconf", quick)
         changes = {
-            # Debian lets nobody below 1000 submit; the tests run as root.
-            "min_uid": "0", "min_gid": "0",
             # A master that was started again sends jobs only to hosts that have told their load.
             "load_report_time": "0:0:2",
+            # Else nobody learns for 15 seconds why a job ended.
+            "reporting_params": "accounting=true reporting=false flush_time=00:00:01",
         }  # fmt: skip
         usual = changed(self.run("qconf", "-sconf"), changes)
         self.run("qconf", "-Mconf", self.given(usual, "global"))
@@ -84,8 +91,11 @@ class SgeSite(RealSite):
         changes = {
             "qname": "all.q", "hostlist": "@allhosts", "slots": "8", "shell": "/bin/bash",
             "load_thresholds": "NONE", "rerun": "FALSE", "pe_list": "NONE",
+            "subordinate_list": "NONE",
         }  # fmt: skip
         self.put("-Aq", "-Mq", changed(queue, changes))
+        better = {"qname": "better.q", "subordinate_list": "all.q=1"}
+        self.put("-Aq", "-Mq", changed(changed(queue, changes), better))
 
     def edit(self, show: str, modify: str, changes: dict[str, str]) -> None:
         self.run("qconf", modify, self.given(changed(self.run("qconf", show), changes)))
@@ -104,19 +114,46 @@ class SgeSite(RealSite):
 
     @contextlib.contextmanager
     def silence(self) -> Iterator[None]:
-        """Shut the master down, as an administrator does; the jobs go on."""
+        """Shut the master down, as an administrator does; no job may run meanwhile."""
         master = written([MASTER_PID], "sge_")
         self.run("qconf", "-km")
         self.wait(lambda: not any(map(lives, master)))
         try:
             yield
         finally:
+            # It would try half a minute later to register again.
+            end(written(SPOOL.glob("execd/*/execd.pid"), "sge_"))
             self.start_qmaster()
+            self.start_execd()
+
+    @contextlib.contextmanager
+    def better_job(self) -> Iterator[None]:
+        """Run a job for whose sake those of the other queue are suspended."""
+        argv = ("qsub", "-terse", "-b", "y", "-cwd", "-q", "better.q", "-o", "/dev/null", "-j", "y")
+        id = self.run(*argv, "sleep", "60", as_user=self.user).strip()
+        try:
+            yield
+        finally:
+            self.run("qdel", id)
+
+    @contextlib.contextmanager
+    def node_down(self) -> Iterator[None]:
+        """Kill the node's daemon and all that runs below it."""
+        [execd] = written(SPOOL.glob("execd/*/execd.pid"), "sge_")
+        for pid in (execd, *below(execd)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            yield
+        finally:
+            self.start_execd()
 
     def stop(self) -> None:
         if pids := written((MASTER_PID, *SPOOL.glob("execd/*/execd.pid")), "sge_"):
             self.run("qdel", "-f", "-u", "*", check=False)
-        end(pids)
+        # A master whose nodes leave before it takes ten seconds to end.
+        for pid in pids:
+            end([pid])
         self.lock.close()
 
 

@@ -1,11 +1,11 @@
-"""Clusters whose head runs in a batch job: wait, compute, grow, shrink, end; most on Slurm."""
+"""Clusters on Slurm whose head runs in a batch job: wait, compute, grow, shrink, end."""
 
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from jupyter_gpucluster.records import ENDED, TOKEN_HEADER, JobState, Phase, Tar
 from jupyter_gpucluster.store import ClusterDirectory
 
 from .conftest import WriteProfile
-from .sge_site import SgeSite
 from .slurm_site import SlurmSite
 from .test_slurm import SECONDS, fixed, wait_until
 
@@ -50,6 +49,8 @@ def test_a_head_in_a_job_computes_grows_shrinks_and_ends_last(
     assert endpoint.scheme == "https"
     assert ask(endpoint, "GET", "/gpucluster/summary")["summary"]["workers"]["ready"] == 1
     assert [status_of(replace(endpoint, token=t)) for t in (endpoint.token, "")] == [200, 403]
+    written = json.loads((Path(view.directory) / "scheduler.json").read_text())
+    assert written["gpucluster"] == {"job": own}
     with connect(view.name) as client:
         clusters.update(view.id, target=fixed(3))
         clusters.wait_ready(view.id, timeout=SECONDS)
@@ -63,6 +64,42 @@ def test_a_head_in_a_job_computes_grows_shrinks_and_ends_last(
     clusters.stop(view.id)
     ended = clusters.wait_stopped(view.id, timeout=SECONDS)
     assert ended.phase is Phase.STOPPED
+    assert site.queue() == []
+
+
+STANDS_FOR_DASK_CUDA = """
+from distributed.cli.dask_worker import main
+if __name__ == "__main__":
+    main()
+"""
+
+
+def devices() -> str:
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def test_a_head_has_a_gpu_of_its_own_beside_those_of_its_workers(
+    clusters: Clusters, home: Path, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    package = home / "modules/dask_cuda"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "cli.py").write_text(STANDS_FOR_DASK_CUDA)
+    text = f"""
+        head: {{placement: job, gpus: 1}}
+        job: {{gpus: 1, cpus: 2, memory: 1 GiB, walltime: "00:10:00", queue: gpu}}
+        environment: {{variables: {{PYTHONPATH: "{package.parent}"}}}}
+    """
+    view = clusters.start(write_profile("cards", text), target=fixed(1))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    with connect(view.name) as client:
+        theirs, own = client.run(devices), client.run_on_scheduler(devices)
+    [card] = theirs.values()
+    assert {card, own} == {"0", "1"}
+    [given] = site.run("squeue", "-h", "-o", "%b").split()
+    assert given.endswith("gpu:2")
+    clusters.stop(view.id)
+    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
     assert site.queue() == []
 
 
@@ -192,43 +229,3 @@ def test_a_relay_submits_and_cancels_for_a_head_on_a_node_without_sbatch(
     clusters.stop(view.id)
     clusters.wait_stopped(view.id, timeout=SECONDS)
     assert site.queue() == []
-
-
-@pytest.fixture
-def on_grid_engine(
-    home: Path, grid_engine: SgeSite, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Clusters]:
-    """Return the clusters of this test's home, on a real Grid Engine."""
-    for name, value in grid_engine.environment.items():
-        monkeypatch.setenv(name, value)
-    mine = Clusters()
-    yield mine
-    for view in mine.live():
-        mine.stop(view.id)
-        mine.wait_stopped(view.id, timeout=60)
-
-
-def test_a_head_in_a_job_of_grid_engine_grows_and_shrinks_through_the_relay(
-    home: Path, grid_engine: SgeSite, on_grid_engine: Clusters, write_profile: WriteProfile
-) -> None:
-    job = 'job: {walltime: "00:10:00", queue: all.q}'
-    profile = write_profile("relayed", f"head: {{placement: job, submit: relay}}\n{job}\n")
-    path = home / f"data/gpucluster/profiles/{profile}.yaml"
-    path.write_text(path.read_text().replace("backend: slurm", "backend: sge"))
-    clusters = on_grid_engine
-    view = clusters.wait_ready(clusters.start(profile, target=fixed(1)).id, timeout=SECONDS)
-    [own] = grid_engine.queue()
-    with connect(view.name) as client:
-        clusters.update(view.id, target=fixed(3))
-        clusters.wait_ready(view.id, timeout=SECONDS)
-        assert len(grid_engine.queue()) == 3
-        kept = client.scatter(list(range(30)))
-        clusters.update(view.id, target=fixed(1))
-        wait_until(clusters, view.id, lambda v: "leaving" not in v.words)
-        assert grid_engine.queue() == [own]
-        assert client.gather(kept) == list(range(30))
-    states = [(job.state, bool(job.nodes)) for job in clusters.jobs(view.id)]
-    assert states == [(JobState.RUNNING, True), *[(JobState.CANCELLED, True)] * 2]
-    clusters.stop(view.id)
-    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
-    assert grid_engine.queue() == []

@@ -17,6 +17,9 @@ from jupyter_gpucluster.store import ClusterDirectory
 from jupyter_gpucluster.views import ClusterView
 
 from .conftest import WriteProfile
+from .life import Life, live_and_end_clean, worker_of
+from .ordinary_user import Person
+from .places import RealPlace
 from .slurm_site import SlurmSite
 
 SMALL = """
@@ -58,6 +61,21 @@ def test_a_cluster_is_one_array_that_computes_scales_and_stops(
     ended = clusters.wait_stopped(view.id, timeout=SECONDS)
     assert ended.phase is Phase.STOPPED
     assert site.queue() == []
+
+
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+def test_an_ordinary_user_s_cluster_lives_and_ends_clean(
+    place: RealPlace, somebody: Person
+) -> None:
+    def suffer(life: Life) -> None:
+        lost, *_ = life.living()
+        somebody.work.kill(worker_of(lost))
+        assert life.lost(lost).state is JobState.FAILED
+        assert "signal 9" in life.now(lost).cause
+        life.ready(3)
+        assert somebody.owners() == {somebody.name}
+
+    live_and_end_clean(place, somebody, suffer)
 
 
 def test_a_job_that_waits_says_why_and_can_be_cancelled(
@@ -106,6 +124,17 @@ def test_a_refused_job_tells_the_command_the_words_and_the_cure(
     assert view.phase is Phase.FAILED
     for part in ("invalid partition", "sbatch", "exit code 1"):
         assert part in view.reason
+
+
+def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
+    clusters: Clusters, write_profile: WriteProfile
+) -> None:
+    more = "environment: {prologue: ['spack load cuda || exit 1']}\npolicy: {replacements: 0}\n"
+    view = clusters.start(write_profile("broken", SMALL + more), target=fixed(1))
+    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
+    assert view.phase is Phase.FAILED
+    assert "It ended with exit code 1." in view.reason
+    assert "The node has no such command" in view.reason
 
 
 def test_a_killed_job_is_replaced(

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.backends.slurm import Slurm
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import connect
-from jupyter_gpucluster.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.records import Job, JobState, Phase, Submission
-from jupyter_gpucluster.submission import ProcessRunner, Queue
+from jupyter_gpucluster.records import Job, JobState, Phase
+from jupyter_gpucluster.submission import ProcessRunner
 
 from .conftest import WriteProfile
+from .places import RealPlace
+from .refusing import refusal
 from .slurm_site import SlurmSite
 from .test_slurm import SECONDS, fixed, wait_until
 
 
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
 @pytest.mark.parametrize(
     "directive,said,cure,count",
     [
@@ -33,18 +34,19 @@ from .test_slurm import SECONDS, fixed, wait_until
     ],
 )  # fmt: skip
 def test_a_refusal_tells_the_words_and_the_cure(
-    directive: str, said: str, cure: str, count: int, home: Path, site: SlurmSite
+    directive: str, said: str, cure: str, count: int, place: RealPlace
 ) -> None:
-    script = home / "job.sh"
-    script.write_text(f"#!/bin/bash\n#SBATCH -J refused {directive}\nsleep 60\n")
-    queue = Queue(Slurm(), ProcessRunner({**os.environ, **site.environment}))
-    with pytest.raises(BackendError) as caught:
-        asyncio.run(queue.submit(Submission("refused", str(script), count)))
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert said in caught.value.message
-    assert cure in caught.value.hint
-    assert caught.value.detail.startswith("$ sbatch ")
-    assert site.queue() == []
+    error = refusal(place, f"#!/bin/bash\n#SBATCH -J refused {directive}\nsleep 60\n", count)
+    assert said in error.message
+    assert cure in error.hint
+
+
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+def test_free_gpus_are_counted(place: RealPlace) -> None:
+    runner = ProcessRunner({**os.environ, **place.environment})
+    answer = asyncio.run(runner.run(Slurm().capacity() or []))
+    counted = {each.partition: (each.free, each.total) for each in Slurm().parse_capacity(answer)}
+    assert counted == {name: (40, 40) for name in ("gpu", "short", "scavenge")}
 
 
 def test_a_preempted_job_waits_and_comes_back(

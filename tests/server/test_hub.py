@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import secrets
-import shutil
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,49 +14,12 @@ import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.websocket import websocket_connect
 
+from tests.server.hub import PATIENCE, running_hub
+
 pytestmark = pytest.mark.slow
 
-CHECKOUT = Path(__file__).parents[2]
-PROXY = CHECKOUT / "node_modules" / ".bin" / "configurable-http-proxy"
-PATIENCE = 60.0
 SELF = "frame-ancestors 'self'"
 API = "gpucluster/api/"
-
-CONFIG = """
-c.JupyterHub.bind_url = "http://127.0.0.1:{port}/hub-base/"
-c.JupyterHub.hub_bind_url = "http://127.0.0.1:{hub_port}"
-c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api_port}"
-c.ConfigurableHTTPProxy.command = {proxy!r}
-c.ConfigurableHTTPProxy.pid_file = "{place}/proxy.pid"
-c.JupyterHub.db_url = "sqlite:///{place}/hub.sqlite"
-c.JupyterHub.cookie_secret_file = "{place}/secret"
-c.JupyterHub.authenticator_class = "dummy"
-c.Authenticator.allow_all = True
-c.JupyterHub.spawner_class = "simple"
-c.SimpleLocalProcessSpawner.home_dir_template = "{place}/homes/{{username}}"
-c.Spawner.ip = "127.0.0.1"
-c.Spawner.args = ["--allow-root"]
-c.Spawner.cmd = [{python!r}, "-m", "jupyterhub.singleuser"]
-c.Spawner.environment = {{
-    "PYTHONPATH": {checkout!r},
-    "JUPYTERHUB_SINGLEUSER_APP": "jupyter_server.serverapp.ServerApp",
-}}
-c.Spawner.env_keep = ["PATH", "LANG", "LC_ALL", "TMPDIR", "JUPYTER_PLATFORM_DIRS"]
-c.JupyterHub.services = [{{"name": "test", "api_token": {token!r}}}]
-c.JupyterHub.load_roles = [
-    {{
-        "name": "test",
-        "services": ["test"],
-        "scopes": ["admin:users", "admin:servers", "tokens", "access:servers"],
-    }}
-]
-"""
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)
@@ -109,44 +65,8 @@ class Hub:
 @pytest.fixture
 def hub(home: Path) -> Iterator[Hub]:
     """Run a Hub with its proxy."""
-    (home / "homes").mkdir()
-    port, token = free_port(), secrets.token_hex()
-    config = home / "hub.py"
-    config.write_text(
-        CONFIG.format(
-            port=port,
-            hub_port=free_port(),
-            api_port=free_port(),
-            proxy=[shutil.which("node") or "node", str(PROXY.resolve())],
-            place=home,
-            python=sys.executable,
-            checkout=str(CHECKOUT),
-            token=token,
-        )
-    )
-    with (home / "hub.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterhub", "-f", str(config)],
-            cwd=home,
-            env={**os.environ, "CONFIGPROXY_AUTH_TOKEN": secrets.token_hex()},
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        wait_for(port, process, home / "hub.log")
-        yield Hub(f"http://127.0.0.1:{port}/hub-base/", token)
-    finally:
-        process.terminate()  # single-user servers and the proxy go with it
-        process.wait(PATIENCE)
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        if b"JupyterHub is now running" in log.read_bytes():
-            return
-        time.sleep(0.1)
-    raise AssertionError(log.read_text()[-2000:])
+    with running_hub(home) as (address, token):
+        yield Hub(address, token)
 
 
 async def test_a_cluster_and_its_dashboard_under_a_hub(hub: Hub) -> None:

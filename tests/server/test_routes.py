@@ -307,6 +307,21 @@ async def test_an_ended_cluster_cannot_be_changed(ask: Ask) -> None:
     assert answer.json["hint"]
 
 
+async def test_an_ended_cluster_is_neither_connected_to_nor_measured(ask: Ask) -> None:
+    for method, path, body in (
+        ("GET", f"clusters/{STOPPED}/client-code", None),
+        ("POST", "notebooks/parallel_sum", {"cluster": STOPPED}),
+    ):
+        answer = await ask(API + path, method, body)
+        assert answer.status == 409, path
+        assert answer.json["message"]
+
+
+async def test_what_is_left_of_an_ended_cluster_is_told(ask: Ask) -> None:
+    for what in ("jobs", "logs", "events", "why"):
+        assert (await ask(API + f"clusters/{STOPPED}/{what}")).status == 200, what
+
+
 async def test_a_head_that_hangs_is_ended_by_force(ask: Ask) -> None:
     ended = await ask(API + f"clusters/{RUNNING}?force=1", "DELETE")
     assert (ended.status, ended.json["phase"]) == (202, "stopped")
@@ -425,6 +440,34 @@ async def test_a_notebook_is_copied_beside_others_and_never_over_them(
     for path in paths:
         copied = json.loads((jp_root_dir / path).read_text())
         assert [c["source"] for c in copied["cells"]] == [c["source"] for c in shipped["cells"]]
+
+
+async def test_every_notebook_is_copied_to_measure_a_cluster(
+    ask: Ask, jp_root_dir: Path, clusters: InMemoryClusters
+) -> None:
+    counts = dataclasses.replace(clusters.views[RUNNING].workers, ready=7)
+    clusters.views[RUNNING] = dataclasses.replace(clusters.views[RUNNING], workers=counts)
+    for name in notebooks.bundled():
+        answer = await ask(API + f"notebooks/{name}", "POST", {"cluster": RUNNING})
+        copied = json.loads((jp_root_dir / answer.json["path"]).read_text())
+        [code] = [
+            "".join(cell["source"])
+            for cell in copied["cells"]
+            if "parameters" in cell["metadata"].get("tags", ())
+        ]
+        values: dict[str, Any] = {}
+        exec(code, values)  # noqa: S102  # the package's own notebook
+        assert (values["cluster_name"], values["workers"]) == (f"name of {RUNNING}", 7)
+        assert "  # how many workers" in code
+
+
+async def test_no_notebook_is_copied_to_measure_what_is_not_there(
+    ask: Ask, jp_root_dir: Path
+) -> None:
+    for cluster, status in ((STOPPED, 409), ("nobody", 404)):
+        answer = await ask(API + "notebooks/parallel_sum", "POST", {"cluster": cluster})
+        assert answer.status == status
+    assert not notebooks_in(jp_root_dir)
 
 
 @pytest.mark.parametrize("directory", ["nowhere", "../..", "a/../../..", "\x00"])

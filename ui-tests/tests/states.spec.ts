@@ -274,7 +274,15 @@ test('a failed cluster leads back to the field that may be the reason', async ()
 
 test('details have a tab, section by section', async () => {
   answers.set('GET clusters/abc123/events', { events: timeline });
-  answers.set('GET clusters/abc123/jobs', { jobs: [job()] });
+  answers.set('GET clusters/abc123/jobs', {
+    jobs: [
+      job({
+        state: 'out_of_memory',
+        cause: 'It used more than 16 GiB.',
+        nodes: ['gpu07.cluster.example.org']
+      })
+    ]
+  });
   answers.set('GET clusters/abc123/logs', { text: 'worker 1 is ready\n' });
   answers.set('POST profiles/local/script', {
     text: '#!/bin/sh\nexec dask worker\n',
@@ -285,6 +293,22 @@ test('details have a tab, section by section', async () => {
   const details = page.getByRole('region', { name: 'Details of quiet-fox' });
   await expect(details.getByRole('row')).toHaveCount(2);
   await lab.screenshot('details-jobs');
+  // Where there is no room for all columns, the table scrolls and not the page.
+  await page.setViewportSize({ width: 820, height: 800 });
+  for (const [selector, scrolls] of [
+    ['.jp-gpucluster-Jobs', true],
+    ['.jp-gpucluster-DetailsTab', false]
+  ] as const) {
+    await expect
+      .poll(() =>
+        page
+          .locator(selector)
+          .last()
+          .evaluate(node => node.scrollWidth > node.clientWidth)
+      )
+      .toBe(scrolls);
+  }
+  await lab.screenshot('details-narrow');
   await details.getByRole('tab', { name: 'Jobs' }).focus();
   await page.keyboard.press('ArrowRight');
   await expect(details.getByRole('tabpanel')).toContainText('The head runs');
@@ -413,9 +437,39 @@ test('history starts a cluster again, and tells how to elsewhere', async () => {
   await lab.screenshot('script');
 });
 
+test('many clusters are scrolled, stay in place when they change, and fold away', async () => {
+  const many = (revision: number): object[] =>
+    Array.from({ length: 50 }, (_, index) =>
+      cluster({ id: `m${index}`, name: `fox-${index}`, revision, threads: 0 })
+    );
+  await show(...many(1));
+  await lab.card('fox-49').scrollIntoViewIfNeeded();
+  await tell(
+    ...many(2).map(item => ({ ...item, words: '1 of 2 workers ready' }))
+  );
+  await expect(lab.card('fox-49')).toContainText('1 of 2 workers ready');
+  await expect(lab.card('fox-49')).toBeInViewport();
+  const title = lab.panel.getByText('Clusters', { exact: true });
+  await title.click();
+  await expect(lab.card('fox-49')).not.toBeInViewport();
+  await title.click();
+  await expect(lab.card('fox-49')).toBeInViewport();
+});
+
 test('the keyboard reaches everything', async () => {
   await show(cluster());
-  await lab.button('Dashboard of quiet-fox').focus();
+  await page.getByRole('tab', { name: 'File Browser' }).click();
+  await page.keyboard.press('Control+Shift+C');
+  await page.keyboard.type('Show GPU clusters');
+  await page.keyboard.press('Enter');
+  await expect(lab.panel).toBeFocused();
+  // Past the toolbar and the section's title.
+  await expect(async () => {
+    await page.keyboard.press('Tab');
+    await expect(lab.button('Dashboard of quiet-fox')).toBeFocused({
+      timeout: 100
+    });
+  }).toPass();
   for (const name of ['Connect', 'Scale', 'Stop', 'More']) {
     await page.keyboard.press('Tab');
     await expect(page.locator(':focus')).toHaveText(name);

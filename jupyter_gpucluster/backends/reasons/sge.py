@@ -58,6 +58,8 @@ rules of their own."""
 REFUSALS = (
     ("does not exist", "The site does not have what is named: set job.queue, job.account or the "
      "directive -pe to one that it has (see: qconf -sql, qconf -sprjl, qconf -spl)."),
+    ("unknown queue", "Set job.queue to a queue of this site (see: qconf -sql)."),
+    ("use parallel environments", "Set job.cpus, and remove the directive with slots=."),
     ("unknown resource", "Change job.gpu_request to what this site calls GPUs, or skip the "
      "directive with the resource that it does not have (see: qconf -sc)."),
     ("no suitable queues", "No queue gives what it asks for: lower job.gpus, job.cpus, job.memory "

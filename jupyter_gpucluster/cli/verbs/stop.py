@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 
 from ...errors import GpuClusterError, InvalidInput
-from ...records import to_json
+from ...records import ENDED, to_json
 from ..arguments import add_json
 from ..describe import named, state
 from ..output import Outcome, Text, errors_document
 from ..parsing import Parser
 from ..session import Session
-from ..waiting import add_wait, interrupted, timeout_from
+from ..waiting import add_wait, interrupted, timeout_from, until
 
 
 def add_arguments(parser: Parser) -> None:
@@ -74,7 +74,8 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
     limit = timeout_from(wait)
     deadline = None if limit is None else time.monotonic() + limit
     errors: list[GpuClusterError] = []
-    with session.progress() as progress:
+    with session.progress() as show:
+        progress = until(lambda view: view.phase in ENDED, show)
         for id in ids:
             left = None if deadline is None else max(deadline - time.monotonic(), 0)
             try:

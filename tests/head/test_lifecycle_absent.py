@@ -1,0 +1,62 @@
+"""Stories of nodes that go down without the queueing system being told."""
+
+from __future__ import annotations
+
+from jupyter_gpucluster.head.situation import ABSENT_SECONDS, Cancel, Submit
+from jupyter_gpucluster.records import JobState, Policy
+
+from .world import Play, of
+
+ONE, TWO = "gpc-abc123-1", "gpc-abc123-2"
+
+
+def absent(policy: Policy | None = None) -> Play:
+    """Return a cluster of two, one of whose nodes went down, which nobody told the system."""
+    play = Play(2, policy=policy or Policy())
+    play.get_ready()
+    del play.workers[f"{ONE}_0"]
+    play.step()
+    return play
+
+
+def test_a_job_that_only_the_queueing_system_believes_in_is_replaced() -> None:
+    play = absent()
+    assert play.step(ABSENT_SECONDS / 2) == []
+    assert "gpc-abc123-1_0 does not answer, though it is listed as running" in play.reason
+    play.deaf = True  # a node that is down ends nothing
+    assert of(Submit, play.step(ABSENT_SECONDS / 2)) == [Submit(TWO, 1)]
+    assert play.record.replaced == 1
+    assert "its node may be down" in play.job(f"{ONE}_0").cause
+    assert "1 given up and still listed" in play.words
+
+
+def test_what_was_given_up_is_cancelled_ever_more_seldom_until_it_is_gone() -> None:
+    play = absent()
+    play.deaf = True
+    asked = [len(of(Cancel, play.step(seconds))) for seconds in (ABSENT_SECONDS, 5, 600, 5, 70)]
+    assert asked == [1, 1, 1, 0, 1]
+    play.deaf = False
+    play.step(600)
+    play.step()
+    assert play.job(f"{ONE}_0").state is JobState.CANCELLED
+
+
+def test_what_was_given_up_counts_against_the_budget() -> None:
+    play = absent(Policy(replacements=0))
+    assert of(Submit, play.step(ABSENT_SECONDS)) == []
+    assert play.record.reason.startswith("1 workers failed within 10 minutes: None of its workers")
+    assert play.record.reason.endswith("No more are started for now.")
+
+
+def test_nothing_is_given_up_while_the_system_is_silent_or_once_workers_are_back() -> None:
+    play = absent()
+    play.silent = True
+    assert play.step(10 * ABSENT_SECONDS) == []
+    play.silent = False
+    play.connect(f"{ONE}_0")
+    assert play.step() == []
+    del play.workers[f"{ONE}_0"]
+    assert play.step(ABSENT_SECONDS) == []
+    play.queue.change(play.job(f"{ONE}_0").id, JobState.SUSPENDED)
+    assert play.step(ABSENT_SECONDS) == []
+    assert play.record.replaced == 0
