@@ -1,4 +1,4 @@
-"""Real cards as Slurm's GPU GRES: own devices for each task, disjoint ones for two jobs (root)."""
+"""Real cards as Slurm's GPU GRES: each worker, and a head that asks, has its own (needs root)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ PROFILES = {
     "launcher: {name: srun, ranks_per_node: GPUS}\n",
 }
 """One GPU in each job of an array; all GPUs in one job; one job with a rank for each GPU."""
+HEAD = "head: {placement: job, gpus: 1}\n" + PROFILES["one"]
+"""A head in the job of the first worker, with a GPU beside the worker's."""
 
 
 class SlurmOfCards(SlurmSite):
@@ -66,6 +68,29 @@ def devices_of(dask_worker: Any) -> dict[str, str]:
     }
 
 
+def device_of_the_head() -> str:
+    """Return where the scheduler runs which card its GPU is, after it has computed there."""
+    import cupy
+
+    assert int(cupy.arange(10).sum()) == 45
+    return bytes(cupy.cuda.runtime.getDeviceProperties(0)["uuid"]).hex()
+
+
+def tried_head() -> dict[str, str]:
+    """Start a cluster whose head has a GPU, and return the cards of head and worker."""
+    from jupyter_gpucluster import connect
+
+    _, view = cli("start", "head", "--gpus", "1", "--wait", "--json")
+    with connect(view["name"], set_as_default=False) as client:
+        client.wait_for_workers(1, timeout=120)
+        (worker,) = client.run(devices_of).values()
+        found = {"head": client.run_on_scheduler(device_of_the_head), "worker": worker["uuid"]}
+    cli("stop", view["name"], "--wait")
+    print("head: " + ", ".join(f"{who} {uuid}" for who, uuid in found.items()), flush=True)
+    assert found["head"] != found["worker"], found
+    return found
+
+
 def tried(name: str, cards: int) -> dict[str, dict[str, str]]:
     """Start a cluster with a worker on each card, and return what each worker has."""
     from jupyter_gpucluster import connect
@@ -101,7 +126,7 @@ def main() -> None:
         profiles = place / "gpucluster" / "profiles"
         profiles.mkdir(parents=True)
         variables = json.dumps({"PYTHONPATH": os.environ["PYTHONPATH"]})
-        for name, text in PROFILES.items():
+        for name, text in {**PROFILES, "head": HEAD}.items():
             (profiles / f"{name}.yaml").write_text(
                 f"title: {name}\nbackend: slurm\nnetwork: {{interface: lo}}\n"
                 f"environment: {{variables: {variables}}}\n"
@@ -109,9 +134,11 @@ def main() -> None:
             )
         for name in PROFILES:
             found[name] = tried(name, chosen.gpus)
+        if chosen.gpus > 1:
+            found["head"] = tried_head()
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=2) + "\n")
-    print("each worker has a card of its own in all of them")
+    print("each worker, and the head that asks for one, has a card of its own")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import * as React from 'react';
 import { dashboardIcon } from './icons';
 import type { ICluster, IClustersModel } from './tokens';
 import { DashboardPlaceholder } from './views/placeholder';
+import { shownName } from './words';
 
 /** A page of Dask's dashboard. */
 interface IPlot {
@@ -85,7 +86,8 @@ export class DashboardTab extends MainAreaWidget<DashboardView> {
   private _name(): void {
     const { model, plot, trans } = this._options;
     const page = plotsOf('GPUs', trans).find(item => item.path === plot);
-    const name = model.cluster(this.cluster)?.name ?? this.cluster;
+    const cluster = model.cluster(this.cluster);
+    const name = cluster ? shownName(cluster, trans) : this.cluster;
     this.title.label = page ? trans.__('%1: %2', name, page.title) : name;
     this.title.caption = trans.__('Dask dashboard of %1', name);
   }

@@ -8,6 +8,7 @@ import * as React from 'react';
 import { clusterIcon } from './icons';
 import type { IClustersModel } from './tokens';
 import { DetailsPage } from './views/detailsPage';
+import { shownName } from './words';
 
 interface IDetailsOptions {
   model: IClustersModel;
@@ -40,7 +41,8 @@ export class DetailsTab extends MainAreaWidget<DetailsBody> {
 
   private _name(): void {
     const { model, cluster, trans } = this._options;
-    const name = model.cluster(cluster)?.name ?? cluster;
+    const found = model.cluster(cluster);
+    const name = found ? shownName(found, trans) : cluster;
     this.title.label = trans.__('%1: details', name);
     this.title.caption = trans.__('Jobs, timeline and logs of %1', name);
   }

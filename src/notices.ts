@@ -8,7 +8,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { CommandIDs } from './commands/ids';
 import { schema, stringOf, text } from './commands/register';
 import type { ICluster, IClustersModel } from './tokens';
-import { amount, isEnded } from './words';
+import { amount, isEnded, shownName } from './words';
 
 const SHORT_WAIT_SECONDS = 120;
 const SHORT_NOTICE_MS = 15000;
@@ -103,7 +103,7 @@ function call(cluster: ICluster, trans: TranslationBundle): void {
     const note = new window.Notification(
       cluster.phase === 'running'
         ? readyWords(cluster, trans)
-        : trans.__('%1 has ended.', cluster.name),
+        : trans.__('%1 has ended.', shownName(cluster, trans)),
       { body: cluster.reason, tag: cluster.id }
     );
     note.onclick = () => window.focus();
@@ -113,7 +113,7 @@ function call(cluster: ICluster, trans: TranslationBundle): void {
 function readyWords(cluster: ICluster, trans: TranslationBundle): string {
   return trans.__(
     '%1 is ready with %2 of %3.',
-    cluster.name,
+    shownName(cluster, trans),
     cluster.workers.ready,
     amount(cluster.workers.asked, cluster.unit, trans)
   );
@@ -142,7 +142,11 @@ function tell(cluster: ICluster, options: INoticeOptions): void {
     });
   } else if (cluster.phase === 'failed') {
     Notification.emit(
-      trans.__('%1 failed. %2', cluster.name, cluster.reason.split('\n')[0]),
+      trans.__(
+        '%1 failed. %2',
+        shownName(cluster, trans),
+        cluster.reason.split('\n')[0]
+      ),
       'error',
       {
         autoClose: false,

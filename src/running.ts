@@ -8,7 +8,14 @@ import { CommandIDs } from './commands/ids';
 import { showFailure } from './failure';
 import { clusterIcon } from './icons';
 import type { ICluster, IClustersModel } from './tokens';
-import { amount, isEnded, isOurs, isSteerable, phaseWord } from './words';
+import {
+  amount,
+  isEnded,
+  isOurs,
+  isSteerable,
+  phaseWord,
+  shownName
+} from './words';
 
 interface IRunningOptions {
   model: IClustersModel;
@@ -71,7 +78,7 @@ function itemOf(
   const ready = amount(cluster.workers.ready, cluster.unit, trans);
   return {
     icon: () => clusterIcon,
-    label: () => cluster.name,
+    label: () => shownName(cluster, trans),
     labelTitle: () => trans.__('%1 on %2', cluster.name, cluster.title),
     detail: () =>
       trans.__('%1, %2 ready', phaseWord(cluster.phase, trans), ready),

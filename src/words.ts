@@ -34,6 +34,13 @@ export function isOurs(cluster: ICluster): boolean {
   return cluster.backend !== 'existing';
 }
 
+/** Its name, where nothing beside it says that it is a simulation. */
+export function shownName(cluster: ICluster, trans: TranslationBundle): string {
+  return cluster.simulated
+    ? trans.__('%1 (simulation)', cluster.name)
+    : cluster.name;
+}
+
 /** Whether it has been told to stop for so long that nobody may be there to do it. */
 export function isStuck(cluster: ICluster, now: number): boolean {
   return (
@@ -143,9 +150,15 @@ export function totalWords(
     const asked = counts.reduce((sum, count) => sum + count.asked, 0);
     return trans.__('%1 of %2', ready, amount(asked, unit, trans));
   });
-  return [trans._n('%1 cluster', '%1 clusters', live.length), ...units].join(
-    ', '
-  );
+  const many = trans._n('%1 cluster', '%1 clusters', live.length);
+  const simulated = live.filter(cluster => cluster.simulated).length;
+  const named =
+    simulated === 0
+      ? many
+      : simulated === live.length
+        ? trans.__('%1 (simulation)', many)
+        : trans.__('%1 (%2 of them a simulation)', many, simulated);
+  return [named, ...units].join(', ');
 }
 
 /** The range that a request for a fixed or adaptive amount stands for. */

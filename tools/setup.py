@@ -21,10 +21,12 @@ NODE_MINIMUM = (20, 19)
 """What the build and test tools in package.json ask for."""
 
 PEERS = {
-    "dask-labextension": ("dask-labextension>=7,<8",),
-    "dask-ctl": ("dask-ctl==2024.1.*", "setuptools<81"),  # the last with pkg_resources for sure
+    "dask-labextension": ("--no-deps", "dask-labextension>=7,<8"),
+    # The last setuptools that has pkg_resources for sure.
+    "dask-ctl": ("--no-deps", "dask-ctl==2024.1.*", "setuptools<81"),
+    "schemathesis": ("schemathesis>=4.32,<5",),
 }
-"""Tried beside ours, each in a folder of its own: the environment would load what lies in it."""
+"""Each in a folder of its own: Jupyter, Dask and pytest load what lies in the environment."""
 
 UV = "uv>=0.9,<1"
 
@@ -166,11 +168,11 @@ def install_into(
 
 
 def peers() -> None:
-    """Put other tools for Dask where tests find them."""
+    """Put other tools where tests find them."""
     for name, requirements in PEERS.items():
         folder = MAIN / name
         folder.mkdir(exist_ok=True)
-        pip = (MAIN / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps")
+        pip = (MAIN / "bin" / "python", "-m", "pip", "install", "--quiet")
         install = functools.partial(run, *pip, "--target", folder, "--upgrade", *requirements)
         once(folder / "packages.stamp", " ".join(requirements), f"install {name} apart", install)
 

@@ -57,6 +57,11 @@ class ApiHandler(ShowsErrors, APIHandler):
         self._track_activity = self.request.method != "GET"
         await super().prepare()
 
+    @classmethod
+    def verbs(cls) -> list[str]:
+        """Return the methods that a handler has of its own."""
+        return [v for v in cls.SUPPORTED_METHODS if v.lower() in vars(cls)] + ["OPTIONS"]
+
     def body(self, kind: type[B]) -> B:
         """Return the request's body, checked; raises `InvalidInput` naming the field."""
         return read_body(kind, self.request.body)
@@ -84,6 +89,8 @@ class ApiHandler(ShowsErrors, APIHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error with message, hint and detail; what nobody expected stays in the log."""
         error = kwargs["exc_info"][1] if "exc_info" in kwargs else None
+        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.set_header("Allow", ", ".join(self.verbs()))
         if isinstance(error, GpuClusterError):
             self.set_status(error.status)
             shown = error.as_json()

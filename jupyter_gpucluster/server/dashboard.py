@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, unquote_plus, urljoin, urlsplit
 
@@ -200,6 +201,8 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         error = kwargs["exc_info"][1] if "exc_info" in kwargs else None
         status = error.status if isinstance(error, GpuClusterError) else status_code
         self.set_status(status)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.set_header("Allow", ", ".join(self.SUPPORTED_METHODS))
         self.set_header("Content-Type", "text/html; charset=UTF-8")
         self.write(page(status))
 

@@ -169,12 +169,13 @@ class ClusterHandler(ClusterRoute):
     @web.authenticated
     @authorized
     async def delete(self, cluster_id: str) -> None:
+        force = self.flag("force")
         view = await self.clusters.get(cluster_id)
         if view.phase in ENDED:
             await self.clusters.forget(view.id)
             self.set_status(HTTPStatus.NO_CONTENT)
         else:
-            stopping = await self.clusters.stop(view.id, force=self.flag("force"))
+            stopping = await self.clusters.stop(view.id, force=force)
             self.respond(self.models.model(stopping), HTTPStatus.ACCEPTED)
 
 

@@ -113,6 +113,14 @@ describe('notices', () => {
     expect(executed).toHaveBeenCalledWith(CommandIDs.connect, 'c1');
   });
 
+  it('say of a simulated cluster that it is one', async () => {
+    await start();
+    await know(aCluster({ simulated: true }));
+    expect(messages()).toEqual([
+      'quiet-fox (simulation) is ready with 2 of 2 workers.'
+    ]);
+  });
+
   it('stay after a long wait', async () => {
     await start();
     await know(
@@ -171,6 +179,17 @@ describe('the panel of everything that runs', () => {
       [CommandIDs.showPanel, 'c1'],
       [CommandIDs.stop, 'c1']
     ]);
+  });
+
+  it('says of a simulated cluster that it is one', async () => {
+    await know(aCluster({ simulated: true }));
+    const [item] = runningClusters({
+      model,
+      commands,
+      trans,
+      started: Promise.resolve()
+    }).running({ mode: 'tree' });
+    expect(item.label()).toBe('quiet-fox (simulation)');
   });
 
   it('names what stopping all would end, and stops each', async () => {

@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
-import { amount, bytes, duration, moment, targetWords } from '../words';
-import { trans } from './fakes';
+import {
+  amount,
+  bytes,
+  duration,
+  moment,
+  targetWords,
+  totalWords
+} from '../words';
+import { aCluster, trans } from './fakes';
 
 describe('words', () => {
   it.each([
@@ -30,6 +37,15 @@ describe('words', () => {
     expect(targetWords({ minimum: 1, maximum: 4 }, 'GPUs', trans)).toBe(
       '1 to 4 GPUs'
     );
+  });
+
+  it.each([
+    [[false, false], '2 clusters, '],
+    [[true], '1 cluster (simulation), '],
+    [[true, false], '2 clusters (1 of them a simulation), ']
+  ])('count %j clusters as %s', (simulations, text) => {
+    const clusters = simulations.map(simulated => aCluster({ simulated }));
+    expect(totalWords(clusters, trans)).toContain(text);
   });
 
   it('give the date of a moment only where it is not today', () => {

@@ -60,6 +60,13 @@ def test_the_end_of_a_wait_is_told_once(desk: Desk) -> None:
     assert desk.err.splitlines() == ["started cluster local-1", "local-1: starting"]
 
 
+def test_a_start_says_what_must_be_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = a_view("toy", Phase.STARTING, words="starting", simulated=True, encrypted=False)
+    monkeypatch.setattr(desk.clusters, "start", lambda profile, **request: simulated)
+    assert desk.types("start", "demo-quick") == 0
+    assert desk.out.splitlines()[0] == "toy: starting; simulated; NOT ENCRYPTED"
+
+
 def test_a_start_that_takes_too_long_exits_with_3_and_names_the_cluster(desk: Desk) -> None:
     assert desk.types("start", "local", "--wait", "0", "--json") == 3
     document = json.loads(desk.out)

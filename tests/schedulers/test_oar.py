@@ -25,52 +25,49 @@ from .refusing import refusal
 
 pytestmark = pytest.mark.parametrize("place", ["oar"], indirect=True)
 
-BRIEF = (
-    '{cpus: 1, memory: 500 MiB, walltime: "00:00:30", queue: besteffort,'
+CHEAP = (
+    '{cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: besteffort,'
     ' directives: ["-t besteffort"]}'
 )
+BRIEF = '{cpus: 1, memory: 500 MiB, walltime: "00:00:30", queue: default}'
 NOT_AGAIN = "policy: {at_walltime: stop, drain_before: null}\n"
 
 
 def test_a_cluster_lives_and_ends_clean(place: RealPlace, oar: OarSite, somebody: Person) -> None:
     def suffer(life: Life) -> None:
-        brief = Life(somebody, write_profile(somebody, place, BRIEF, NOT_AGAIN), 2)
-        brief.ready(2)
-        before = brief.living()
-        with oar.better_job(CORES - 4):
-            give_way(brief, before)
+        brief = Life(somebody, write_profile(somebody, place, BRIEF, NOT_AGAIN), 1)
+        cheap = Life(somebody, write_profile(somebody, place, CHEAP), 1)
+        brief.ready(1)
+        [late] = brief.living()
+        cheap.ready(1)
+        with oar.better_job(CORES - len(place.queue()) + 1):
+            give_way(cheap)
             lose_a_worker_and_a_node(life, oar, somebody)
-            run_out_of_time(brief, before)
+            run_out_of_time(brief, late)
         life.ready(3)
+        cheap.ready(1)
         assert somebody.owners() == {somebody.name}
-        end_as_far_as_asked(brief)
+        cheap.stop()
 
     live_and_end_clean(place, somebody, suffer)
 
 
-def give_way(brief: Life, before: list[Job]) -> None:
-    """See one of two jobs end for the sake of a better one; what follows it waits."""
-    brief.until(lambda v: any(brief.now(job).ended for job in before))
-    [lost] = [job for job in map(brief.now, before) if job.ended]
+def give_way(cheap: Life) -> None:
+    """See a job end for the sake of a better one; what follows it waits."""
+    [job] = cheap.living()
+    lost = cheap.lost(job)
     assert lost.state is JobState.PREEMPTED
     assert lost.cause == "A job that is not besteffort took its place."
-    brief.until(lambda v: v.workers.pending == 1)
+    cheap.until(lambda v: v.workers.pending == 1)
 
 
-def run_out_of_time(brief: Life, before: list[Job]) -> None:
-    """See the other one reach its walltime."""
-    brief.until(lambda v: all(brief.now(job).ended for job in before))
-    [late] = [job for job in map(brief.now, before) if job.state is not JobState.PREEMPTED]
-    assert late.state is JobState.TIMEOUT
-    assert "It reached its walltime" in late.cause
-
-
-def end_as_far_as_asked(brief: Life) -> None:
-    """See that what was lost was replaced, and what had its time was not."""
-    view = brief.until(lambda v: v.workers.ready == 1)
-    assert view.phase is Phase.RUNNING
-    assert "1 gone at the walltime and not replaced" in view.words
-    brief.stop()
+def run_out_of_time(brief: Life, late: Job) -> None:
+    """See a cluster end with its only job, at the walltime."""
+    over = brief.ended()
+    assert over.phase is Phase.STOPPED
+    assert over.reason == "Its jobs reached their walltime, and none is to follow."
+    assert brief.now(late).state is JobState.TIMEOUT
+    assert "It reached its walltime" in brief.now(late).cause
 
 
 def lose_a_worker_and_a_node(life: Life, oar: OarSite, somebody: Person) -> None:

@@ -182,7 +182,7 @@ class InMemoryClusters:
         }
 
     async def client_code(self, name: str) -> dict[str, str]:
-        await self.get(name)
+        await self._alive(name)
         return {"connect": "connect('x')", "magic": "%gpucluster connect x", "dask": "Client('x')"}
 
     async def script(

@@ -137,6 +137,7 @@ async def test_a_dashboard_can_only_be_looked_at(ask: Ask, head: int) -> None:
         body = None if method in ("HEAD", "OPTIONS") else b"x"
         answer = await ask(HERE + "/status", method, body)
         assert answer.status == 405, method
+        assert answer.headers["Allow"] == "GET"
         assert TOKEN not in answer.body.decode()
 
 

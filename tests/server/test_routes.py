@@ -179,6 +179,8 @@ async def test_other_verbs_are_refused_in_json(ask: Ask) -> None:
     for path in {request[1] for request in REQUESTS}:
         answer = await ask(API + path, "PUT", {})
         assert answer.status == 405, path
+        told = set(answer.headers["Allow"].split(", "))
+        assert told == {m for m, p, *_ in REQUESTS if p == path} | {"OPTIONS"}, path
         assert answer.json["message"]
 
 
@@ -265,6 +267,12 @@ async def test_a_flag_is_one_or_nought(ask: Ask) -> None:
     for value in ("yes", "2", ""):
         answer = await ask(API + f"clusters?ended={value}")
         assert (answer.status, answer.json["detail"]) == (422, "ended"), value
+
+
+async def test_a_wrong_flag_forgets_nothing(ask: Ask, clusters: InMemoryClusters) -> None:
+    answer = await ask(API + f"clusters/{STOPPED}?force=maybe", "DELETE")
+    assert (answer.status, answer.json["detail"]) == (422, "force")
+    assert STOPPED in clusters.views
 
 
 async def test_a_number_of_lines_is_a_number(ask: Ask) -> None:

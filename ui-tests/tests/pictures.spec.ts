@@ -108,7 +108,9 @@ test('a day on the simulated site', async ({ page }) => {
   }
   await lab.run('gpucluster:save-layout');
   for (const title of ['Task stream', 'Memory by worker']) {
-    await page.getByRole('tab', { name: `first-light: ${title}` }).click();
+    await page
+      .getByRole('tab', { name: `first-light (simulation): ${title}` })
+      .click();
     await lab.run('application:close');
   }
   await lab.run('gpucluster:open-layout');

@@ -13,7 +13,7 @@ from ..arguments import (
     python_from,
     target_from,
 )
-from ..describe import named, state
+from ..describe import named, remarks, state
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
 from ..places import refuse_gpus_on
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     hours = view.gpu_hours_estimate
     most = "" if hours is None else f"uses:    at most {gpu_hours(hours)}\n"
     text = (
-        f"{view.name}: {state(view)}\n{most}"
+        f"{view.name}: {'; '.join((state(view), *remarks(view)))}\n{most}"
         f"connect: {session.program} connect {view.name}\n"
         f"stop:    {session.program} stop {view.name}"
     )
