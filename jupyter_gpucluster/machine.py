@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import socket
-import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +13,6 @@ from .errors import InvalidInput
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 NVIDIA_SMI_SECONDS = 20.0
-SIOCGIFADDR = 0x8915
-"""netdevice(7); the standard library does not name it."""
 NO_LIMIT = 1 << 60
 """cgroup v1 writes "no limit" as a number near 2**63."""
 
@@ -101,28 +97,22 @@ def check_interface(name: str, key: str) -> None:
     InvalidInput
         There is none of that name, or it has no IPv4 address.
     """
-    if _address(name):
+    import psutil  # only where a profile names an interface
+
+    addresses = {
+        interface: next((each.address for each in found if each.family == socket.AF_INET), "")
+        for interface, found in psutil.net_if_addrs().items()
+    }
+    if addresses.get(name):
         return
-    interfaces = [each for _, each in socket.if_nameindex()]
-    there = [f"{each} ({address})" for each in interfaces if (address := _address(each))]
-    trouble = "has no IPv4 address" if name in interfaces else "is none of this host's"
+    there = [f"{each} ({address})" for each, address in addresses.items() if address]
+    trouble = "has no IPv4 address" if name in addresses else "is none of this host's"
     raise InvalidInput(
         f"The network interface {name!r} {trouble}; it has {', '.join(there)}.",
         hint=f"Name one of these in {key}; where nodes have others, workers take that of"
         " network.interface and the scheduler that of head.interface.",
         detail=key,
     )
-
-
-def _address(interface: str) -> str:
-    """Return an interface's IPv4 address, empty where it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        try:
-            asked = struct.pack("256s", interface.encode()[:15])
-            answer = fcntl.ioctl(any_socket, SIOCGIFADDR, asked)
-        except OSError:
-            return ""
-    return socket.inet_ntoa(answer[20:24])
 
 
 def _control_groups() -> list[Path]:

@@ -27,7 +27,7 @@ def plot_devices(report: Report) -> Figure:
         bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
         if result.ceiling:
             axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
-        axes.bar_label(bar, fmt="%.3g")
+        axes.bar_label(bar, fmt=_written)
         axes.plot([place] * len(rates), rates, "k.", alpha=0.5)
     axes.set_xticks(
         range(len(report.results)), [result.device.upper() for result in report.results]
@@ -95,7 +95,7 @@ def plot_check_up(reports: Sequence[Report]) -> Figure:
     ]
     for place, (_, result) in enumerate(shown):
         bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
-        axes.bar_label(bar, fmt="%.3g")
+        axes.bar_label(bar, fmt=_written)
         if result.ceiling:
             axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
     # From the exchange between hosts to the memory of a card it is a factor of a thousand.
@@ -171,6 +171,11 @@ def _name_ceiling(axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(handles[:1], labels[:1])
+
+
+def _written(rate: float) -> str:
+    """Write a rate as people read it: three digits, and large ones in full."""
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.3g}"
 
 
 def _figure() -> tuple[Figure, Axes]:

@@ -20,6 +20,12 @@ def test_bars_are_the_rates_of_the_devices(tmp_path: Path) -> None:
     figure.savefig(tmp_path / "devices.svg")
 
 
+def test_large_rates_are_written_in_full() -> None:
+    figure = plot_devices(a_report(THETAGPU, 8, {"gpu": 0.0125, "cpu": 80.0}))
+    (axes,) = figure.axes
+    assert {"6,400", "1"} <= {text.get_text() for text in axes.texts}
+
+
 def test_the_scaling_curve_starts_at_the_fewest_workers(tmp_path: Path) -> None:
     figure = plot_scaling(
         [
