@@ -39,16 +39,16 @@ def site() -> Iterator[SlurmSite]:
         yield slurm
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def grid_engine() -> Iterator[SgeSite]:
-    """Start the machine's Grid Engine, and end it after the last test."""
+    """Start the machine's Grid Engine for the one module that uses it: its daemons never rest."""
     with as_root(SgeSite) as engine:
         yield engine
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def oar() -> Iterator[OarSite]:
-    """Start the machine's OAR, and end it after the last test."""
+    """Start the machine's OAR for the one module that uses it: its daemons never rest."""
     with as_root(OarSite) as site:
         yield site
 
