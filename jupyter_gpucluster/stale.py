@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from typing import Any
 
 from .errors import ClusterConflict, InvalidInput
@@ -37,10 +39,23 @@ def check_scheduler(directory: ClusterDirectory) -> None:
         return
     except InvalidInput as error:
         raise gone(record, error.message) from error
-    except OSError as error:  # what goes wrong in TLS is one, too: another cluster's scheduler
+    except OSError as error:
+        if not _says_that_it_is_gone(error):
+            return  # Dask's own client tries again, and says in the end what is wrong
         why = error.strerror or str(error)
         told = f"No scheduler of it answers at {file['address']}, which its file names: {why}."
         raise gone(record, told) from error
+
+
+def _says_that_it_is_gone(error: OSError) -> bool:
+    """Tell whether an error is the other side's: this one may lack files, or a route."""
+    import ssl  # takes 15 ms, and `reach` had to load it where it matters
+
+    answered = (ConnectionRefusedError, ConnectionResetError, ssl.SSLError)
+    if isinstance(error, socket.gaierror):
+        return error.errno == socket.EAI_NONAME
+    # What goes wrong in TLS is another cluster's scheduler, whose certificates are not ours.
+    return isinstance(error, answered) or error.errno == errno.EHOSTUNREACH
 
 
 def check_answer(directory: ClusterDirectory, answered: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,3 +44,22 @@ def test_a_file_is_of_another_run_by_its_job_or_as_nobody_answers(
     check_answer(directory, "S-1")
     with pytest.raises(ClusterConflict, match="Another scheduler answers"):
         check_answer(directory, "S-2")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EMFILE, "x"), OSError(errno.ENETUNREACH, "x"), FileNotFoundError("x"),
+              socket.gaierror(socket.EAI_AGAIN, "x")]
+)  # fmt: skip
+def test_no_scheduler_is_given_up_for_what_may_be_wrong_on_this_side(
+    home: Path, error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = ClusterDirectory(home / "abc123")
+    directory.create()
+    directory.write_record(a_record())
+    directory.scheduler_file.write_text(json.dumps({"address": "tcp://127.0.0.1:9", "id": "S"}))
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", fail)
+    check_scheduler(directory)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from ..records import ASKED, ENDED, Job, Phase, Record, Target, heads_job
+from ..records import ASKED, ENDED, Job, JobState, Phase, Record, Target, heads_job
 from .news import News
 from .situation import (
     ABSENT_SECONDS,
@@ -134,7 +134,8 @@ class _Step(News):
         spare = max(0, len(relieved) - max(0, wanted - others))
         chosen = sorted(relieved, key=lambda job: end_of(job, self.record) or 0.0)[:spare]
         # With nobody who lasts longer to take its results, a worker works on until somebody comes.
-        latest = max((end_of(job, self.record) or inf for job in working), default=0.0)
+        awake = [job for job in working if job.state is not JobState.SUSPENDED]
+        latest = max((end_of(job, self.record) or inf for job in awake), default=0.0)
         margin = self.record.spec.policy.drain_before or 0.0
         chosen += [
             job

@@ -111,7 +111,9 @@ class News:
             missing=0,
         )
         if status.state in WAITING and job.started is not None:
-            newer = replace(newer, held=job.held + self.now - job.started)
+            # Its workers start anew, which takes as long as it takes the first time.
+            held = job.held + self.now - job.started
+            newer = replace(newer, held=held, connected=False, absent=None)
             words = f": {newer.reason}" if newer.reason else ""
             self.note("requeued", f"{key_of(job)} waits again{words}", key_of(job))
         if status.state not in FINAL:
@@ -182,7 +184,8 @@ class News:
         newer = []
         for job in self.record.jobs:
             if key_of(job) not in self.seen.workers:
-                since = (job.absent or self.now) if self.should_be_here(job) else None
+                here = self.should_be_here(job) and self.seen.silent_since is None
+                since = (job.absent or self.now) if here else None
                 if since != job.absent:
                     newer.append(replace(job, absent=since))
                 continue

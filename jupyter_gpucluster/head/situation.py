@@ -149,11 +149,16 @@ def lasting(record: Record) -> list[Job]:
 
 
 def recent_deaths(record: Record, now: float) -> list[Job]:
-    """Return the jobs that ended, or were given up, lately although nobody wanted it."""
+    """Return the jobs that ended, or were given up, lately although nobody wanted it.
+
+    What was given up and is still listed holds its nodes: it counts until it is gone.
+    """
     return [
         job
         for job in record.jobs
-        if (when := lost_at(job)) is not None and now - when < DEATHS_WINDOW and not job.excused
+        if (when := lost_at(job)) is not None
+        and (now - when < DEATHS_WINDOW or (job.abandoned and is_alive(job)))
+        and not job.excused
     ]
 
 

@@ -86,5 +86,7 @@ def _checks(option: Option) -> dict[str, Any]:
 def _text(pattern: str | None) -> dict[str, Any]:
     if pattern is None:
         return {"pattern": _LINE, "maxLength": MAXIMUM_TEXT}
-    plain = _PLAIN.fullmatch(pattern) and len(re.findall(r"[*+?{]", pattern)) < _MANY
+    few = len(re.findall(r"[*+?{]", pattern)) < _MANY
+    # Between the characters of a set "--" is a range to some, and a difference to others.
+    plain = few and "--" not in pattern and _PLAIN.fullmatch(pattern)
     return {"pattern": f"^(?:{pattern})$" if plain else _LINE, "maxLength": MAXIMUM_MATCHED}

@@ -231,6 +231,8 @@ def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[tupl
     if (option.type == "enum") != bool(option.choices):
         words = "needs `choices`" if option.type == "enum" else "`choices` are for type enum only"
         yield (*here, "choices"), f"{dotted}: {words}"
+    if "" in option.choices:
+        yield (*here, "choices"), f"{dotted}: an empty choice means that none was made; remove it"
     if option.pattern is not None:
         if option.type not in ("string", "path"):
             yield (*here, "pattern"), f"{dotted}: `pattern` is for types string and path only"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jupyter_gpucluster.head.situation import ABSENT_SECONDS, Cancel, Submit
-from jupyter_gpucluster.records import JobState, Policy
+from jupyter_gpucluster.records import JobState, Phase, Policy
 
 from .world import Play, of
 
@@ -60,3 +62,42 @@ def test_nothing_is_given_up_while_the_system_is_silent_or_once_workers_are_back
     play.queue.change(play.job(f"{ONE}_0").id, JobState.SUSPENDED)
     assert play.step(ABSENT_SECONDS) == []
     assert play.record.replaced == 0
+
+
+def test_jobs_that_were_given_up_and_stay_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(1)
+    play.get_ready()
+    monkeypatch.setattr(play.queue, "cancel", lambda _ids: None)  # their nodes are down
+    for _ in range(20):
+        play.workers.clear()
+        play.step()
+        play.step(ABSENT_SECONDS)
+        for job in play.queue.live():
+            if job.state is JobState.PENDING:
+                play.connect(f"{job.mark}_{job.task}")
+        play.step()
+    assert len(play.queue.live()) == 1 + Policy().replacements
+
+
+def test_a_job_that_its_system_started_again_may_take_as_long_as_the_first_time() -> None:
+    play = Play(1)
+    play.get_ready()
+    job = play.job(f"{ONE}_0").id
+    play.queue.change(job, JobState.PENDING)
+    play.workers.clear()
+    play.step(10)
+    play.queue.change(job, JobState.RUNNING)
+    play.step()
+    assert play.step(2 * ABSENT_SECONDS) == []
+    play.connect(f"{ONE}_0")
+    assert play.step() == []
+    assert play.phase() is Phase.RUNNING
+
+
+def test_workers_have_time_to_come_back_once_the_system_answers_again() -> None:
+    play = absent()
+    play.silent = True
+    play.step(2 * ABSENT_SECONDS)
+    play.silent = False
+    assert play.step() == []
+    assert of(Submit, play.step(ABSENT_SECONDS)) == [Submit(TWO, 1)]

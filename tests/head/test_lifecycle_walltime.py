@@ -70,6 +70,13 @@ def test_no_job_is_relieved_in_the_first_half_of_its_walltime() -> None:
     assert play.step(5) == [Submit(TWO, 1)]
 
 
+def test_results_do_not_go_to_a_job_that_sleeps() -> None:
+    play = an_hour(2, at_walltime="stop")
+    play.queue.change(play.job(f"{ONE}_1").id, JobState.SUSPENDED, ends=play.now + 10 * HOUR)
+    play.step(left(play, 100))
+    assert all(job.leaving is None for job in play.record.jobs)
+
+
 def test_results_stay_where_the_others_end_as_soon() -> None:
     play = an_hour(2)
     play.queue.change(play.job(f"{ONE}_1").id, JobState.RUNNING, ends=play.now + HOUR + 60)

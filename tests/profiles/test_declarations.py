@@ -72,6 +72,12 @@ WRONG = {
         34,
         "`choices` are for type enum only",
     ),
+    "choice that is empty": (
+        "options:\n  queue: {type: enum, choices: [a, '']}",
+        4,
+        32,
+        "an empty choice means that none was made",
+    ),
     "default that is no choice": (
         "options:\n  queue: {type: enum, choices: [a, b], default: c}",
         4,

@@ -163,6 +163,7 @@ def test_a_plain_pattern_is_published(pattern: str) -> None:
         "(a+)+b",
         "[[:alpha:]]+",
         "[a-z&&[^b]]",
+        "[a--]+",
         "a.c",
         "[^,]+",
         r"\pL",
