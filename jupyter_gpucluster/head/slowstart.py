@@ -26,7 +26,7 @@ class SlowStarts:
             key
             for job in staying(record)
             if job.state is JobState.RUNNING and not job.connected
-            if (key := key_of(job)) not in {*connected, *self.told}
+            if (key := key_of(job)) not in connected and key not in self.told
             if job.started is not None and now - job.started > SLOW_SECONDS
         ]
 

@@ -210,7 +210,8 @@ class _Translation:
         if memory and name and name != "not_applicable":
             extra = self.section.texts("job-extra-directives")
             given = [d for d in extra if d.startswith("-p")]
-            kept = [d for d in extra if d not in given[:-1]]  # OAR heeds the last one only
+            # OAR heeds the last one only.
+            kept = [*(d for d in extra if not d.startswith("-p")), *given[-1:]]
             # Two conditions become one line where the script is made.
             least = f"-p {name}>={math.ceil(memory / ((cores or 1) * 2**20))}"
             entries = {**self.section.entries}

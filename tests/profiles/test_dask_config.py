@@ -343,6 +343,9 @@ def test_gpu_workers_are_those_of_dask_cuda(site: Site) -> None:
         ("oar: {cores: 2, memory: 8 GiB, memory-per-core-property-name: mem,"
          " job-extra-directives: [-t besteffort, -p 'gpu=1']}",
          ["-t besteffort", "-p 'gpu=1'", "-p mem>=4096"], []),
+        # Of several the last one counts, also where it is there twice.
+        ("oar: {cores: 2, memory: 8 GiB, memory-per-core-property-name: mem,"
+         " job-extra-directives: [-p a=1, -p b=1, -p b=1]}", ["-p b=1", "-p mem>=4096"], []),
         ("htcondor: {cores: 2, disk: 1 GB, job-extra-directives: {universe: docker}}",
          ["RequestDisk = 976562", "universe = docker"], []),
     ],
