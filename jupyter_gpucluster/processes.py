@@ -111,10 +111,16 @@ def end_heirs(directory: Path) -> None:
     directory
         The cluster's directory; its jobs must be over or meant to be.
     """
-    for pid, mark, _ in heirs():
-        if mark.startswith(f"gpc-{directory.name}-") and pid != os.getpid():
+    for pid, mark, of in heirs():
+        # Another user's folder, or another test's, may hold a cluster with the same id.
+        ours = mark.startswith(f"gpc-{directory.name}-") and of and _same(Path(of), directory)
+        if ours and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 def kill_group(pid: int, started: int, *, grace: float = 1.0) -> None:

@@ -149,15 +149,24 @@ def test_a_signal_to_a_group_that_is_gone_is_no_error(spawn: Spawn) -> None:
 def test_heirs_of_a_cluster_end_wherever_they_went_and_those_of_others_stay(
     spawn: Spawn, tmp_path: Path
 ) -> None:
-    mine = spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-pr0ces-1_0")
-    other = spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-abc124-1_0")
-    plain = spawn("echo; exec sleep 60", OTHER="gpc-pr0ces-1_0")
-    for process in (mine, other, plain):
+    (tmp_path / "link").symlink_to(tmp_path)
+    here = {"GPUCLUSTER_DIRECTORY": str(tmp_path / "link" / "pr0ces")}
+    mine = spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-pr0ces-1_0", **here)
+    others = [
+        spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-abc124-1_0", **here),
+        spawn("echo; exec sleep 60", OTHER="gpc-pr0ces-1_0", **here),
+        spawn("echo; exec sleep 60", GPUCLUSTER_WORKER="gpc-pr0ces-1_0"),
+        spawn(
+            "echo; exec sleep 60",
+            GPUCLUSTER_WORKER="gpc-pr0ces-1_0",
+            GPUCLUSTER_DIRECTORY=str(tmp_path / "elsewhere" / "pr0ces"),
+        ),
+    ]
+    for process in (mine, *others):
         first_line(process)
     end_heirs(tmp_path / "pr0ces")
     assert mine.wait(10) == -signal.SIGKILL
-    assert other.poll() is None
-    assert plain.poll() is None
+    assert all(process.poll() is None for process in others)
 
 
 def test_the_module_needs_nothing_but_the_standard_library() -> None:
