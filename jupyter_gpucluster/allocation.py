@@ -1,4 +1,4 @@
-"""Inside an allocation: the nodes, cores and GPUs of the batch job that Jupyter itself is in."""
+"""Inside an allocation: the nodes, cores and GPUs of the batch job that workers are put into."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from .machine import Machine
 from .profiles import Profile
 
 MIB = 2**20
+GPUS_HERE = "GPUCLUSTER_GPUS_ON_NODE"
+MEMORY_HERE = "GPUCLUSTER_MEM_PER_NODE"
+"""GPUs and mebibytes of each node, of an allocation that Jupyter is not in."""
 
 
 def is_spread(profile: Profile) -> bool:
@@ -37,8 +40,8 @@ def in_allocation(
     if not hosts:
         raise InvalidInput(
             "The profile spreads workers over the nodes of an allocation, and this is none.",
-            hint="Start Jupyter inside one (salloc, qsub -I, bsub -Is, oarsub -I), or leave"
-            " launcher out to use this machine alone.",
+            hint="Name one that runs (--allocation JOB), start Jupyter inside one (salloc, qsub -I,"
+            " bsub -Is, oarsub -I), or leave launcher out to use this machine alone.",
             detail="launcher",
         )
     if profile.launcher.name == "jsrun" and len(hosts) > 1 and hosts[0][1] == 1 < hosts[1][1]:
@@ -55,7 +58,8 @@ def in_allocation(
         )
     gpus: int | str = job.gpus
     if gpus == "auto":
-        gpus = nodes * (number(environ, "SLURM_GPUS_ON_NODE") or (len(machine.gpus) if here else 0))
+        told = number(environ, "SLURM_GPUS_ON_NODE") or number(environ, GPUS_HERE)
+        gpus = nodes * (told or (len(machine.gpus) if here else 0))
     memory = job.memory or memory_of(environ, nodes, cpus)
     if memory is None and here:
         memory = machine.memory * nodes
@@ -88,7 +92,7 @@ def cores_of(
 
 def memory_of(environ: Mapping[str, str], nodes: int, cpus: int) -> int | None:
     """Return the bytes that the allocation has on all nodes, None where nothing tells."""
-    if each := number(environ, "SLURM_MEM_PER_NODE"):
+    if each := number(environ, "SLURM_MEM_PER_NODE") or number(environ, MEMORY_HERE):
         return each * nodes * MIB
     if each := number(environ, "SLURM_MEM_PER_CPU"):
         return each * cpus * MIB

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from .environments import check_python, require_ucx
 from .errors import InvalidInput
 from .existing import read_address, read_scheduler_file
 from .profiles import Profile
@@ -26,8 +27,13 @@ def attach(
     ------
     InvalidInput
         The profile names no scheduler, or files that cannot be used.
+    UnsuitableEnvironment
+        The scheduler speaks UCX, and the Python that was chosen does not.
     """
     address = link_scheduler(directory, profile)
+    ucx = address.startswith("ucx://")
+    if ucx:
+        require_ucx(check_python(spec.python), f"a scheduler at {address}")
     encrypted = address.startswith("tls://")
     link_certificates(directory, profile, encrypted=encrypted)
     now = time.time()
@@ -37,7 +43,7 @@ def attach(
         spec=replace(
             spec,
             encrypted=encrypted,
-            ucx=False,
+            ucx=ucx,
             trusted=profile.existing.trust_dashboard,
             survives=True,
             survival=SURVIVAL,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .backends import find_backend
+from .backends import elsewhere, find_backend
 from .backends.base import Backend
 from .errors import BackendError, BackendUnavailable
 from .head import demosite
@@ -24,7 +26,7 @@ REMEMBERED_SECONDS = 30.0
 """An answer is good for so long: forms and lists ask again and again."""
 NOT_FOUND = 127
 
-_answers: dict[tuple[str, str], tuple[float, list[Capacity] | BackendError]] = {}
+_answers: dict[tuple[str, ...], tuple[float, list[Capacity] | BackendError]] = {}
 
 
 def capacity_of(name: str, root: Path, held: int) -> dict[str, Any]:
@@ -49,11 +51,19 @@ def capacity_of(name: str, root: Path, held: int) -> dict[str, Any]:
     backend = find_backend(profile.backend)
     if backend.capacity() is None:
         return _shown([], f"{backend.title} does not tell how many GPUs are free.")
-    return _shown(found := ask(backend, root), _words(backend, profile, found))
+    there = elsewhere(profile.backend, profile.job.directives, profile.job.submit_args)
+    return _shown(found := ask(backend, root, there), _words(backend, profile, found))
 
 
-def ask(backend: Backend, root: Path) -> list[Capacity]:
+def ask(backend: Backend, root: Path, variables: Mapping[str, str] | None = None) -> list[Capacity]:
     """Ask a queueing system, at most once in a while.
+
+    Parameters
+    ----------
+    root
+        The directory of cluster directories, where calls are counted.
+    variables
+        By which its command finds another system than the usual one.
 
     Raises
     ------
@@ -62,11 +72,12 @@ def ask(backend: Backend, root: Path) -> list[Capacity]:
     BackendError
         Its command is not on this host, or its answer cannot be read.
     """
-    key = (backend.name, str(root))
+    variables = variables or {}
+    key = (backend.name, str(root), *variables.values())
     when, answer = _answers.get(key, (float("-inf"), []))
     if time.monotonic() - when >= REMEMBERED_SECONDS:
         try:
-            answer = backend.parse_capacity(_run(backend, root))
+            answer = backend.parse_capacity(_run(backend, root, variables))
         except BackendError as error:
             answer = error
         _answers[key] = (time.monotonic(), answer)
@@ -75,7 +86,7 @@ def ask(backend: Backend, root: Path) -> list[Capacity]:
     return answer
 
 
-def _run(backend: Backend, root: Path) -> CommandResult:
+def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandResult:
     argv = backend.capacity() or []
     # A fixed script is called as the program that it runs first.
     program = argv[3] if argv[0] == "sh" else argv[0]
@@ -83,7 +94,8 @@ def _run(backend: Backend, root: Path) -> CommandResult:
         SharedQueue(root, backend, user_name(), "capacity").take_room(always=True)
     # A thread of its own, since the caller's may have an event loop that runs, as in a notebook.
     with ThreadPoolExecutor(1) as thread:
-        result = thread.submit(asyncio.run, ProcessRunner(seconds=SECONDS).run(argv)).result()
+        runner = ProcessRunner({**os.environ, **variables}, seconds=SECONDS)
+        result = thread.submit(asyncio.run, runner.run(argv)).result()
     if result.exit_code is None:
         raise BackendUnavailable(
             f"{backend.title} did not answer {program} within {SECONDS:.0f} s.",

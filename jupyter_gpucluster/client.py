@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from distributed import Client
 
 
@@ -18,3 +20,9 @@ class ClusterClient(Client):
     def dashboard_link(self) -> str | None:
         """The dashboard through Jupyter; None where there is no Jupyter around."""
         return self.proxied_dashboard or None
+
+    async def _ensure_connected(self, timeout: float | None = None) -> None:
+        # Dask itself waits without end for one that takes the connection and says nothing: without
+        # encryption that is how a frozen scheduler looks.
+        async with asyncio.timeout(timeout):
+            await super()._ensure_connected(timeout=timeout)  # type: ignore[no-untyped-call]

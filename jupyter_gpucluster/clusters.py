@@ -141,11 +141,14 @@ class Clusters:
                 told.append(f"{job.mark}_{job.task} ({job.state.value}): {text}")
         if view.phase not in ENDED:
             late = {f"{job.mark}_{job.task}" for job in look.record.jobs if not job.connected}
-            told += [
-                event.message
+            late -= {job for job in late if view.reason.startswith(f"{job} ")}
+            news = {
+                # Of a slow start only the last word is true.
+                (event.job if event.kind == "slow" else event.message): event.message
                 for event in look.directory.events()
                 if event.kind in ("gpu", "cores") or (event.kind == "slow" and event.job in late)
-            ][-5:]
+            }
+            told += [*news.values()][-5:]
         told += [
             f"It ends by itself: {clock.name}."
             for clock in view.clocks
@@ -203,6 +206,31 @@ class Clusters:
         """
         return self._endpoint(find(self.root, name, jobs=False))
 
+    def entry(
+        self, name: str, words: Sequence[str], *, job: str = "", worker: str = "", terminal: bool
+    ) -> Sequence[str]:
+        """Return the command that runs words, or a shell, on the node of a job that runs.
+
+        Parameters
+        ----------
+        words
+            What to run in the environment of the jobs; a shell where there are none.
+        job, worker
+            Which job, by its name or number or by one of its workers; by default the first.
+        terminal
+            Whether to ask for a terminal there.
+
+        Raises
+        ------
+        ClusterConflict, ClusterNotFound, HeadUnreachable
+            Nothing of this cluster can be entered from here.
+        """
+        from .entry import entry_of
+
+        return entry_of(
+            find(self.root, name), job=job, worker=worker, words=words, terminal=terminal
+        )
+
     def find_directory(self, name: str) -> ClusterDirectory:
         """Return the files of a cluster."""
         return find(self.root, name).directory
@@ -220,6 +248,7 @@ class Clusters:
         kernel: str = "",
         request_id: str = "",
         owned: bool = False,
+        allocation: str = "",
     ) -> ClusterView:
         """Start a cluster and return at once; `wait_ready` waits for its workers.
 
@@ -240,6 +269,8 @@ class Clusters:
             Of two starts with the same one the second returns the first's cluster.
         owned
             Whether the cluster ends with this process, also where that is killed.
+        allocation
+            Number of a batch job of this user's that runs: the workers are put onto its nodes.
 
         Raises
         ------
@@ -254,7 +285,9 @@ class Clusters:
         from .starting import Request, start
 
         given = dict(options or {})
-        request = Request(profile, name, target, given, python, kernel, request_id, owned)
+        request = Request(
+            profile, name, target, given, python, kernel, request_id, owned, allocation
+        )
         return view_of(start(self, request))
 
     def script(
@@ -265,12 +298,14 @@ class Clusters:
         options: Mapping[str, Any] | None = None,
         python: str = "",
         kernel: str = "",
+        allocation: str = "",
     ) -> Script:
         """Return the script and the submit command that `start` would use; submits nothing."""
         from .starting import Request, preview
 
         given = dict(options or {})
-        return preview(self, Request(profile, None, target, given, python, kernel, ""))
+        request = Request(profile, None, target, given, python, kernel, "", allocation=allocation)
+        return preview(self, request)
 
     def update(
         self, name: str, *, new_name: str | None = None, target: Target | None = None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import ClusterConflict, WaitTimeout
+from .errors import ClusterConflict, HeadUnreachable, WaitTimeout
 from .records import ENDED, Phase
 from .stale import check_answer, check_scheduler
 from .store import ClusterDirectory
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from .views import ClusterView
 
 CONNECT_SECONDS = 60.0
+LEAST_ANSWER_SECONDS = 5.0
+"""What a scheduler that is up has to answer in, however short the wait for one that starts is."""
 FIRST_LOOK_SECONDS = 0.05
 LONGEST_LOOK_SECONDS = 2.0
 
@@ -33,7 +37,8 @@ def connect(name: str, *, timeout: float | None = CONNECT_SECONDS, **options: An
     name
         Name or id of the cluster.
     timeout
-        Seconds to wait for a scheduler that still starts; None = no limit.
+        Seconds to wait for a scheduler that still starts, None = no limit; one that is up has as
+        long to answer, between 5 s and Dask's own ``distributed.comm.timeouts.connect``.
     options
         Passed on to `distributed.Client`, such as ``set_as_default=False``; with
         ``asynchronous=True`` the client is to be awaited.
@@ -46,6 +51,10 @@ def connect(name: str, *, timeout: float | None = CONNECT_SECONDS, **options: An
         It has ended, or ends now; or its scheduler file is left from a run that is over.
     WaitTimeout
         Its scheduler was not up in time; the cluster goes on.
+    HeadUnreachable
+        Its scheduler is up and does not answer.
+    UnsuitableEnvironment
+        Its scheduler speaks UCX, and this Python does not.
     """
     from .client import ClusterClient
     from .clusters import Clusters
@@ -53,9 +62,14 @@ def connect(name: str, *, timeout: float | None = CONNECT_SECONDS, **options: An
     view = wait_for_scheduler(Clusters(), name, timeout=timeout)
     directory = ClusterDirectory(Path(view.directory))
     check_scheduler(directory)
-    client = ClusterClient(  # type: ignore[no-untyped-call]  # distributed leaves it untyped
-        view.scheduler_address, security=security_of(view), **options
-    )
+    check_protocol(view)
+    options |= {"security": security_of(view), "timeout": answer_seconds(timeout)}
+    try:
+        client = ClusterClient(  # type: ignore[no-untyped-call]  # distributed leaves it untyped
+            view.scheduler_address, **options
+        )
+    except OSError as error:
+        raise silent(view, error) from error
     if not client.asynchronous:
         try:
             check_answer(directory, client.scheduler_info(n_workers=0)["id"])
@@ -95,11 +109,37 @@ def has_scheduler(view: ClusterView) -> bool:
     return bool(view.scheduler_address)
 
 
+def check_protocol(view: ClusterView) -> None:
+    """Raise `UnsuitableEnvironment` where this Python lacks what the scheduler speaks."""
+    if view.scheduler_address.startswith("ucx://") and not find_spec("distributed_ucxx"):
+        from .environments import check_python, require_ucx
+
+        require_ucx(check_python(sys.executable), f"cluster {view.name}")
+
+
 def too_late(view: ClusterView, timeout: float | None) -> WaitTimeout:
     """Return the error of a wait for the scheduler that took longer than allowed."""
     return WaitTimeout(
         f"The scheduler of cluster {view.name} was not up after {timeout:g} s: {view.words}.",
         hint=f"See why: jupyter gpucluster why {view.name}",
+    )
+
+
+def answer_seconds(timeout: float | None) -> float:
+    """Return how long a scheduler that is up has to answer whoever waits that long for one."""
+    from dask import config
+    from dask.utils import parse_timedelta
+
+    limit = float(parse_timedelta(config.get("distributed.comm.timeouts.connect")))
+    return limit if timeout is None else min(max(timeout, LEAST_ANSWER_SECONDS), limit)
+
+
+def silent(view: ClusterView, error: OSError) -> HeadUnreachable:
+    """Return the error of a scheduler that is up and does not answer."""
+    return HeadUnreachable(
+        f"The scheduler of cluster {view.name} does not answer at {view.scheduler_address}.",
+        hint=f"It may be busy or frozen: try again, or see: jupyter gpucluster doctor {view.name}",
+        detail=str(error),
     )
 
 

@@ -30,14 +30,17 @@ ASKED_AT_A_TIME = 8
 OWN_KERNEL_COMMANDS = re.compile(r"python(3(\.\d+)?)?")
 """Commands that jupyter_client replaces by the interpreter it runs on itself."""
 
+KERNEL_METADATA = "gpucluster"
+"""Under which a kernel that `kernels` registered says which Python it runs."""
+
 
 @dataclass(frozen=True)
 class Environment:
     """One Python that a cluster may run in.
 
     ``versions`` maps "python", "dask", "distributed", "dask_cuda", "distributed_ucxx", "bokeh",
-    "cryptography" and "jupyter_gpucluster" to what is installed; a package that is missing has no
-    key.  ``problems`` each name their cure; with ``suitable`` they are no obstacle.
+    "ipykernel", "cryptography" and "jupyter_gpucluster" to what is installed; a package that is
+    missing has no key.  ``problems`` each name their cure; with ``suitable`` they are no obstacle.
     ``gpu_problems`` matter on a GPU profile only.
     """
 
@@ -106,18 +109,27 @@ def require_suitable(environment: Environment) -> Environment:
         return environment
     raise UnsuitableEnvironment(
         f"{environment.title} cannot run a cluster: {environment.problems[0]}",
-        hint="Choose another environment, or mend this one.",
+        hint="Choose another environment, mend this one, or make one (verb environment).",
         detail="\n".join(environment.problems),
     )
 
 
-def require_ucx(environment: Environment) -> None:
-    """Raise `UnsuitableEnvironment` where a scheduler could not speak UCX."""
+def require_new_enough(python: str) -> None:
+    """Raise `UnsuitableEnvironment` where an environment of this Python would not do."""
+    interpreter = ask_python(python)
+    trouble = interpreter.trouble or _too_old(interpreter.versions["python"])
+    if trouble:
+        raise UnsuitableEnvironment(trouble, hint="Choose another Python.", detail="python")
+
+
+def require_ucx(environment: Environment, what: str = "network.protocol: ucx") -> None:
+    """Raise `UnsuitableEnvironment` where nothing could speak UCX, which something needs."""
     if "distributed_ucxx" not in environment.versions:
-        cure = _install(environment.python, "distributed-ucxx-cu12")
+        cure = install_words(environment.python, "distributed-ucxx-cu12")
         raise UnsuitableEnvironment(
-            f"{environment.title} lacks distributed-ucxx, which network.protocol: ucx needs.",
-            hint=f"{cure[0].upper()}{cure[1:]} (or cu13), or choose another protocol.",
+            f"{environment.title} lacks distributed-ucxx, which {what} needs.",
+            hint=f"{cure[0].upper()}{cure[1:]} (or cu13), or take another Python or protocol.",
+            detail="python",
         )
 
 
@@ -144,7 +156,7 @@ def _candidates() -> list[Environment]:
 
 def _kernel(name: str, spec: Mapping[str, Any]) -> Environment:
     argv = spec.get("argv") or [""]
-    command = str(argv[0])
+    command = str(_told(spec) or argv[0])
     found = sys.executable if OWN_KERNEL_COMMANDS.fullmatch(command) else shutil.which(command)
     python = str(Path(found).absolute()) if found else command
     kernel = Environment(name, spec.get("display_name") or name, python, suitable=False)
@@ -152,6 +164,13 @@ def _kernel(name: str, spec: Mapping[str, Any]) -> Environment:
         return kernel
     cure = "install the kernel again, or remove it with `jupyter kernelspec remove`"
     return replace(kernel, problems=(f"Its program {command!r} does not exist; {cure}.",))
+
+
+def _told(spec: Mapping[str, Any]) -> object:
+    """Return the Python that a kernel registered here runs in, maybe by a launcher script."""
+    metadata = spec.get("metadata")
+    ours = metadata.get(KERNEL_METADATA) if isinstance(metadata, dict) else None
+    return ours.get("python") if isinstance(ours, dict) else None
 
 
 # What each of them lacks.
@@ -169,11 +188,11 @@ def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
     obstacles = _obstacles(candidate.python, versions)
     problems = obstacles
     if not obstacles and "bokeh" not in versions:
-        cure = _install(candidate.python, "bokeh")
+        cure = install_words(candidate.python, "bokeh")
         problems = [f"bokeh is missing, so there is no dashboard; {cure}."]
     gpu_problems = []
     if "dask_cuda" not in versions:
-        cure = _install(candidate.python, "dask-cuda[cu12]")
+        cure = install_words(candidate.python, "dask-cuda[cu12]")
         gpu_problems = [f"dask-cuda is missing, which GPU workers need; {cure} (or cu13)."]
     return replace(
         candidate,
@@ -185,12 +204,10 @@ def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
 
 
 def _obstacles(python: str, versions: Mapping[str, str]) -> list[str]:
-    oldest = ".".join(map(str, SUPPORTED_PYTHON))
-    if _numbers(versions["python"]) < SUPPORTED_PYTHON:
-        had = versions["python"]
-        return [f"Python {had} is too old; make an environment with Python {oldest} or newer."]
+    if too_old := _too_old(versions["python"]):
+        return [too_old]
     first, end = SUPPORTED_DASK
-    cure = _install(python, f"dask>={first},<{end}", f"distributed>={first},<{end}")
+    cure = install_words(python, f"dask>={first},<{end}", f"distributed>={first},<{end}")
     found = {name: versions.get(name) for name in ("dask", "distributed")}
     if missing := [name for name, version in found.items() if version is None]:
         return [f"{' and '.join(missing)} not installed; {cure}."]
@@ -207,7 +224,15 @@ def _obstacles(python: str, versions: Mapping[str, str]) -> list[str]:
     return []
 
 
-def _install(python: str, *requirements: str) -> str:
+def _too_old(version: str) -> str:
+    if _numbers(version) >= SUPPORTED_PYTHON:
+        return ""
+    oldest = ".".join(map(str, SUPPORTED_PYTHON))
+    return f"Python {version} is too old; make an environment with Python {oldest} or newer."
+
+
+def install_words(python: str, *requirements: str) -> str:
+    """Return how packages are installed into a Python's environment."""
     return f"install with `{shlex.join([python, '-m', 'pip', 'install', *requirements])}`"
 
 

@@ -83,6 +83,12 @@ class StateError(GpuClusterError):
     status = 507
 
 
+class InstallationFailed(GpuClusterError):
+    """Packages could not be installed; ``detail`` holds the installer's own words."""
+
+    status = 502
+
+
 class RecordError(GpuClusterError):
     """A record that this version cannot read."""
 

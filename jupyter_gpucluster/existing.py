@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 ADDRESS = re.compile(
-    r"(?:(?P<protocol>tcp|tls)://)?"
+    r"(?:(?P<protocol>tcp|tls|ucx)://)?"
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(?P<port>\d{1,5})",
     re.ASCII,
 )
@@ -37,13 +37,13 @@ def read_address(text: str) -> tuple[str, str, int]:
     Raises
     ------
     InvalidInput
-        It is none, or of a protocol other than tcp and tls.
+        It is none, or of a protocol other than tcp, tls and ucx.
     """
     match = ADDRESS.fullmatch(text.strip())
     if match is None or not 0 < int(match["port"]) < 65536:
         raise InvalidInput(
             f"{ascii(text)[1:-1][:80]} is not the address of a scheduler.",
-            hint="Write it as tcp://host:8786 or tls://host:8786.",
+            hint="Write it as tcp://host:8786, tls://host:8786 or ucx://host:8786.",
             detail="existing.address",
         )
     return match["protocol"] or "tcp", match["host"].strip("[]"), int(match["port"])
@@ -130,6 +130,7 @@ def probe(directory: ClusterDirectory, address: str) -> str:
 def reach(directory: ClusterDirectory, address: str) -> None:
     """Connect to a scheduler; raises `OSError` where it is not there, or has other certificates."""
     protocol, host, port = read_address(address)
+    # UCX makes its connections with the help of TCP, and takes no harm from one that says nothing.
     context = tls_context(directory) if protocol == "tls" else None
     with socket.create_connection((host, port), ANSWER_SECONDS) as plain:
         if context is not None:

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from .backends import find_backend
+from .backends import elsewhere, find_backend
 from .errors import BackendUnavailable, GpuClusterError, StateError
 from .head.diagnosis import ERROR_LINE, diagnose
+from .head.slowstart import SlowStarts
 from .inheritance import inherited
 from .processes import is_alive
 from .records import (
@@ -65,7 +66,13 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
     write_private(script, text.encode())
     # Cobalt and OAR execute the file itself.
     script.chmod(0o700)
-    sent = Submission(job.mark, str(script), gpus=record.spec.job.gpus, text=text)
+    sent = Submission(
+        job.mark,
+        str(script),
+        gpus=record.spec.job.gpus,
+        text=text,
+        arguments=record.spec.job.submit_args,
+    )
     queue = Queue(find_backend(record.spec.backend), ProcessRunner(inherited(os.environ)))
     try:
         ids = run_apart(lambda: queue.submit(sent))
@@ -109,14 +116,20 @@ def is_over(job: Job) -> bool:
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the queueing system about the job; without an answer nothing changes."""
     backend = find_backend(record.spec.backend)
-    queue = Queue(backend, ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS))
+    shape = record.spec.job
+    where = elsewhere(record.spec.backend, shape.directives, shape.submit_args)
+    variables = {**inherited(os.environ), **where}
+    queue = Queue(backend, ProcessRunner(variables, seconds=ANSWER_SECONDS))
     listing = await queue.poll([job.id] if job.id else [])
     if listing is None:
         return job
     status = next((s for s in listing.values() if is_of(job, s)), None)
     if status is None:
         return await unlisted(queue, directory, job)
-    return listed(job, status, backend.explain(status) or status.reason)
+    job = listed(job, status, backend.explain(status) or status.reason)
+    if job.state is not JobState.RUNNING:
+        return job
+    return replace(job, reason=SlowStarts(directory.logs).told_of(job, time.time(), "its head"))
 
 
 def is_of(job: Job, status: JobStatus) -> bool:
@@ -127,12 +140,12 @@ def is_of(job: Job, status: JobStatus) -> bool:
 
 
 def listed(job: Job, status: JobStatus, reason: str) -> Job:
-    """Fold a status into the job."""
-    over = status.state in FINAL
+    """Fold a status into the job; one that can never start is over, and gets cancelled so."""
+    over = status.state in FINAL or status.hopeless
     return replace(
         job,
         id=status.id,
-        state=status.state,
+        state=JobState.FAILED if status.hopeless else status.state,
         reason=reason,
         nodes=status.nodes or job.nodes,
         exit_code=status.exit_code,
@@ -166,7 +179,7 @@ def begun(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]
     """Return record and summary of a cluster whose head is there and has said nothing yet."""
     job = directory.read_headjob() or heads_job(record)
     assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
-    return waiting(record, replace(job, state=JobState.RUNNING))
+    return waiting(record, replace(job, state=JobState.RUNNING, reason=""))
 
 
 def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
@@ -187,7 +200,7 @@ def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
         profile=record.spec.profile,
         phase=phase,
         phase_since=since,
-        reason=job.reason if phase is Phase.PENDING else "",
+        reason=job.reason,
         words=words,
         revision=record.revision,
         written=time.time(),

@@ -23,10 +23,13 @@ while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
 echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
 } &
 workers=$!
-set +m"""
+set +m
+# Before the head is there, too: the shell alone would end, and leave it behind.
+told= head=
+trap 'told=1; kill "$head" 2>/dev/null' TERM INT"""
 AFTER = """\
 head=$!
-trap 'kill "$head" 2>/dev/null' TERM INT
+[ -z "$told" ] || kill "$head" 2>/dev/null
 wait "$head"
 code=$?
 while kill -0 "$head" 2>/dev/null; do wait "$head"; code=$?; done
@@ -55,11 +58,13 @@ def head_lines(profile: Profile, id: str, head: str, launch: Sequence[str]) -> l
     InvalidInput
         GPUs are asked for the head, and the job is spread by a launcher.
     """
-    if elsewhere(profile.backend, profile.job.directives):
+    there = elsewhere(profile.backend, profile.job.directives, profile.job.submit_args)
+    if there:
         raise InvalidInput(
-            "A head in a job cannot be sent to another cluster by a directive: whoever looks for "
+            "A head in a job cannot be sent to another cluster by the profile: whoever looks for "
             "it asks this one.",
-            hint="Remove the directive, and set SLURM_CLUSTERS where Jupyter starts.",
+            hint=f"Remove that from job.directives and job.submit_args, and set {', '.join(there)} "
+            "where Jupyter starts.",
             detail="job.directives",
         )
     words = f'{head} --scratch "$GPUCLUSTER_SCRATCH" --workers "$workers"'

@@ -18,6 +18,8 @@ RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*", re.ASCII)
 """Never begins with ``-``: a host is an argument of ssh."""
+OUTSIDE = "GPUCLUSTER_ALLOCATION"
+"""The hosts and slots of an allocation that the head is not in, written like LSF's."""
 NODE_FILES = (
     # One line for each slot of a host.
     "PBS_NODEFILE",
@@ -73,7 +75,7 @@ def _checked(host: str) -> str:
 
 
 def allocation_hosts(environ: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return the hosts of the batch job that this process runs in, each with its slots.
+    """Return the hosts of the batch job that this process works in, each with its slots.
 
     Slots are what the queueing system counts there: cores for Slurm, LSF and Grid Engine, lines of
     the node file for the others.  Empty outside any batch job.
@@ -88,13 +90,12 @@ def allocation_hosts(environ: Mapping[str, str]) -> list[tuple[str, int]]:
     ValueError
         A variable names a file that cannot be read, or holds no list of hosts.
     """
+    if pairs := environ.get(OUTSIDE):
+        return _paired(pairs)
     if nodes := environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST"):
         return _slurm(expand(nodes), environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if pairs := environ.get("LSB_MCPU_HOSTS"):
-        words = pairs.split()
-        return _counted(
-            (words[place], _number(words[place + 1])) for place in range(0, len(words) - 1, 2)
-        )
+        return _paired(pairs)
     for name in ("LSB_DJOB_HOSTFILE", *NODE_FILES):
         if path := environ.get(name):
             return _counted((line, 1) for line in _read(name, path).split())
@@ -115,6 +116,14 @@ def _slurm(hosts: list[str], counts: str) -> list[tuple[str, int]]:
             slots += [int(match.group(1))] * min(int(match.group(2) or 1), len(hosts))
     slots += [1] * (len(hosts) - len(slots))
     return [(host, slots[place]) for place, host in enumerate(hosts)]
+
+
+def _paired(text: str) -> list[tuple[str, int]]:
+    """Read ``n1 4 n2 4``."""
+    words = text.split()
+    return _counted(
+        (words[place], _number(words[place + 1])) for place in range(0, len(words) - 1, 2)
+    )
 
 
 def _counted(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

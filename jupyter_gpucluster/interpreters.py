@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+
+from .errors import InvalidInput
 
 PROBE_SECONDS = 15.0
 
@@ -23,6 +26,7 @@ PACKAGES = {
     "dask-cuda": "dask_cuda",
     "bokeh": "bokeh",
     "cryptography": "cryptography",
+    "ipykernel": "ipykernel",
     "jupyter-gpucluster": "jupyter_gpucluster",
     # Wheels name the CUDA version, conda's package does not.
     "distributed-ucxx": "distributed_ucxx",
@@ -100,6 +104,20 @@ def ask_python(python: str) -> Interpreter:
         with _known_lock:
             _known[python] = (_stamp(python, answer.paths), answer)
     return answer
+
+
+def python_at(path: str) -> str:
+    """Return the absolute path of a Python, given itself, its name or its environment's folder."""
+    if not path.strip() or not path.isprintable():
+        raise InvalidInput(f"{shown(path)!r} is no path of a Python.", detail="python")
+    try:
+        place = Path(path).expanduser().absolute()
+        if "/" not in path and not place.exists():
+            place = Path(shutil.which(path) or place)
+    except RuntimeError:  # ~ of a user who does not exist
+        raise InvalidInput(f"There is no home of {path}.", detail="python") from None
+    inside = place / "bin" / "python"
+    return str(inside if inside.exists() else place)
 
 
 def shown(python: str) -> str:

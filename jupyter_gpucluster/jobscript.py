@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .backends import elsewhere
 from .backends.base import Backend
 from .backends.contradictions import directives_of
-from .containers import srun_words
+from .containers import inside, preparation, srun_words
 from .headscript import head_lines
 from .launchers import layout_of
 from .profiles import Profile
-from .ranks import launch_lines, rank_lines
+from .ranks import launch_lines, phase_line, prologue_lines, rank_lines
 from .records import Spec, spec_of_group
 from .specs import group_profile
 from .store import ClusterDirectory
@@ -29,13 +29,22 @@ def group_scripts(
     profile: Profile, spec: Spec, backend: Backend, directory: ClusterDirectory
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of the worker groups, each with the script of its jobs."""
+    # The head submits all jobs with the same variables.
+    there = tuple(elsewhere(profile.backend, spec.job.directives, spec.job.submit_args))
     for name in profile.groups:
         part = spec_of_group(spec, name)
-        yield name, render(group_profile(profile, name), part, backend, directory)
+        own = group_profile(profile, name)
+        yield name, render(own, part, backend, directory, unset=there)
 
 
 def render(
-    profile: Profile, spec: Spec, backend: Backend, directory: ClusterDirectory, head: str = ""
+    profile: Profile,
+    spec: Spec,
+    backend: Backend,
+    directory: ClusterDirectory,
+    head: str = "",
+    work: str = "",
+    unset: Sequence[str] = (),
 ) -> str:
     """Return the script of one job, with `MARK` where the mark goes.
 
@@ -43,16 +52,18 @@ def render(
     ----------
     head
         The command of the head that the job also runs; empty for any other job.
+    work
+        What each rank runs in place of its workers; empty for a cluster's own jobs.
+    unset
+        Variables of the submission that are none of the job's.
     """
-    exports = [
-        f"export {name}={shlex.quote(value)}"
-        for name, value in {**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}.items()
-    ]
-    before, command = worker_lines(profile, spec, directory)
+    exports = export_lines({**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    before, command = worker_lines(profile, spec, directory, work)
     if spec.spread:
         return _spread(profile, spec, directory, exports, [*before, command])
     if spec.backend == "local":
-        lines = ["#!/bin/sh", *exports, *profile.environment.prologue, *before, f"exec {command}"]
+        prologue = prologue_lines(profile.environment.prologue)
+        lines = ["#!/bin/sh", *exports, *prologue, *before, f"exec {command}"]
         return "\n".join(lines) + "\n"
     output = str(directory.logs / f"{MARK}.out")
     job = replace(spec.job, gpus=spec.job.gpus + profile.head.gpus) if head else spec.job
@@ -62,7 +73,8 @@ def render(
         lines = ["#!/bin/sh", *directives, "# Simulation: CPU workers stand for GPUs.", *exports]
         return "\n".join([*lines, *profile.environment.prologue, f"exec {command}"]) + "\n"
     # They came with the submission; a step is of the cluster that the job is on.
-    exports += [f"unset {name}" for name in elsewhere(profile.backend, job.directives)]
+    there = elsewhere(profile.backend, job.directives, job.submit_args)
+    exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
     launch = _launch(profile, spec, directory, exports, [*before, command])
     lines = [
         "#!/bin/bash",
@@ -76,10 +88,28 @@ def render(
         'exec >>"$GPUCLUSTER_DIRECTORY/logs/$GPUCLUSTER_JOB.log" 2>&1',
         'echo "$GPUCLUSTER_WORKER on $(hostname) since $(date)"',
         *exports,
-        *profile.environment.prologue,
+        *prologue_lines(profile.environment.prologue),
         *(head_lines(profile, directory.id, head, launch) if head else [*launch, *GUARD]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def export_lines(variables: Mapping[str, str]) -> list[str]:
+    """Return the lines of a shell that set these variables."""
+    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+
+
+def environment_script(profile: Profile, spec: Spec, directory: ClusterDirectory) -> str:
+    """Return the script that runs its arguments, or a shell, as the jobs' scripts run workers."""
+    container = profile.environment.container
+    lines = ["#!/bin/bash", *export_lines({**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})]
+    lines += [*profile.environment.prologue, '[ "$#" -gt 0 ] || set -- "${SHELL:-/bin/bash}"']
+    if container is None or spec.simulated:
+        return "\n".join([*lines, 'exec "$@"']) + "\n"
+    gpus = spec.job.gpus > 0
+    names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
+    words = " ".join(inside(container, directory.path, "", gpus=gpus))
+    return "\n".join([*lines, *preparation(container, "", names), f'exec {words} "$@"']) + "\n"
 
 
 def _spread(
@@ -98,7 +128,7 @@ def _spread(
         "#!/bin/bash",
         'export GPUCLUSTER_JOB="$GPUCLUSTER_WORKER"',
         *exports,
-        *profile.environment.prologue,
+        *prologue_lines(profile.environment.prologue),
         *_launch(profile, spec, directory, exports, [*limit, *commands]),
         "launcher=$!",
         "trap 'kill \"$launcher\" 2>/dev/null' TERM INT",
@@ -120,10 +150,11 @@ def _launch(
     """Return the lines that start all workers of the job in the background."""
     launcher, layout = profile.launcher, layout_of(spec)
     if launcher.name == "none":
-        return [*commands[:-1], f"{commands[-1]} &"]
+        return [*commands[:-1], phase_line("starting Python"), f"{commands[-1]} &"]
     # The environment's Python may be of the image, or of a file system that is only on the nodes.
     python = f'"$(command -v {shlex.quote(spec.python)} python3 | head -n 1)"'
     reader = f'{python} "$GPUCLUSTER_DIRECTORY/jobs/{HOST_READER}"'
+    prologue = prologue_lines(profile.environment.prologue)
     extra = srun_words(profile.environment.container, directory.path)
     if spec.spread and launcher.name == "srun":
         # Jupyter may be a step of the same job, and hold what the workers are to use.
@@ -131,7 +162,7 @@ def _launch(
     return [
         'GPUCLUSTER_RANK_FILE="$GPUCLUSTER_DIRECTORY/jobs/$GPUCLUSTER_JOB.rank.sh"',
         "cat >\"$GPUCLUSTER_RANK_FILE\" <<'END OF RANK'",
-        *rank_lines(launcher, layout, [*exports, *profile.environment.prologue], commands),
+        *rank_lines(launcher, layout, [*exports, *prologue], commands),
         "END OF RANK",
         *launch_lines(launcher, layout, extra, reader),
     ]

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .backends import elsewhere, find_backend
+from .backends import cancel_command, elsewhere, find_backend
 from .errors import GpuClusterError
 from .records import FINAL, ON_THIS_MACHINE, Job, JobState, JobStatus, Record, heads_job
 from .submission import ProcessRunner, Queue, Runner
@@ -48,7 +48,7 @@ async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) 
     """Do what `left_jobs` does, on the caller's event loop and with its runner."""
     told = []
     for record in records:
-        queue = Queue(find_backend(record.spec.backend), runner or _runner(record))
+        queue = _queue(record, runner or _runner(record))
         try:
             async with asyncio.timeout(SECONDS):
                 left = await _listed(queue, record)
@@ -59,18 +59,24 @@ async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) 
         else:
             told += [
                 f"job {id} of {status.mark} ({status.state.value}); to end it: "
-                + shlex.join(queue.backend.cancel([id]))
+                + shlex.join(cancel_command(queue.backend, [id], queue.cancel_args))
                 for id, status in sorted(left.items())
             ]
     return told
 
 
 def _variables(record: Record) -> dict[str, str]:
-    return elsewhere(record.spec.backend, record.spec.job.directives)
+    job = record.spec.job
+    return elsewhere(record.spec.backend, job.directives, job.submit_args)
 
 
 def _runner(record: Record) -> Runner:
     return ProcessRunner({**os.environ, **_variables(record)})
+
+
+def _queue(record: Record, runner: Runner) -> Queue:
+    backend = find_backend(record.spec.backend)
+    return Queue(backend, runner, cancel_args=record.spec.job.cancel_args)
 
 
 def _aside(work: Coroutine[Any, Any, T]) -> T:
@@ -91,7 +97,7 @@ async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> 
         return record, ""
     try:
         async with asyncio.timeout(SECONDS):
-            queue = Queue(find_backend(record.spec.backend), runner)
+            queue = _queue(record, runner)
             asked, left = await _cancel(queue, record, spare)
     except (GpuClusterError, TimeoutError):
         asked, left = set(), None
@@ -169,5 +175,6 @@ def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
     if not ids:
         return told
     where = "".join(f"{name}={value} " for name, value in _variables(record).items())
-    command = shlex.join(find_backend(record.spec.backend).cancel(ids))
+    backend = find_backend(record.spec.backend)
+    command = shlex.join(cancel_command(backend, ids, record.spec.job.cancel_args))
     return f"{told} To end them now: {where}{command}"

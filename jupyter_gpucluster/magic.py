@@ -29,7 +29,7 @@ PROGRAM = "%gpucluster"
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 LIVE = "application/vnd.jupyter-gpucluster.v1+json"
 """What the Lab extension shows as cards that change with their clusters."""
-NAMED = ("show", "connect", "scale", "logs", "why", "stop", "forget")
+NAMED = ("show", "connect", "scale", "logs", "why", "doctor", "stop", "forget")
 """Verbs whose first word is a cluster."""
 
 

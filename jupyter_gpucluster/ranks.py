@@ -17,6 +17,16 @@ NOT_EXPORTED = (
 )  # fmt: skip
 
 
+def phase_line(words: str) -> str:
+    """Return the line of a script that says in the log how far it has got, and since when."""
+    return f'echo "gpucluster: {words} since $(date +%FT%T%z)"'
+
+
+def prologue_lines(prologue: Sequence[str]) -> list[str]:
+    """Return a profile's own lines, after a word that they run now."""
+    return [phase_line("in environment.prologue"), *prologue] if prologue else []
+
+
 def launch_lines(
     launcher: Launcher, layout: Layout, extra: Sequence[str], host_reader: str
 ) -> list[str]:
@@ -30,7 +40,7 @@ def launch_lines(
         The command that prints the job's hosts, but for its two arguments; see `hostlists.main`.
     """
     dialect = find_dialect(launcher)
-    lines = []
+    lines = [phase_line(f"starting its ranks with {launcher.name}")]
     if dialect.hosts:
         line = dialect.hosts.replace("{ranks}", str(layout.ranks))
         lines += [
@@ -123,7 +133,7 @@ def rank_lines(
         lines += _pinning(layout)
     *before, command = commands
     last = _tethered(command) if launcher.name == "ssh" else [f"exec {command}"]
-    return [*lines, *before, *last]
+    return [*lines, *before, phase_line("starting Python"), *last]
 
 
 def _pinning(layout: Layout) -> list[str]:

@@ -118,6 +118,10 @@ class JobShape:
     """How a submit command that knows two ways gets the script: ``stdin`` or ``file``."""
     directives: tuple[str, ...] = ()
     skip_directives: tuple[str, ...] = ()
+    submit_args: tuple[str, ...] = ()
+    """More arguments of the submit command."""
+    cancel_args: tuple[str, ...] = ()
+    """More arguments of the command that ends jobs."""
     ranks: int = 1
     """Processes that a launcher starts on each node."""
 
@@ -138,6 +142,8 @@ class Submission:
     """The script itself, for commands that take it on standard input."""
     workers: int = 1
     """Workers of one job, where the backend starts them without the script."""
+    arguments: tuple[str, ...] = ()
+    """More arguments of the submit command."""
 
 
 @frozen
@@ -160,6 +166,30 @@ class JobStatus:
     expected_start: float | None = None
     ends: float | None = None
     """When the system will end a running job, where it tells."""
+    hopeless: bool = False
+    """Whether it waits for what can never come."""
+
+
+@frozen
+class Share:
+    """What a batch job has on each of some nodes."""
+
+    hosts: str
+    """Their names, in the system's own short form where it has one: ``n[1-3,7]``."""
+    cpus: int = 1
+    gpus: int | None = None
+    """None where the system does not tell."""
+    memory: int | None = None
+    """Bytes."""
+
+
+@frozen
+class Allocation:
+    """A batch job that is there already, and what its queueing system gave it."""
+
+    job: JobStatus
+    owner: str
+    shares: tuple[Share, ...] = ()
 
 
 @frozen
@@ -245,6 +275,20 @@ class WorkerGroup:
 
 
 @frozen
+class HeldJob:
+    """The batch job of the user's own whose nodes a local cluster uses; it is not the cluster's."""
+
+    system: str
+    """The backend that knows it."""
+    id: str
+    name: str
+    """What users call it: ``Slurm job 123``."""
+    nodes: str = ""
+    ends: float | None = None
+    """When it was to end, as far as the starter knew."""
+
+
+@frozen
 class Spec:
     """All that the starter settled; it never changes during a cluster's life."""
 
@@ -285,7 +329,9 @@ class Spec:
     relayed: bool = False
     """Whether a process on the Jupyter host runs the commands of a head in a job."""
     spread: bool = False
-    """Whether a local job is spread over the nodes of the allocation that the head is in."""
+    """Whether a local job is spread over the nodes of an allocation, by a launcher."""
+    allocation: HeldJob | None = None
+    """That allocation, where its queueing system can be asked about it."""
     trusted: bool = False
     """Whether the dashboard of a cluster that somebody else started may be shown."""
 
@@ -334,7 +380,7 @@ class Job:
     absent: float | None = None
     """Since when no worker of it is connected, although one was and it is listed as running."""
     abandoned: bool = False
-    """Whether it was absent for so long that it was given up; `leaving` says when."""
+    """Whether it was given up, as absent for too long or hopeless; `leaving` says when."""
     leaving: float | None = None
     """Since when we want it gone."""
     relieved: float | None = None

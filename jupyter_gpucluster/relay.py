@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from .backends import find_backend
+from .backends import find_backend, submit_command
 from .backends.base import Backend
 from .errors import GpuClusterError
 from .inheritance import inherited
@@ -100,11 +100,13 @@ def permitted(directory: ClusterDirectory, record: Record, argv: list[str], stdi
     if not stdin and any(argv[: len(begin)] == begin for begin in readers(backend)):
         return True
     known = {stem(job.id) for job in record.jobs if job.id}
-    cancels = len(argv) > 1 and argv[0] == backend.cancel(["1"])[0]
-    if cancels and not stdin and all(stem(word) in known for word in argv[1:]):
+    cancel = [backend.cancel(["1"])[0], *record.spec.job.cancel_args]
+    ids = argv[len(cancel) :]
+    cancels = bool(ids) and argv[: len(cancel)] == cancel
+    if cancels and not stdin and all(stem(word) in known for word in ids):
         return True
     return any(
-        argv == backend.submit(sent) and stdin == backend.stdin(sent)
+        argv == submit_command(backend, sent) and stdin == backend.stdin(sent)
         for sent in submissions(directory, record)
     )
 
@@ -143,6 +145,7 @@ def submissions(directory: ClusterDirectory, record: Record) -> list[Submission]
                     count=len(jobs),
                     workers=spec.worker.per_job,
                     gpus=spec.job.gpus,
+                    arguments=spec.job.submit_args,
                 )
             )
     return found

@@ -32,7 +32,8 @@ BUSY_SECONDS = 1.0
 """How long a head waits while another one asks, before it goes on with what it knows."""
 PLACES = (
     "SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "SGE_ROOT",
-    "SGE_CELL", "SGE_QMASTER_PORT", "LSF_ENVDIR", "LSF_CONFDIR", "CONDOR_CONFIG", "OARCONFFILE",
+    "SGE_CELL", "SGE_QMASTER_PORT", "LSF_ENVDIR", "LSF_CONFDIR", "CONDOR_CONFIG",
+    "_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST", "OARCONFFILE",
     "COBALT_CONFIG_FILES", "MOABHOMEDIR",
 )  # fmt: skip
 """Variables that say which of several queueing systems a command speaks to."""

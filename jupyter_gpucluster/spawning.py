@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from .backends import elsewhere
@@ -25,12 +26,25 @@ def head_command(spec: Spec, directory: ClusterDirectory) -> str:
 
 
 def spawn(
-    directory: ClusterDirectory, scratch: Path, record: Record, prefix: tuple[str, ...]
+    directory: ClusterDirectory,
+    scratch: Path,
+    record: Record,
+    prefix: tuple[str, ...],
+    job: Mapping[str, str] | None = None,
 ) -> None:
-    """Start the head in a clean process; it leaves us before this returns."""
+    """Start the head in a clean process; it leaves us before this returns.
+
+    Parameters
+    ----------
+    job
+        Variables of the batch job that it works with, where this process is not in that job.
+    """
     argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
     argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
-    variables = elsewhere(record.spec.backend, record.spec.job.directives)
+    job_shape = record.spec.job
+    variables = elsewhere(record.spec.backend, job_shape.directives, job_shape.submit_args)
+    environment = inherited(os.environ, with_job=record.spec.spread and job is None)
+    environment |= job or {}
     log = directory.logs / "head.log"
     write_private(log, b"")
     try:
@@ -40,7 +54,7 @@ def spawn(
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
-                env=inherited(os.environ, with_job=record.spec.spread) | variables,
+                env=environment | variables,
                 start_new_session=True,
             )
     except OSError as error:

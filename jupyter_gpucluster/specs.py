@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .allocation import is_spread
+from .backends import elsewhere
 from .containers import check_container
 from .errors import InvalidInput
 from .launchers import lay_out
@@ -162,6 +163,8 @@ def make_spec(
             submit_by=profile.job.submit_by,
             directives=profile.job.directives,
             skip_directives=profile.job.skip_directives,
+            submit_args=() if here else profile.job.submit_args,
+            cancel_args=() if here else profile.job.cancel_args,
             ranks=ranks,
         ),
         worker=WorkerShape(
@@ -241,9 +244,23 @@ def group_profile(profile: Profile, name: str) -> Profile:
     Raises
     ------
     InvalidInput
-        The group asks for GPUs: those that nobody counts would cost GPU-hours.
+        The group asks for GPUs: those that nobody counts would cost GPU-hours.  Or it is sent to
+        another system than the profile's own jobs, which nobody would ask about it.
     """
     group = profile.groups[name]
+    there, own_place = (
+        elsewhere(profile.backend, job.directives, job.submit_args)
+        for job in (group.job, profile.job)
+    )
+    if there and there != own_place:
+        raise InvalidInput(
+            f"Group {name} sends its jobs to {', '.join(there.values())}, and the profile's own"
+            f" jobs go to {', '.join(own_place.values()) or 'the usual one'}: a cluster's jobs are"
+            " of one queueing system.",
+            hint="Send both to the same by job.directives or job.submit_args, or make two"
+            " profiles.",
+            detail=f"groups.{name}.job.directives",
+        )
     if group.job.gpus not in ("auto", 0):
         raise InvalidInput(
             f"Group {name} asks for GPUs, which only the profile's own job may.",
@@ -257,6 +274,8 @@ def group_profile(profile: Profile, name: str) -> Profile:
             "queue": group.job.queue or own.queue,
             "account": group.job.account or own.account,
             "walltime": group.job.walltime or own.walltime,
+            "submit_args": group.job.submit_args or own.submit_args,
+            "cancel_args": own.cancel_args,
         }
     )
     launcher = profile.launcher if job.nodes > 1 else Launcher.model_construct()

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import headjob, hostlists
+from . import headjob, hostlists, workerstart
 from .allocation import in_allocation, is_spread
 from .attaching import attach
-from .backends import find_backend
+from .backends import find_backend, submit_command
 from .backends.base import Backend
 from .environments import check_python, find_kernel, require_ucx
 from .errors import (
@@ -30,7 +30,8 @@ from .errors import (
     StateError,
     UnsuitableEnvironment,
 )
-from .jobscript import HOST_READER, MARK, group_scripts, render
+from .jobscript import HOST_READER, MARK, environment_script, group_scripts, render
+from .joining import Joined, held_from_inside, join
 from .looking import look_at
 from .machine import Machine, check_interface, look_around
 from .processes import this_process
@@ -55,6 +56,7 @@ from .store import ClusterDirectory, make_private, trouble, write_private
 from .survival import Survival, find_survival
 from .tls import make_certificates
 from .views import Look, Script, gpu_hours_estimate
+from .workercommand import WORKER_STARTER
 
 if TYPE_CHECKING:
     from .clusters import Clusters
@@ -79,6 +81,8 @@ class Request:
     request_id: str
     owned: bool = False
     """Whether the cluster ends with the calling process."""
+    allocation: str = ""
+    """Number of the user's batch job to put the workers into; empty = the one we are in, if any."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,8 @@ class Plan:
     python: str
     environment: str
     survival: Survival
+    joined: Joined | None = None
+    """The allocation that was named."""
 
 
 def start(clusters: Clusters, request: Request) -> Look:
@@ -121,7 +127,8 @@ def start(clusters: Clusters, request: Request) -> Look:
             if has_head_here(plan.profile):
                 scratch = make_scratch(directory.id)
                 record = make(directory, scratch, plan, name, request)
-                spawn(directory, scratch, record, plan.survival.prefix)
+                job = plan.joined.variables if plan.joined is not None else None
+                spawn(directory, scratch, record, plan.survival.prefix, job)
             else:
                 # The scratch directory is made where the job runs.
                 record = make(directory, Path(), plan, name, request)
@@ -206,6 +213,7 @@ def preview(clusters: Clusters, request: Request) -> Script:
             gpus=part.job.gpus,
             text=texts[-1],
             workers=part.worker.per_job,
+            arguments=part.job.submit_args,
         )
         commands.append(submit_line(backend, submission))
     hours = gpu_hours_estimate(spec, plan.target.maximum)
@@ -215,7 +223,7 @@ def preview(clusters: Clusters, request: Request) -> Script:
 
 def submit_line(backend: Backend, submission: Submission) -> str:
     """Return what to type in a shell to submit."""
-    command = shlex.join(backend.submit(submission))
+    command = shlex.join(submit_command(backend, submission))
     stdin = backend.stdin(submission)
     if stdin == submission.text:
         return f"{command} < {shlex.quote(submission.script)}"
@@ -246,7 +254,9 @@ def settle(request: Request) -> Plan:
     if profile.backend != EXISTING:
         find_backend(profile.backend)
     machine = look_around()
-    profile = in_allocation(profile, machine)
+    joined = join(request.allocation, profile) if request.allocation else None
+    environ = os.environ if joined is None else joined.environment()
+    profile = in_allocation(profile, machine, environ)
     asked = request.target
     target = asked or Target(*[default_workers(profile, machine)] * 2)
     check_target(target, least=1)
@@ -260,7 +270,12 @@ def settle(request: Request) -> Plan:
         )
     python, environment = choose_python(request, profile)
     survival = find_survival() if has_head_here(profile) else IN_A_JOB
-    return Plan(loaded, profile, target, machine, python, environment, survival)
+    if joined is not None:
+        words = (
+            f"{survival.words} It uses {joined.held.name} ({joined.held.nodes}), and ends with it."
+        )
+        survival = replace(survival, words=words)
+    return Plan(loaded, profile, target, machine, python, environment, survival, joined)
 
 
 def choose_python(request: Request, profile: Profile) -> tuple[str, str]:
@@ -346,6 +361,9 @@ def make(
     profile = plan.profile
     spec = spec_of(plan, directory, scratch, request)
     spec = replace(spec, survives=plan.survival.survives, survival=plan.survival.words)
+    if spec.spread:
+        held = held_from_inside() if plan.joined is None else plan.joined.held
+        spec = replace(spec, allocation=held)
     with contextlib.suppress(OSError):  # it may have been deleted
         spec = replace(spec, started_in=os.getcwd())  # noqa: PTH109  # as text
     owner = this_process() if request.owned else None
@@ -365,8 +383,11 @@ def make(
     write_private(directory.template(), text.encode())
     for group, script in group_scripts(profile, spec, find_backend(spec.backend), directory):
         write_private(directory.template(group), script.encode())
+    write_private(directory.jobs / WORKER_STARTER, Path(workerstart.__file__).read_bytes())
     if profile.launcher.name != "none":
         write_private(directory.jobs / HOST_READER, Path(hostlists.__file__).read_bytes())
+    script = environment_script(profile, spec, directory)
+    write_private(directory.environment(), script.encode())
     now = time.time()
     jobs: tuple[Job, ...] = ()
     if spec.in_job:

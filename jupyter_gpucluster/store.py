@@ -169,6 +169,10 @@ class ClusterDirectory:
         """Certificates and keys."""
         return self.path / "tls"
 
+    def environment(self) -> Path:
+        """Return the script that runs its arguments, or a shell, in the environment of the jobs."""
+        return self.jobs / "environment.sh"
+
     def template(self, group: str = "") -> Path:
         """Return what scripts of jobs are made from: a worker group's, or the cluster's own."""
         return self.jobs / (f"template-{group}.sh" if group else "template.sh")

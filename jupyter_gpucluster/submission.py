@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from .backends import cancel_command, submit_command
 from .backends.base import Backend
 from .errors import BackendError
 from .processes import signal_group
@@ -199,10 +200,19 @@ class Queue:
     ----------
     shared
         Through what all heads of a user ask together; None where the system is the cluster's own.
+    cancel_args
+        More arguments of the command that ends jobs.
     """
 
-    def __init__(self, backend: Backend, runner: Runner, shared: SharedQueue | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        runner: Runner,
+        shared: SharedQueue | None = None,
+        cancel_args: Sequence[str] = (),
+    ) -> None:
         self.backend = backend
+        self.cancel_args = cancel_args
         self.runner = runner
         self.user = user_name()
         self.shared = shared
@@ -217,7 +227,7 @@ class Queue:
         BackendUnavailable
             It did not answer: look for the mark before trying again.
         """
-        argv, stdin = self.backend.submit(submission), self.backend.stdin(submission)
+        argv, stdin = submit_command(self.backend, submission), self.backend.stdin(submission)
         result = await self.change(argv, stdin)
         return self.backend.parse_submit(submission, result)
 
@@ -267,4 +277,4 @@ class Queue:
 
     async def cancel(self, ids: Sequence[str]) -> None:
         """Ask for the end of jobs; whether they went is the next listing's to say."""
-        await self.change(self.backend.cancel(ids))
+        await self.change(cancel_command(self.backend, ids, self.cancel_args))

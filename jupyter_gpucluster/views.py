@@ -62,6 +62,8 @@ class ClusterView:
     """What the cluster may use at most; None = no GPUs, or nothing ends it."""
     gpu_words: str = ""
     expected_start: float | None = None
+    allocation: str = ""
+    """The batch job whose nodes it uses and that is not its own, with its nodes; empty = none."""
 
 
 @frozen
@@ -155,4 +157,5 @@ def view_of(look: Look) -> ClusterView:
         gpu_hours_estimate=gpu_hours_estimate(spec, record.target.maximum),
         gpu_words=live.gpu_words if live else "",
         expected_start=live.expected_start if live else None,
+        allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
     )

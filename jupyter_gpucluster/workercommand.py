@@ -15,21 +15,29 @@ from .store import ClusterDirectory
 
 WORKER_NAME = '"$GPUCLUSTER_WORKER"'
 """The one unquoted word of a script: the job's own name, expanded where the job runs."""
+WORKER_STARTER = "workerstart.py"
+"""What runs Dask's or dask-cuda's module, beside the scripts: jobs may not see this package."""
 
 
 def worker_lines(
-    profile: Profile, spec: Spec, directory: ClusterDirectory
+    profile: Profile, spec: Spec, directory: ClusterDirectory, work: str = ""
 ) -> tuple[list[str], str]:
-    """Return the lines that prepare a node, and the one that starts a rank's workers there."""
+    """Return the lines that prepare a node, and the one that starts a rank's workers there.
+
+    Parameters
+    ----------
+    work
+        What runs in place of the workers, where they would; empty for the workers.
+    """
     container = profile.environment.container
     extra = extra_arguments(profile.workers)
     cores = core_lines(spec) if spec.spread or spec.backend not in ON_THIS_MACHINE else []
     if container is None or spec.simulated:
-        return cores, worker_command(spec, directory, extra)
+        return cores, work or worker_command(spec, directory, extra)
     place = expanding(spec.worker.local_directory)
     gpus = spec.job.gpus > 0 and not spec.simulated
     words = inside(container, directory.path, place, gpus=gpus)
-    line = worker_command(spec, directory, extra, container.python)
+    line = work or worker_command(spec, directory, extra, container.python)
     names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
     return [*cores, *preparation(container, place, names)], " ".join([*words, line])
 
@@ -60,7 +68,8 @@ def worker_command(
         Its interpreter, where it is not that of the head.
     """
     module = "dask_cuda.cli" if _on_gpus(spec) else "distributed.cli.dask_worker"
-    argv = [python or spec.python, "-m", module, *worker_arguments(spec, directory), *extra]
+    starter = str(directory.jobs / WORKER_STARTER)
+    argv = [python or spec.python, starter, module, *worker_arguments(spec, directory), *extra]
     line = shlex.join(argv)
     if spec.worker.local_directory:
         # Sites name node-local storage by variables that exist only there, such as $TMPDIR.

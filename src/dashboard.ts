@@ -124,9 +124,18 @@ class DashboardView extends Widget {
           })
       })
     );
+    this._waiting = new Widget();
+    this._waiting.addClass('jp-gpucluster-Waiting');
+    this._waiting.hide();
+    this._waiting.node.setAttribute('role', 'status');
+    this._waiting.node.textContent = options.trans.__('Loading the dashboard…');
+    this._frame.node.querySelector('iframe')?.addEventListener('load', () => {
+      this._waiting.hide();
+    });
     const layout = new StackedLayout();
     this.layout = layout;
     layout.addWidget(this._frame);
+    layout.addWidget(this._waiting);
     layout.addWidget(this._placeholder);
     this._watch = options.model.watch();
     options.model.changed.connect(this._show, this);
@@ -163,12 +172,15 @@ class DashboardView extends Widget {
       : 'about:blank';
     if (wanted !== this._frame.url && (open || this._frame.url !== '')) {
       this._frame.url = wanted;
+      // The way to a cluster may be slow; what comes after a while is the page or an error.
+      this._waiting.setHidden(!open);
     }
   }
 
   private readonly _options: IDashboardOptions;
   private readonly _frame: IFrame;
   private readonly _placeholder: ReactWidget;
+  private readonly _waiting: Widget;
   private readonly _watch: IDisposable;
   private _cluster: string;
 }

@@ -103,6 +103,8 @@ export interface ICluster {
   gpu_hours_estimate: number | null;
   /** That GPUs are held and idle; else empty. */
   gpu_words: string;
+  /** The batch job, not its own, whose nodes it uses; empty where there is none. */
+  allocation?: string;
   /** Address of the proxied dashboard, null while there is none. */
   dashboard: string | null;
 }
@@ -211,6 +213,8 @@ export interface IStartRequest {
   target: TargetRequest;
   options: Record<string, OptionValue>;
   kernel?: string;
+  /** Number of a running batch job of the user's, whose nodes are to be used. */
+  allocation?: string;
   request_id: string;
 }
 
@@ -220,6 +224,8 @@ export type IScriptRequest = TargetRequest & {
   kernel?: string;
   /** Path of a Python, in place of a kernel. */
   python?: string;
+  /** Number of a running batch job of the user's, whose nodes are to be used. */
+  allocation?: string;
 };
 
 /** The text of one job, and the command that would submit it. */

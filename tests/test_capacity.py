@@ -54,6 +54,26 @@ def test_slurm_tells_of_each_partition_and_the_words_of_the_profiles_own(
     assert len(calls.read_text().splitlines()) == 1
 
 
+def test_a_profile_that_sends_jobs_to_another_cluster_is_told_of_that_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "CLUSTER: cm2\\ngpu09|far|idle|gpu:h100:2(S:0)|gpu:h100:0(IDX:N/A)|\\n"
+    put_command(
+        home,
+        monkeypatch,
+        "sinfo",
+        f"""case "$SLURM_CLUSTERS" in cm2) printf '{other}' ;; *) cat <<'END'\n{NODES}END\nesac""",
+    )
+    monkeypatch.delenv("SLURM_CLUSTERS", raising=False)
+    name = profile(home, "backend: slurm\njob: {gpus: 1}")
+    assert look(home, name)["words"].startswith("gpu: 3 of 8 GPUs free")
+    (home / "data" / "gpucluster" / "profiles" / "far.yaml").write_text(
+        "title: Far\nbackend: slurm\njob: {gpus: 1, directives: [-M cm2]}\n"
+    )
+    assert look(home, "far")["words"] == "far: 2 of 2 GPUs free."
+    assert look(home, name)["words"].startswith("gpu: 3 of 8 GPUs free")
+
+
 def test_without_a_queue_all_are_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_command(home, monkeypatch, "sinfo", f"cat <<'END'\n{NODES}END")
     name = profile(home, "backend: slurm\njob: {gpus: 1}")

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from jupyter_gpucluster.errors import BackendUnavailable
 from jupyter_gpucluster.looking import LAPSED_SECONDS
 from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import (
+    Event,
     Job,
     JobState,
     Phase,
@@ -53,9 +55,11 @@ class Site:
         )
         program.chmod(0o755)
 
-    def lists(self, state: str, reason: str = "None", id: str = "70_0") -> None:
+    def lists(
+        self, state: str, reason: str = "None", id: str = "70_0", started: str = "N/A"
+    ) -> None:
         """Let squeue list the head's job."""
-        self.say("squeue", f"{id}|{state}|{reason}||N/A|N/A|0|{heads_mark(ID)}|")
+        self.say("squeue", f"{id}|{state}|{reason}||{started}|N/A|0|{heads_mark(ID)}|")
 
     def calls(self, command: str) -> int:
         """Return how often a command was run."""
@@ -118,6 +122,35 @@ def test_looks_ask_the_queueing_system_now_and_then_only(root: Path, site: Site)
     site.lists("RUNNING")
     assert clusters.list()[0].phase is Phase.STARTING
     assert site.calls("squeue") == 2
+
+
+def test_a_head_that_does_not_come_is_told_with_what_its_job_does(root: Path, site: Site) -> None:
+    directory = cluster(root)
+    begun = datetime.fromtimestamp(time.time() - 400)
+    site.lists("RUNNING", started=begun.isoformat(timespec="seconds"))
+    log = directory.logs / f"{heads_mark(ID)}_0.log"
+    when = begun.astimezone().isoformat(timespec="seconds")
+    log.write_text(f"on n1\ngpucluster: in environment.prologue since {when}\n")
+    view = Clusters(root).get("mine")
+    assert view.phase is Phase.STARTING
+    assert view.reason == (
+        f"{heads_mark(ID)}_0 has run for 6 min without its head: in environment.prologue since"
+        f" {begun:%H:%M} (6 min)."
+    )
+    ask_again(directory)
+    site.lists("RUNNING", started=datetime.now().isoformat(timespec="seconds"))
+    assert Clusters(root).get("mine").reason == ""
+
+
+def test_a_head_s_job_that_can_never_start_is_cancelled_and_the_cluster_fails(
+    root: Path, site: Site
+) -> None:
+    cluster(root)
+    site.lists("PENDING", "DependencyNeverSatisfied")
+    view = Clusters(root).get("mine")
+    assert view.phase is Phase.FAILED
+    assert "What it depends on failed" in view.reason
+    assert site.calls("scancel") >= 1
 
 
 def test_one_bad_listing_is_no_proof_and_silence_is_none_at_all(root: Path, site: Site) -> None:
@@ -193,3 +226,13 @@ def test_the_last_words_of_a_job_are_found_wherever_they_stand(root: Path) -> No
     assert words.startswith("Its head's job 70_0 ended before the head was up (failed).")
     assert "Exit code 1." in words
     assert "No module named 'dask'" in words
+
+
+def test_of_a_slow_start_only_the_last_word_is_told_by_why(root: Path, site: Site) -> None:
+    directory = cluster(root, head=ELSEWHERE)
+    job = f"{heads_mark(ID)}_0"
+    for words in ("in environment.prologue", "importing distributed"):
+        directory.append_event(Event(time.time(), "slow", f"{job} hangs: {words}", job))
+    told = Clusters(root).why("mine")
+    assert told.count(f"{job} hangs") == 1
+    assert "importing distributed" in told

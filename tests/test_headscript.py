@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,10 +125,9 @@ def test_gpus_of_the_head_are_asked_for_by_its_own_job_only(home: Path) -> None:
     assert "#SBATCH --gpus-per-node=4" in text
 
 
-def test_a_head_is_not_sent_to_another_cluster_by_a_directive() -> None:
-    profile = Profile.model_validate(
-        {"title": "x", "backend": "slurm", "job": {"gpus": 0, "directives": ["-M other"]}}
-    )
+@pytest.mark.parametrize("sent", [{"directives": ["-M other"]}, {"submit_args": ["-M", "other"]}])
+def test_a_head_is_not_sent_to_another_cluster_by_a_directive(sent: dict[str, Any]) -> None:
+    profile = Profile.model_validate({"title": "x", "backend": "slurm", "job": {"gpus": 0, **sent}})
     with pytest.raises(InvalidInput, match="another cluster") as caught:
         head_lines(profile, "abc123", "head", [])
     assert "SLURM_CLUSTERS" in caught.value.hint

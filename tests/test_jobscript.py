@@ -110,7 +110,7 @@ export OPENBLAS_NUM_THREADS=1
 export MALLOC_TRIM_THRESHOLD_=65536
 export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
-exec /opt/env/bin/python -m distributed.cli.dask_worker \
+exec /opt/env/bin/python /state/abc123/jobs/workerstart.py distributed.cli.dask_worker \
 --scheduler-file /state/abc123/scheduler.json --nthreads 4 --memory-limit 8589934592 \
 --host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0 \
 --death-timeout 60 --protocol tls --tls-ca-file /state/abc123/tls/ca.pem \
@@ -143,7 +143,8 @@ def test_a_forked_gpu_worker_is_told_what_its_script_would_tell_it() -> None:
     spec = a_spec(profile, Path("/state/it's"), machine=GPUS)
     line = script_of(profile, spec, Path("/state/it's")).splitlines()[-1]
     words = shlex.split(line)
-    assert words[:4] == ["exec", "/opt/env/bin/python", "-m", "dask_cuda.cli"]
+    starter = "/state/it's/jobs/workerstart.py"
+    assert words[:4] == ["exec", "/opt/env/bin/python", starter, "dask_cuda.cli"]
     assert [*spec.worker_argv[:-1], "$GPUCLUSTER_WORKER"] == words[4:]
     assert spec.worker_argv[-2:] == ("--name", "{name}")
 
@@ -182,7 +183,7 @@ def test_hostile_paths_reach_the_worker_as_they_are(tmp_path: Path, name: str) -
     spec = a_spec(profile, directory, python=python)
     argv = run(script_of(profile, spec, directory), tmp_path)
     assert argv[:4] == [
-        "-m",
+        str(directory / "jobs" / "workerstart.py"),
         "distributed.cli.dask_worker",
         "--scheduler-file",
         str(directory / "scheduler.json"),

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from distributed import Client, LocalCluster
 
-from jupyter_gpucluster import hostlists
+from jupyter_gpucluster import hostlists, workerstart
 from jupyter_gpucluster.backends import find_backend
 from jupyter_gpucluster.errors import InvalidInput
 from jupyter_gpucluster.jobscript import HOST_READER, MARK, render
@@ -48,7 +48,9 @@ class Job:
         self.bin.mkdir()
         reads_hosts = f'case "$1" in */{HOST_READER}) exec {sys.executable} "$@" ;; esac'
         worker = self.put("python", f"#!/bin/bash\n{reads_hosts}\n{python}\n")
-        (self.directory.jobs / HOST_READER).write_bytes(Path(hostlists.__file__).read_bytes())
+        for module in (hostlists, workerstart):
+            ours = Path(str(module.__file__))
+            (self.directory.jobs / ours.name).write_bytes(ours.read_bytes())
         self.nodes = home / "nodes"
         self.nodes.write_text("n1\nn2\n")
         parsed = Profile.model_validate({"title": "x", "backend": "pbs", **profile})

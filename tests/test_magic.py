@@ -69,6 +69,7 @@ def test_html_is_escaped() -> None:
         ("start local --name 'x", ["error: Cannot read the line: No closing quotation."]),
         ("show nobody", ["error: There is no cluster named nobody."]),
         ("connect nobody", ["error: There is no cluster named nobody."]),
+        ("shell nobody", ["error: A notebook has no terminal", "hint: Use one: jupyter"]),
     ],
 )
 def test_an_error_is_a_red_line_without_a_traceback(

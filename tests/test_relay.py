@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.backends import BACKENDS, find_backend
+from jupyter_gpucluster.backends import (
+    BACKENDS,
+    cancel_command,
+    find_backend,
+    submit_command,
+)
 from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import (
     ON_THIS_MACHINE,
     CommandResult,
     Job,
+    JobShape,
     JobState,
     Process,
     Record,
@@ -75,6 +81,24 @@ def test_what_the_dialect_says_for_the_record_is_run_and_nothing_else(
     other = replace(sent, script="/tmp/other.sh", text="#!/bin/bash\nfalse\n")
     assert not permitted(directory, record, dialect.submit(other), dialect.stdin(other))
     assert not permitted(directory, record, submit, f"{stdin}\nfalse")
+
+
+@pytest.mark.parametrize("backend", SYSTEMS)
+def test_the_profile_s_own_arguments_are_run_as_they_are_on_record(
+    root: Path, backend: str
+) -> None:
+    directory, record = cluster(root, backend)
+    job = JobShape(submit_args=("-name", "s; true"), cancel_args=("-name", "s; true"))
+    record = replace(record, spec=replace(record.spec, job=job))
+    dialect = find_backend(backend)
+    script = directory.jobs / "gpc-abc123-2.sh"
+    sent = Submission("gpc-abc123-2", str(script), 2, text=script.read_text())
+    stdin = dialect.stdin(sent)
+    for arguments, right in ((job.submit_args, True), ((), False), (("-name", "other"), False)):
+        submit = submit_command(dialect, replace(sent, arguments=arguments))
+        assert permitted(directory, record, submit, stdin) is right
+        assert permitted(directory, record, cancel_command(dialect, ["71"], arguments), "") is right
+    assert not permitted(directory, record, cancel_command(dialect, ["72"], job.cancel_args), "")
 
 
 @pytest.mark.parametrize("mine", [True, False])

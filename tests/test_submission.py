@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster import submission
+from jupyter_gpucluster.backends import find_backend
 from jupyter_gpucluster.backends.local import Local
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.head import jobserver
@@ -246,6 +247,23 @@ class Says:
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         return CommandResult(tuple(argv), self.exit_code, "", "words")
+
+
+async def test_the_profile_s_own_arguments_go_behind_the_command_s_name() -> None:
+    class Notes(Says):
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            asked.append(list(argv))
+            return CommandResult(tuple(argv), 0, "12\n", "")
+
+    asked: list[list[str]] = []
+    queue = Queue(find_backend("slurm"), Notes(0), cancel_args=("--quiet",))
+    sent = Submission("gpc-abc123-1", "/s.sh", arguments=("--comment", "it's; $HOME"))
+    assert await queue.submit(sent) == ("12_0",)
+    await queue.cancel(["12_0"])
+    assert asked == [
+        ["sbatch", "--comment", "it's; $HOME", "--parsable", "--array=0-0", "/s.sh"],
+        ["scancel", "--quiet", "12_0"],
+    ]
 
 
 @pytest.mark.parametrize("exit_code", [None, 1, 127])

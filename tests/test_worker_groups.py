@@ -59,6 +59,25 @@ def test_a_group_has_its_own_job_in_the_same_account_and_nothing_of_the_gpus() -
     assert "--nworkers 2" in script
 
 
+@pytest.mark.parametrize("own", [{}, {"directives": ["-M cm2"]}])
+def test_a_group_on_another_cluster_of_slurm_is_refused_and_one_on_the_same_is_not(
+    own: dict[str, Any],
+) -> None:
+    profile = a_profile(job={"cpus": 8, "directives": ["--clusters=far"]})
+    profile = profile.model_copy(update={"job": profile.job.model_copy(update=own)})
+    with pytest.raises(InvalidInput, match="Group io sends its jobs to far") as caught:
+        spec_of(profile)
+    assert str(caught.value.detail) == "groups.io.job.directives"
+    assert "two profiles" in caught.value.hint
+    same = profile.job.model_copy(update={"directives": ("-M far",)})
+    profile = profile.model_copy(update={"job": same})
+    [(_, script)] = group_scripts(profile, spec_of(profile), find_backend("slurm"), DIRECTORY)
+    assert script.count("unset SLURM_CLUSTERS") == 1
+    profile = profile.model_copy(update={"groups": a_profile(job={"cpus": 8}).groups})
+    [(_, script)] = group_scripts(profile, spec_of(profile), find_backend("slurm"), DIRECTORY)
+    assert script.count("unset SLURM_CLUSTERS") == 1
+
+
 def test_groups_are_on_record() -> None:
     spec = spec_of(a_profile(job={"cpus": 8}))
     assert from_json(Spec, to_json(spec)) == spec

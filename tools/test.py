@@ -14,9 +14,21 @@ from tools.setup import (
 )
 from tools.shell import CHECKOUT, main, run, step
 
-WITHOUT_DASK = ("backends", "cli", "packaging", "profiles", "schedulers", "server", "test_docs.py")
-"""Dialects, profiles, terminal, server, wheel, queueing systems and the documents' examples are the
-same beside any Dask, which most of them never import; so they run on one stack."""
+WITHOUT_DASK = (
+    "backends",
+    "cli",
+    "doctor",
+    "packaging",
+    "profiles",
+    "schedulers",
+    "server",
+    "test_docs.py",
+    "test_kernels.py",
+    "test_virtualenvs.py",
+)
+"""Dialects, profiles, terminal, server, wheel, queueing systems, new environments and the
+documents' examples are the same beside any Dask, which most of them never import; so they run on
+one stack."""
 
 
 def test() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import InvalidInput
+from ..records import Submission
 from .base import Backend
 from .cobalt import Cobalt
 from .demo import Demo
 from .htcondor import HTCondor
+from .htcondor import elsewhere as on_another_schedd
 from .local import Local
 from .lsf import Lsf
 from .moab import Moab
@@ -43,6 +45,9 @@ WAYS_OUT = {
 }
 """Of systems that a profile may name and no dialect speaks yet."""
 
+REHEARSALS = {"slurm": ("--test-only",), "sge": ("-w", "v")}
+"""Options with which a submit command says what would become of a job, and submits nothing."""
+
 
 def find_backend(name: str) -> Backend:
     """Return the backend of that name.
@@ -65,9 +70,26 @@ def find_backend(name: str) -> Backend:
         ) from None
 
 
-def elsewhere(name: str, directives: Sequence[str]) -> dict[str, str]:
-    """Return the variables by which commands find jobs that a script's directives send elsewhere.
+def submit_command(backend: Backend, submission: Submission) -> list[str]:
+    """Return the command that submits, with the profile's own arguments."""
+    program, *rest = backend.submit(submission)
+    return [program, *submission.arguments, *rest]
+
+
+def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """Return the command that ends jobs, with the profile's own arguments."""
+    program, *rest = backend.cancel(ids)
+    return [program, *arguments, *rest]
+
+
+def elsewhere(
+    name: str, directives: Sequence[str], arguments: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the variables by which commands find jobs that are sent elsewhere.
 
     A script of Slurm's may name another of its clusters; what lists and cancels does not read it.
+    Neither does it know the arguments of the submit command.
     """
-    return on_another_slurm(directives) if name == "slurm" else {}
+    if name == "slurm":
+        return on_another_slurm(directives, arguments)
+    return on_another_schedd(arguments) if name == "htcondor" else {}

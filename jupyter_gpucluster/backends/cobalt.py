@@ -115,6 +115,7 @@ class Cobalt:
                     mark=record.get("JobName", ""),
                     reason="" if word in ("queued", "running") else word,
                     nodes=() if location in ("", "None", "N/A", "-") else (location,),
+                    hopeless=word == reasons.NEVER,
                 )
         if result.stdout.strip() and not found:
             raise BackendUnavailable("Cobalt answered qstat with something else.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import InvalidInput
@@ -11,7 +12,14 @@ from ..records import JobShape
 from . import BACKENDS
 from .asked import Amount, asked
 from .base import Backend
-from .directives import merge, option_of, prefix_of, refuse_beside_select, without_skipped
+from .directives import (
+    merge,
+    option_of,
+    options_in,
+    prefix_of,
+    refuse_beside_select,
+    without_skipped,
+)
 from .quoting import hours
 
 NAMES = {
@@ -57,7 +65,34 @@ def directives_of(
     for *_, error in contradictions(job, generated) if not as_given else ():
         raise error
     refuse_beside_select(lines)
+    refuse_arguments(job, generated)
     return lines
+
+
+def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
+    """Refuse arguments of the submit command that say something else than the script.
+
+    Raises
+    ------
+    InvalidInput
+        They would count more than its lines.  Those of condor_submit are no such lines.
+    """
+    prefix, texts = prefix_of(generated), options_in(job.submit_args)
+    if prefix == "#CONDOR" or not texts:
+        return
+    try:
+        for text in texts:
+            refuse_reserved(prefix, text)
+        for *_, error in contradictions(replace(job, directives=tuple(texts)), generated):
+            raise error
+    except InvalidInput as error:
+        raise InvalidInput(
+            error.message.replace("directive", "argument").replace(
+                "arguments ask", "submit_args ask"
+            ),
+            hint="Remove it from job.submit_args: what is asked for is up to the keys of job.",
+            detail="job.submit_args",
+        ) from error
 
 
 def names_the_job(backend: str, text: str) -> bool:

@@ -155,6 +155,17 @@ def option_of(line: str) -> tuple[str, str]:
     return LONG.get(prefix, {}).get(option, option), value.strip()
 
 
+def options_in(arguments: Sequence[str]) -> list[str]:
+    """Write a command's arguments as directives are written: each option with its value."""
+    texts: list[str] = []
+    for word in arguments:
+        if word.startswith("-") or not texts:
+            texts.append(word)
+        else:
+            texts[-1] += f" {word}"
+    return texts
+
+
 def _joined(lines: Sequence[str]) -> list[str]:
     """Put lines into one whose option counts once, own ones last."""
     done: list[str] = []

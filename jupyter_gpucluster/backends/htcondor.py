@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
@@ -232,6 +233,15 @@ class HTCondor:
                 if _text(ad.get("State")) == "Unclaimed":
                     free += _whole(ad.get("GPUs")) or 0
         return [Capacity("pool", free, sum(total.values()))] if total else []
+
+
+def elsewhere(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the variables that tell commands of the schedd and the pool that jobs are sent to."""
+    found = {}
+    for word, value in pairwise(arguments):
+        if word in ("-name", "-pool", "-remote") and not value.startswith("-"):
+            found["_CONDOR_COLLECTOR_HOST" if word == "-pool" else "_CONDOR_SCHEDD_HOST"] = value
+    return found
 
 
 def _failure(status: JobStatus) -> str:

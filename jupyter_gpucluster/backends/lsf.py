@@ -148,7 +148,7 @@ class Lsf:
         if result.exit_code is None or SILENT.search(result.stderr):
             raise BackendUnavailable("LSF did not answer bjobs.", detail=result.stderr)
         found = {}
-        for record in _records(result):
+        for record in records_of(result):
             status = self.listed({str(key): str(value) for key, value in record.items()})
             if status is not None:
                 found[status.id] = status
@@ -180,11 +180,13 @@ class Lsf:
             reason=reason.strip().rstrip(";"),
             nodes=_hosts(record.get("EXEC_HOST", "")),
             exit_code=_code(code, word) if over else None,
-            started=_epoch(record.get("START_TIME", "")),
-            ended=_epoch(record.get("FINISH_TIME", "")) if over else None,
-            expected_start=_epoch(record.get("ESTIMATED_START_TIME", ""))
+            started=time_of(record.get("START_TIME", "")),
+            ended=time_of(record.get("FINISH_TIME", "")) if over else None,
+            expected_start=time_of(record.get("ESTIMATED_START_TIME", ""))
             if state is JobState.PENDING
             else None,
+            hopeless=state in (JobState.PENDING, JobState.HELD)
+            and any(part in reason.lower() for part in reasons.NEVER),
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -248,7 +250,7 @@ def _by_file(submission: Submission) -> bool:
     return bool(BY_FILE.search(submission.text) and not ON_STDIN.search(submission.text))
 
 
-def _records(result: CommandResult) -> list[Mapping[Any, Any]]:
+def records_of(result: CommandResult) -> list[Mapping[Any, Any]]:
     """Return the records of bjobs' JSON, which other lines may precede."""
     start = re.search(r"^\s*\{", result.stdout, re.MULTILINE)
     try:
@@ -278,7 +280,7 @@ def _code(text: str, word: str) -> int | None:
     return 0 if word == "DONE" else None
 
 
-def _epoch(text: str) -> float | None:
+def time_of(text: str) -> float | None:
     """Read a local time; without a year, and for ``-``, it is None."""
     match = TIME.match(text)
     if match is None:

@@ -68,7 +68,8 @@ class Oar:
         """Return what resources must be like: a second -p would replace the first."""
         wanted = []
         if job.gpus and job.gpu_type:
-            gpu_kind(job.gpu_type.replace(" ", "-"))  # in quotes it may hold blanks
+            for word in job.gpu_type.split(" "):  # in quotes it may hold blanks
+                gpu_kind(word)
             wanted.append(f"gpu_model='{job.gpu_type}'")
         if job.memory is not None and job.memory_request not in ("", "none"):
             name = resource_name(job.memory_request, "job.memory_request")
@@ -121,7 +122,7 @@ class Oar:
         if result.exit_code != 0:
             raise BackendUnavailable("OAR did not answer oarstat.", detail=result.stderr)
         # OAR prints nothing for an empty list.
-        listed = _answer(result.stdout) if result.stdout.strip() else {}
+        listed = answer_of(result.stdout) if result.stdout.strip() else {}
         found = {
             id: self.listed(id, job)
             for id, job in listed.items()
@@ -207,7 +208,7 @@ class Oar:
             raise BackendUnavailable("OAR did not answer oarnodes.", detail=result.stderr)
         # A GPU may be several resources, one for each of its cores: taken when one of them is.
         taken: dict[tuple[str, str, str], bool] = {}
-        for resource in _answer(result.stdout or "{}").values():
+        for resource in answer_of(result.stdout or "{}").values():
             if isinstance(resource, dict) and resource.get("gpu") not in (None, "", 0):
                 kind = str(resource.get("gpumodel") or resource.get("gpu_model") or "GPUs")
                 key = (kind, str(resource.get("network_address")), str(resource["gpu"]))
@@ -218,7 +219,8 @@ class Oar:
         return [Capacity(kind, free_now[kind], total[kind]) for kind in total]
 
 
-def _answer(text: str) -> dict[str, Any]:
+def answer_of(text: str) -> dict[str, Any]:
+    """Read OAR's JSON, which other lines may precede."""
     try:
         answer = json.loads(text[max(0, text.find("{")) :], strict=False)
     except (ValueError, RecursionError) as error:

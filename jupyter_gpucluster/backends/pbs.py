@@ -128,7 +128,7 @@ class Pbs:
 
     def jobs(self, text: str) -> dict[str, JobStatus]:
         """Read qstat's JSON; arrays as a whole are left out, their tasks are jobs of their own."""
-        jobs = _section(text, "Jobs")
+        jobs = section_of(text, "Jobs")
         return {
             id: self.listed(id, job)
             for id, job in jobs.items()
@@ -217,7 +217,7 @@ class Pbs:
             raise BackendUnavailable(f"{self.title} did not answer pbsnodes.", detail=result.stderr)
         free: Counter[str] = Counter()
         total: Counter[str] = Counter()
-        for node in _section(result.stdout, "nodes").values():
+        for node in section_of(result.stdout, "nodes").values():
             if not isinstance(node, dict):
                 continue
             has, used = (
@@ -251,7 +251,7 @@ def _whole(ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(TASK.sub("[]", id) for id in ids if id))
 
 
-def _section(text: str, name: str) -> dict[str, Any]:
+def section_of(text: str, name: str) -> dict[str, Any]:
     """Read one mapping of PBS's JSON.
 
     Variables of a job make it invalid: numbers such as ``005`` and ``.5`` stand without quotes

@@ -129,12 +129,12 @@ class Sge:
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:
             raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
-        root = _xml(result.stdout[max(0, result.stdout.find("<")) :])
+        root = tree_of(result.stdout[max(0, result.stdout.find("<")) :])
         if root.tag != "job_info":
             raise BackendUnavailable("Grid Engine answered qstat with something else.")
         found = {}
         for job in root.iter("job_list"):
-            status = _listed({field.tag: field.text or "" for field in job})
+            status = listed({field.tag: field.text or "" for field in job})
             if status is not None:
                 found[status.id] = status
         return found
@@ -188,7 +188,7 @@ class Sge:
         listing, end, hosts = result.stdout.rpartition("</job_info>")
         if not result.stdout.strip():
             return []
-        root = _xml(listing[max(0, listing.find("<")) :] + end)
+        root = tree_of(listing[max(0, listing.find("<")) :] + end)
         total, has, free = _configured(hosts), Counter[str](), Counter[str]()
         for instance in root.iter("Queue-List"):
             queue, _, host = instance.findtext("name", "").partition("@")
@@ -200,7 +200,8 @@ class Sge:
         return [Capacity(name, free[name], has[name]) for name in has if has[name]]
 
 
-def _xml(text: str) -> ElementTree.Element:
+def tree_of(text: str) -> ElementTree.Element:
+    """Read Grid Engine's XML."""
     try:
         return ElementTree.fromstring(text)  # noqa: S314  # expat bounds entities
     except ElementTree.ParseError as error:
@@ -228,7 +229,8 @@ def _left(amount: str | None) -> int:
     return int(match[0]) if match else 0
 
 
-def _listed(job: dict[str, str]) -> JobStatus | None:
+def listed(job: dict[str, str]) -> JobStatus | None:
+    """Return a row of qstat as a status, None for tasks that are listed together."""
     number, task = job.get("JB_job_number", ""), job.get("tasks", "")
     if not number.isdecimal() or (task and not task.isdecimal()):
         return None  # "3-9:1": tasks that -g d has not told apart

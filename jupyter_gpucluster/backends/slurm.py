@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .directives import option_of
+from .directives import option_of, options_in
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind, hours
 from .reasons import slurm as reasons
@@ -182,6 +182,7 @@ class Slurm:
             ended=_epoch(row["EndTime"]) if over else None,
             expected_start=_epoch(row["StartTime"]) if waits else None,
             ends=None if over or waits else _epoch(row["EndTime"]),
+            hopeless=waits and reason in reasons.NEVER,
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -232,6 +233,8 @@ class Slurm:
             return f"Slurm says: {reason}." if reason else "Waits in the queue."
         if status.state in (JobState.FAILED, JobState.TIMEOUT) and reason in reasons.ENDED:
             return reasons.ENDED[reason]
+        if reason in reasons.NEVER:  # where a site has Slurm cancel such jobs
+            return reasons.WAITING[reason]
         return {
             JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
             JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
@@ -257,15 +260,17 @@ class Slurm:
         for line in result.stdout.splitlines():
             _, partition, state, has, used, *_ = (*line.split("|"), "", "", "", "", "")
             name = partition.rstrip("*")
-            total[name] += _gpus(has)
+            total[name] += gpus_of(has)
             if not BUSY_STATES.search(state):
-                free[name] += max(0, _gpus(has) - _gpus(used))
+                free[name] += max(0, gpus_of(has) - gpus_of(used))
         return [Capacity(name, free[name], total[name]) for name in total if total[name]]
 
 
-def elsewhere(directives: Sequence[str]) -> dict[str, str]:
-    """Return the variable that tells commands of the cluster that directives send a job to."""
-    options = (option_of(f"#SBATCH {text}") for text in directives)
+def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, str]:
+    """Return the variable that tells commands of the cluster that a job is sent to."""
+    # What a command is told counts more than what a script says.
+    texts = (*options_in(arguments), *directives)
+    options = (option_of(f"#SBATCH {text}") for text in texts)
     clusters = [value for option, value in options if option == "--clusters"]
     return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
 
@@ -328,6 +333,6 @@ def _epoch(text: str) -> float | None:
         return None
 
 
-def _gpus(gres: str) -> int:
+def gpus_of(gres: str) -> int:
     """Count GPUs in ``gpu:h100:4(IDX:0-3),gpu:a100:2``."""
     return sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", gres))

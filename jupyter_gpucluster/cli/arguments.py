@@ -66,8 +66,8 @@ def refuse_gpus_of(unit: str, arguments: argparse.Namespace, subject: str) -> No
         )
 
 
-def add_place(parser: Parser) -> None:
-    """Add what ``start`` and ``script`` take about options and environment."""
+def add_options(parser: Parser) -> None:
+    """Add ``--option``."""
     parser.add_argument(
         "--option",
         metavar="K=V",
@@ -76,9 +76,24 @@ def add_place(parser: Parser) -> None:
         type=assignment,
         help="set an option of the profile; may be given several times",
     )
+
+
+def add_place(parser: Parser) -> None:
+    """Add what ``start`` and ``script`` take about options and environment."""
+    add_options(parser)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--python", metavar="PATH", help="the Python that the cluster runs in")
     group.add_argument("--kernel", metavar="NAME", help="run in the environment of this kernel")
+
+
+def add_allocation(parser: Parser) -> None:
+    """Add ``--allocation``."""
+    parser.add_argument(
+        "--allocation",
+        metavar="JOB",
+        default="",
+        help="put the workers into this running job of yours, of salloc, qsub -I and the like",
+    )
 
 
 def options_from(arguments: argparse.Namespace) -> dict[str, str]:
@@ -95,7 +110,11 @@ def python_from(arguments: argparse.Namespace, default: str) -> str:
     """Return the Python that was named, else the session's own unless a kernel was named."""
     if not arguments.python:
         return "" if arguments.kernel else default
-    path: str = arguments.python
+    return absolute_python(arguments.python)
+
+
+def absolute_python(path: str) -> str:
+    """Return the absolute path of a Python, given a path or the name of a program."""
     found = None if "/" in path else shutil.which(path)
     # Absolute, since the head runs elsewhere; links stay, since a venv's Python is one.
     return found or str(Path(path).expanduser().absolute())

@@ -77,6 +77,7 @@ def cluster_facts(view: ClusterView) -> Facts:
             ("idle GPUs", view.gpu_words),
             ("ends first", "".join(_clocks(view)[:1])),
             ("then", "; ".join(_clocks(view)[1:])),
+            ("allocation", view.allocation),
             ("survival", view.survival),
             ("python", f"{view.python} ({view.environment})" if view.environment else view.python),
             ("options", ", ".join(f"{k}={v}" for k, v in view.options.items())),

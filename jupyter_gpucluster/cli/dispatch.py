@@ -48,11 +48,11 @@ def read(words: Sequence[str], program: str) -> Command:
             hint=suggestion(name, SUMMARIES) or f"The verbs are: {', '.join(SUMMARIES)}",
         )
     verb, parser = _parser(name, program)
-    # What follows "--" belongs to the script of `run`; argparse would drop the marker.
+    # What follows "--" belongs to what the verb runs; argparse would drop the marker.
     own, marker, passed_on = _split(rest)
     arguments = parser.parse_words(own)
     arguments.passed_on = passed_on
-    if marker and name != "run":
+    if marker and name not in ("run", "shell"):
         raise InvalidInput(
             f"The verb {name} takes no -- ARGS.", hint=f"See: {program} {name} --help"
         )

@@ -16,6 +16,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False)
+        self.intermixed = False
+        """Whether words without an option may be given before and after options."""
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found wrong, with a pointer to the verb's help."""
@@ -25,7 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the words after the verb; unknown options and spare words are errors."""
-        arguments, spare = self.parse_known_args(_spell_out_wait(words))
+        parse = self.parse_known_intermixed_args if self.intermixed else self.parse_known_args
+        arguments, spare = parse(_spell_out_wait(words))
         if spare:
             self._refuse(spare[0])
         return arguments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..allocation import is_spread
 from ..errors import InvalidInput
 from ..machine import look_around
 from ..profiles import find_profile, load_profiles
@@ -26,5 +27,8 @@ def default_profile() -> str:
 def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:
     """Refuse ``--gpus`` on a profile without GPUs."""
     if arguments.gpus is not None:
-        gpus = uses_gpus(find_profile(profile).profile, look_around())
+        found = find_profile(profile).profile
+        if is_spread(found) and found.job.gpus == "auto":
+            return  # they are the allocation's
+        gpus = uses_gpus(found, look_around())
         refuse_gpus_of("GPUs" if gpus else "workers", arguments, f"Profile {profile}")

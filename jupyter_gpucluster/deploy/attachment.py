@@ -15,7 +15,14 @@ from distributed.core import Status, rpc
 from distributed.security import Security
 
 from ..clusters import Clusters
-from ..connection import has_scheduler, security_of, too_late
+from ..connection import (
+    answer_seconds,
+    check_protocol,
+    has_scheduler,
+    security_of,
+    silent,
+    too_late,
+)
 from ..errors import ClusterConflict, ClusterNotFound, GpuClusterError, WaitTimeout
 from ..records import ENDED
 from ..stale import check_scheduler
@@ -120,12 +127,17 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
             view = await self._scheduler_up(await asyncio.shield(finding))
             self._view = view
             await asyncio.to_thread(check_scheduler, ClusterDirectory(Path(view.directory)))
+            await asyncio.to_thread(check_protocol, view)
             self.security = security_of(view) or Security()
             self.scheduler_comm = rpc(
                 view.scheduler_address,
                 connection_args=self.security.get_connection_args("client"),
             )
-            await super()._start()
+            try:
+                async with asyncio.timeout(answer_seconds(self._timeout)):
+                    await super()._start()
+            except OSError as error:
+                raise silent(view, error) from error
             self.name = view.name  # the scheduler may remember an older one
         except BaseException:  # cancelled or failed: nothing that was started here may go on
             await asyncio.wait([finding])

@@ -42,6 +42,8 @@ class GPUCluster(Attachment):
     python
         The Python that scheduler and workers run in; this process's own where None, since client
         and workers must have the same versions.
+    allocation
+        Number of a batch job of yours that runs; the workers are put onto its nodes.
     adapt
         Least and greatest number of workers; the number then follows the load.
     shutdown_on_close
@@ -73,6 +75,7 @@ class GPUCluster(Attachment):
         name: str | None = None,
         options: Mapping[str, Any] | None = None,
         python: str | None = None,
+        allocation: str | None = None,
         adapt: tuple[int, int] | None = None,
         shutdown_on_close: bool = True,
         timeout: float | None = None,
@@ -89,6 +92,7 @@ class GPUCluster(Attachment):
                 options=options,
                 python=python or sys.executable,
                 owned=shutdown_on_close,
+                allocation=allocation or "",
             )
 
         self._attach(

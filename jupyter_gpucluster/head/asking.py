@@ -32,7 +32,7 @@ def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Q
     backend, shared = find_backend(record.spec.backend), None
     if record.spec.backend not in ON_THIS_MACHINE:
         shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id)
-    return Queue(backend, runner, shared)
+    return Queue(backend, runner, shared, record.spec.job.cancel_args)
 
 
 async def ask(

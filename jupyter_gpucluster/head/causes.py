@@ -78,6 +78,12 @@ CAUSES = (
         " for it.",
     ),
     (
+        r"can't open file '[^']*/workerstart\.py'",
+        "What runs there does not see the cluster's directory: let the container have it (Shifter"
+        " mounts what its site says), or keep it on a file system that the nodes share"
+        " (JUPYTER_DATA_DIR).",
+    ),
+    (
         r"FATAL: +could not open image|error: pyxis: |(?i:failed to lookup docker image)",
         "The container could not be started on the node: see that its image is there and is what"
         " environment.container.image says.",

@@ -52,6 +52,7 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     stepper.take_listing()
     stepper.take_workers()
     stepper.watch_absent()
+    stepper.watch_hopeless()
     stepper.watch_clocks()
     stepper.watch_budget()
     stepper.watch_idle_gpus()
@@ -86,6 +87,22 @@ class _Step(News):
         self.died += len(absent)
         for job in absent:
             self.note("lost", f"{key_of(job)} is given up: {ABSENT_CAUSE}", key_of(job))
+
+    def watch_hopeless(self) -> None:
+        """Give jobs up that can never start; where there are no others, neither will the next."""
+        if self.seen.listing is None or self.record.stop_requested is not None:
+            return
+        hopeless = [
+            replace(job, leaving=self.now, abandoned=True, cause=job.reason)
+            for job in staying(self.record)
+            if (status := self.seen.listing.get(job.id)) is not None and status.hopeless
+        ]
+        self.put(hopeless)
+        self.died += len(hopeless)
+        for job in hopeless:
+            self.note("lost", f"{key_of(job)} is given up: {job.cause}", key_of(job))
+        if hopeless and not staying(self.record):
+            self.end(Phase.FAILED, hopeless[0].cause)
 
     def watch_clocks(self) -> None:
         if self.record.stop_requested is None:

@@ -21,6 +21,7 @@ from ..processes import end_heirs, this_process
 from ..records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark, to_json
 from ..store import ClusterDirectory, check_private, write_private
 from ..submission import JobServerRunner, ProcessRunner, Runner
+from ..workerstart import stacks
 from .demosite import site_file
 from .mailbox import MailboxRunner, NodeRunner
 
@@ -83,7 +84,8 @@ async def serve(
     try:
         if workers:
             record = begin_in_job(directory, record, scratch)
-        from .service import Service
+        with stacks():
+            from .service import Service
 
         service = Service(directory, record, runner, workers)
         await service.run()

@@ -41,6 +41,7 @@ from ..records import (
 from ..store import LEASE_SECONDS, ClusterDirectory, write_private
 from ..submission import Runner
 from . import asking, control, dasksettings, gpus, groups, ownjob
+from .heldjob import HeldJobWatch
 from .observation import Watch
 from .scaling import Adaptation, Retirement, leaving_order
 from .situation import (
@@ -82,6 +83,7 @@ class Service:
     ) -> None:
         self.directory = directory
         self.own_job = ownjob.OwnJob(directory, workers)
+        self.held = HeldJobWatch(record.spec.allocation)
         self.record = record
         self.saved: Record | None = None
         self.queue = asking.open_queue(directory, record, runner)
@@ -254,6 +256,8 @@ class Service:
         others = self.own_job.others(self.record)
         told = await asking.ask(self.queue, self.directory, others, self.told, now, self.pause())
         self.told = told = self.own_job.add_to(told, self.record)
+        if self.record.stop_requested is None and (over := await self.held.look(told.listing, now)):
+            self.set_record(stop_requested=now, reason=over)
         alive = [key_of(job) for job in lasting(groups.own_part(self.record))]
         target = self.record.target
         desired, volunteers = target.maximum, self.adaptation.volunteers
@@ -281,6 +285,7 @@ class Service:
             restarted=frozenset(self.watch.restarted),
             idle_since=self.watch.idle_since,
             gpus_idle_since=self.gpus.idle.since,
+            allocation_ends=self.held.ends,
             clients=self.watch.clients(),
             alone_since=self.watch.alone_since,
             threads=sum(ws.nthreads for ws in workers),
@@ -302,9 +307,10 @@ class Service:
         for trouble in self.gpus.news:
             kind = "gpu" if self.record.spec.job.gpus else "cores"
             await self.save(self.directory.append_event, Event(now, kind, trouble))
-        if late := self.slow.late(self.record, seen.workers, now):
-            for key, words in await asyncio.to_thread(self.slow.words, late):
+        if late := self.slow.due(self.record, seen.workers, now):
+            for key, words in await asyncio.to_thread(self.slow.look, late, now):
                 await self.save(self.directory.append_event, Event(now, "slow", words, key))
+        summary = self.slow.add_to(summary)
         fresh = self.record != self.saved or not alike(summary, self.summary)
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)
@@ -372,6 +378,7 @@ class Service:
                     # What a launcher spreads gets its GPUs from it, not from the job server.
                     gpus=0 if spec.spread else spec.job.gpus,
                     memory=self.memory_ceiling(spec),
+                    arguments=spec.job.submit_args,
                 )
             )
             self.answers.append(Answer(action.mark, ids))

@@ -70,6 +70,8 @@ class Observation:
     idle_since: float | None = None
     gpus_idle_since: float | None = None
     """Since when no GPU computes; None also where no GPU tells."""
+    allocation_ends: float | None = None
+    """When the allocation ends whose nodes the workers use; None also where nobody tells."""
     clients: int = 0
     alone_since: float | None = None
     threads: int = 0
@@ -219,6 +221,10 @@ def clocks(record: Record, seen: Observation) -> list[Clock]:
     if own is not None and own.started is not None and end is not None:
         last = max(own.started, end - LAST_SECONDS)
         found.append(Clock("walltime of the head's job", last - own.started, last))
+    held = record.spec.allocation
+    if held is not None and seen.allocation_ends is not None:
+        seconds = max(0.0, seen.allocation_ends - record.created)
+        found.append(Clock(f"end of {held.name}", seconds, seen.allocation_ends))
     if record.spec.job.gpus and policy.gpu_hours is not None:
         found.append(Clock(f"budget of {policy.gpu_hours:g} GPU-hours", 0.0, budget_end(record)))
     return found

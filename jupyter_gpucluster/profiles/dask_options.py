@@ -233,6 +233,8 @@ class _Translation:
         self.put("job.memory", memory)
         if disk := self.size("disk"):
             self.directives.append(f"RequestDisk = {disk // 1024}")
+        self.put("job.submit_args", self.takes("submit-command-extra"))
+        self.put("job.cancel_args", self.takes("cancel-command-extra"))
         return True
 
     def walltime(self) -> int | None:

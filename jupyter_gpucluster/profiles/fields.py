@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, StrictBool, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, WithJsonSchema
 
 from .units import parse_duration, parse_memory, shown
 
@@ -47,6 +47,13 @@ def lines(value: object) -> str:
     if _CONTROL_BUT_LINES.search(text):
         raise ValueError("must be text without control characters")
     return text
+
+
+def option_first(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Accept arguments of a command that begin with an option, not with what it is to work on."""
+    if value and not value[0].startswith("-"):
+        raise ValueError(f"must begin with an option, such as -name, not with {shown(value[0])}")
+    return value
 
 
 def whole_number(value: object) -> int:
@@ -228,6 +235,7 @@ OneValue = Annotated[
 ]
 Text = Annotated[str, BeforeValidator(one_line), WithJsonSchema(_LINE_SCHEMA)]
 Lines = Annotated[str, BeforeValidator(lines), WithJsonSchema(_LINE_SCHEMA)]
+Arguments = Annotated[tuple[Text, ...], AfterValidator(option_first)]
 Flag = Annotated[StrictBool, Field()]
 MemoryOrNone = Annotated[
     int | None,

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .fields import (
+    Arguments,
     DurationOrNone,
     Flag,
     LoginHop,
@@ -89,6 +90,17 @@ class Job(Section):
         title="Directives to skip",
         description="Generated lines that contain one of these texts are left out; blanks count,"
         " and lines from `directives` are never left out.",
+    )
+    submit_args: Arguments = Field(
+        (),
+        title="Submit arguments",
+        description="More arguments of the command that submits, word by word and without a shell,"
+        " for what no directive can say. They come right after the command's name.",
+    )
+    cancel_args: Arguments = Field(
+        (),
+        title="Cancel arguments",
+        description="The same for the command that ends jobs.",
     )
 
 

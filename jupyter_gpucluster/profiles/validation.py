@@ -67,6 +67,8 @@ _NOT_LOCAL = (
     "job.account",
     "job.directives",
     "job.skip_directives",
+    "job.submit_args",
+    "job.cancel_args",
     "launcher",
     "head",
     "network.interface",
@@ -75,8 +77,8 @@ _NOT_LOCAL = (
     "policy.at_walltime",
 )
 _NOT_DEMO = (
-    "job.submit_by", "launcher", "head", "network.interface", "network.ports",
-    "environment.container",
+    "job.submit_by", "job.submit_args", "job.cancel_args", "launcher", "head",
+    "network.interface", "network.ports", "environment.container",
 )  # fmt: skip
 _NOT_EXISTING = (
     "job", "workers", "launcher", "groups", "head", "network", "environment.container",
@@ -84,8 +86,8 @@ _NOT_EXISTING = (
 )  # fmt: skip
 _NOT_SPREAD = tuple(
     key
-    for key in (*_NOT_LOCAL, "existing")
-    if key not in ("launcher", "network.interface", "environment.container")
+    for key in (*_NOT_LOCAL, "existing", "head.placement", "head.submit", "head.gpus")
+    if key not in ("launcher", "head", "network.interface", "environment.container")
 )
 _NOT_BATCH = ("job.submit_by", "existing")
 _MEANINGLESS = {

@@ -77,6 +77,7 @@ class StartBody(Body):
     options: dict[str, Any] = Field(default_factory=dict)
     kernel: str = ""
     python: str = ""
+    allocation: str = ""
     request_id: str = ""
 
 
@@ -93,6 +94,7 @@ class TrialBody(AmountBody):
     options: dict[str, Any] = Field(default_factory=dict)
     kernel: str = ""
     python: str = ""
+    allocation: str = ""
 
 
 class CopyBody(Body):

@@ -66,6 +66,7 @@ class TrialHandler(ApiHandler):
             options=body.options,
             python=body.python,
             kernel=body.kernel,
+            allocation=body.allocation,
         )
 
 
@@ -141,6 +142,7 @@ class ClustersHandler(ClusterRoute):
             options=body.options,
             python=body.python,
             kernel=body.kernel,
+            allocation=body.allocation,
             request_id=body.request_id,
         )
         where = url_path_join(self.base_url, "gpucluster/api/clusters", quote(view.id, safe=""))

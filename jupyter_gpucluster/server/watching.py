@@ -101,8 +101,10 @@ class Watch:
                 self._changed.clear()
                 await self._look(client)
                 await asyncio.sleep(BREATH_SECONDS)
+                # Python 3.11's wait_for forgets a cancellation that comes with what it waits for.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._changed.wait()
         finally:
             for follower in self._followers.values():
                 follower.cancel()

@@ -50,10 +50,32 @@ describe('a dashboard’s tab', () => {
     );
   });
 
+  it('says that the page still loads, for each cluster anew', async () => {
+    server.clusters = [aCluster(), aCluster({ id: 'c2' })];
+    await model.refresh();
+    open();
+    const words = screen.getByText('Loading the dashboard…');
+    const loaded = (): void => {
+      tab.node.querySelector('iframe')?.dispatchEvent(new Event('load'));
+    };
+    expect(words.className).not.toContain('hidden');
+    loaded();
+    expect(words.className).toContain('hidden');
+    tab.showCluster('c2');
+    expect(words.className).not.toContain('hidden');
+    loaded();
+    expect(words.className).toContain('hidden');
+    server.clusters = [];
+    await model.refresh();
+    await screen.findByText('This cluster is gone.');
+    expect(words.className).toContain('hidden');
+  });
+
   it('says that its cluster is gone', async () => {
     open();
     await screen.findByText('This cluster is gone.');
     expect(frame()).toBe('');
+    expect(screen.getByText(/^Loading/).className).toContain('hidden');
   });
 
   it('says why the dashboard of somebody else is not shown', async () => {

@@ -67,6 +67,7 @@ export function Facts(props: {
     [trans.__('Threads'), cluster.threads > 0 ? String(cluster.threads) : ''],
     [trans.__('Clients'), cluster.clients > 0 ? String(cluster.clients) : ''],
     [trans.__('Environment'), cluster.environment || cluster.python],
+    [trans.__('Allocation'), cluster.allocation ?? ''],
     [trans.__('Survival'), cluster.survival],
     ...cluster.clocks.map((clock): [string, string] => [
       clock.name,

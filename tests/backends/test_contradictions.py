@@ -189,6 +189,44 @@ def test_other_directives_of_the_same_option_are_let_through() -> None:
     assert lines("lsf", JobShape(), "-W 30", "-G x")[-2:] == ["#BSUB -W 30", "#BSUB -G x"]
 
 
+@pytest.mark.parametrize(
+    "system, arguments, words",
+    [
+        ("slurm", ("--gpus", "8"), "The argument '--gpus 8' asks for 8 GPUs, job.gpus for 4 GPUs"),
+        ("slurm", ("--qos", "x", "-N4"), "The argument '-N4' asks for 4 nodes"),
+        ("slurm", ("--array=0-9",), "makes an array of the job"),
+        ("slurm", ("--wait",), "makes the submission wait"),
+        ("slurm", ("-p", "a", "-p", "b"), "job.submit_args ask for the same thing twice"),
+        ("pbs", ("-N", "mine"), "sets the job's name"),
+        ("lsf", ("-J", "mine"), "sets the job's name"),
+    ],
+)
+def test_arguments_of_the_submit_command_say_nothing_else_than_the_script(
+    system: str, arguments: tuple[str, ...], words: str
+) -> None:
+    job = JobShape(gpus=4, submit_args=arguments)
+    with pytest.raises(InvalidInput) as caught:
+        directives_of(find_backend(system), job, "gpc-abc123-1", "/c/1.out")
+    assert words in caught.value.message
+    assert caught.value.detail == "job.submit_args"
+
+
+@pytest.mark.parametrize(
+    "system, arguments",
+    [
+        ("slurm", ("--comment", "it's 4 GPUs", "-M", "cm2", "--gpus-per-node=4")),
+        ("htcondor", ("-name", "s", "-append", "request_gpus = 4")),
+        ("pbs", ("-W", "umask=077")),
+    ],
+)
+def test_other_arguments_are_let_through(system: str, arguments: tuple[str, ...]) -> None:
+    job = JobShape(gpus=4, submit_args=arguments)
+    lines = directives_of(find_backend(system), job, "gpc-abc123-1", "/c/1.out")
+    assert lines == directives_of(
+        find_backend(system), JobShape(gpus=4), "gpc-abc123-1", "/c/1.out"
+    )
+
+
 @pytest.mark.parametrize("own", ["hetjob", "packjob", "--het-group=1", "--pack-group 0"])
 def test_heterogeneous_jobs_of_slurm_are_refused_by_name(own: str) -> None:
     with pytest.raises(InvalidInput, match="heterogeneous job") as caught:

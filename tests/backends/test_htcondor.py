@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_gpucluster.backends import elsewhere
 from jupyter_gpucluster.backends.htcondor import HTCondor
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.inheritance import inherited
 from jupyter_gpucluster.records import (
     Capacity,
     CommandResult,
@@ -23,6 +25,7 @@ from jupyter_gpucluster.records import (
 from tests.backends.golden import example_of, golden, script_of
 
 CONDOR = HTCondor()
+FAR = {"_CONDOR_SCHEDD_HOST": "s@far"}
 THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3)
 DEAD = "(JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0)"
 PERIODIC = f"The job attribute PeriodicRemove expression '{DEAD}' evaluated to TRUE"
@@ -38,6 +41,25 @@ def ads(*records: dict[str, object]) -> CommandResult:
 
 def ad(**fields: object) -> dict[str, object]:
     return {"ClusterId": 12, "ProcId": 1, "JobBatchName": "gpc-abc123-1", "JobStatus": 1, **fields}
+
+
+@pytest.mark.parametrize(
+    "arguments, variables",
+    [
+        ((), {}),
+        (("-verbose",), {}),
+        (("-name", "s@far"), FAR),
+        (("-spool", "-remote", "s@far"), FAR),
+        (("-pool", "p", "-name", "s@far"), {**FAR, "_CONDOR_COLLECTOR_HOST": "p"}),
+        (("-name", "-spool"), {}),
+    ],
+)
+def test_all_commands_ask_the_schedd_that_jobs_are_submitted_to(
+    arguments: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    assert elsewhere("htcondor", (), arguments) == variables
+    assert elsewhere("pbs", (), arguments) == {}
+    assert variables.items() <= inherited(variables).items()
 
 
 def queued(**fields: object) -> JobStatus:

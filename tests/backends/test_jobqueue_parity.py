@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.backends import cancel_command, find_backend, submit_command
 from jupyter_gpucluster.backends.clocks import parse_walltime
 from jupyter_gpucluster.jobscript import MARK, render
 from jupyter_gpucluster.machine import Machine
 from jupyter_gpucluster.profiles import apply_options, find_profile
+from jupyter_gpucluster.records import Spec, Submission
 from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
 
@@ -64,13 +66,15 @@ for id, site in json.load(sys.stdin).items():
     name = site["backend"]
     with dask.config.set({"jobqueue": {name: {**dask.config.get("jobqueue." + name),
                                                **site["section"]}}}):
-        told[id] = jobs[name](scheduler="tcp://10.0.0.1:8786", name="w").job_script()
+        job = jobs[name](scheduler="tcp://10.0.0.1:8786", name="w")
+        told[id] = {"script": job.job_script(), "submit": job.submit_command,
+                    "cancel": job.cancel_command}
 json.dump(told, sys.stdout)
 """
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """Render all sections in a process of its own, which has no configuration but these."""
     place = tmp_path_factory.mktemp("dask")
     (place / "lsf.conf").write_text("LSF_UNIT_FOR_LIMITS=MB\n")
@@ -90,12 +94,12 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         text=True,
     )
     assert child.returncode == 0, child.stderr
-    scripts: dict[str, str] = json.loads(child.stdout)
-    return scripts
+    told: dict[str, dict[str, str]] = json.loads(child.stdout)
+    return told
 
 
-def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return our directives for a section that lies in Dask's configuration."""
+def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Spec, list[str]]:
+    """Return what a section in Dask's configuration comes to here, and our directives for it."""
     backend, section = SITES[id]["backend"], SITES[id]["section"]
     config = tmp_path / "jobqueue.yaml"
     config.write_text(yaml.safe_dump({"jobqueue": {backend: section}}))
@@ -119,7 +123,7 @@ def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     text = render(profile, spec, find_backend(backend), directory)
     lines = text.replace(MARK, "gpc-7f3a2b-1").splitlines()
     prefix = PREFIXES[backend]
-    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+    return spec, [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
 
 
 def asked(backend: str, lines: list[str], left_out: list[str]) -> list[str]:
@@ -156,19 +160,29 @@ def attributes(script: str) -> list[str]:
 
 
 @pytest.mark.parametrize("id", sorted(SITES))
-def test_directives_are_those_of_dask_jobqueue(
-    id: str, theirs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_directives_and_commands_are_those_of_dask_jobqueue(
+    id: str, theirs: dict[str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = SITES[id]["backend"]
     if backend == "htcondor":
-        lines = attributes(theirs[id])
+        lines = attributes(theirs[id]["script"])
     else:
         prefix = PREFIXES[backend]
-        script = theirs[id].splitlines()
+        script = theirs[id]["script"].splitlines()
         lines = [line.removeprefix(prefix) for line in script if line.startswith(prefix)]
     expected = asked(backend, lines, THEIRS_ONLY[backend])
-    assert asked(backend, ours(id, tmp_path, monkeypatch), OURS_ONLY[backend]) == expected
+    spec, own = ours(id, tmp_path, monkeypatch)
+    assert asked(backend, own, OURS_ONLY[backend]) == expected
     assert expected
+    dialect = find_backend(backend)
+    sent = Submission("gpc-7f3a2b-1", "/s.sh", text=own[0], arguments=spec.job.submit_args)
+    for command, words in (
+        (submit_command(dialect, sent), shlex.split(theirs[id]["submit"])),
+        (cancel_command(dialect, ["1"], spec.job.cancel_args), shlex.split(theirs[id]["cancel"])),
+    ):
+        # dask-jobqueue has bsub's input redirected by a shell.
+        words = [word for word in words if word != "<"]
+        assert command[: len(words)] == words
 
 
 def test_every_public_site_of_this_kind_is_among_them() -> None:

@@ -329,6 +329,18 @@ def test_each_state_is_explained(fields: dict[str, str], words: str) -> None:
     assert words in LSF.explain(one(**fields))
 
 
+@pytest.mark.parametrize(
+    "fields, hopeless",
+    [
+        ({"STAT": "PEND", "PEND_REASON": "Dependency condition invalid or never satisfied"}, True),
+        ({"STAT": "PEND", "PEND_REASON": "Job dependency condition not satisfied"}, False),
+        ({"STAT": "EXIT", "PEND_REASON": "Dependency condition invalid"}, False),
+    ],
+)
+def test_what_it_depends_on_may_never_happen(fields: dict[str, str], hopeless: bool) -> None:
+    assert one(**fields).hopeless is hopeless
+
+
 def test_the_commands_name_users_and_ids() -> None:
     assert LSF.status("alice", ["77[1]"])[:7] == [
         "env", "LSB_DISPLAY_YEAR=Y", "bjobs", "-json", "-a", "-u", "alice",

@@ -64,6 +64,23 @@ def test_a_listing_of_other_clusters_names_them_and_may_be_empty(name: str) -> N
     assert list(SLURM.parse_status(CommandResult(argv, 0, f"{name}{row}\n"))) == ["7_0"]
 
 
+@pytest.mark.parametrize(
+    "state, reason, hopeless",
+    [
+        ("PENDING", "DependencyNeverSatisfied", True),
+        ("CANCELLED", "DependencyNeverSatisfied", False),
+        ("PENDING", "Dependency", False),
+        ("PENDING", "PartitionTimeLimit", False),
+    ],
+)
+def test_what_it_depends_on_may_never_happen(state: str, reason: str, hopeless: bool) -> None:
+    known = {"JobArrayID": "7_0", "State": state, "Reason": reason}
+    row = "|".join(known.get(field, "") for field in LISTED)
+    [status] = SLURM.parse_status(CommandResult(("squeue",), 0, f"{row}\n")).values()
+    assert status.hopeless is hopeless
+    assert (reason != "DependencyNeverSatisfied") or "--dependency" in SLURM.explain(status)
+
+
 def test_tasks_of_an_array_are_cancelled_together() -> None:
     ids = ["7_0", "7_1", "7_2", "9", "7_5", "8_3"]
     assert SLURM.cancel(ids) == ["scancel", "7_[0-2,5]", "9", "8_3"]

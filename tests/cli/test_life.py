@@ -64,12 +64,20 @@ def test_a_cluster_lives_through_all_verbs(gpucluster: CommandLine) -> None:
     adaptive = gpucluster("scale", "alpha", "--adapt", "1", "2", "--json")
     assert adaptive.json["target"] == {"minimum": 1, "maximum": 2}
 
+    examined = gpucluster("doctor", "alpha", "--json")
+    assert (examined.code, examined.json["result"]) == (0, "ok")
+    assert {each["check"] for each in examined.json["checks"]} == {"cluster", "head", "versions"}
+
     shown = gpucluster("show", "alpha", "--json").json
     assert {job["state"] for job in shown["jobs"]} <= {"running", "cancelled", "ending", "done"}
     job = f"{shown['jobs'][0]['mark']}_{shown['jobs'][0]['task']}"
     assert f"==> {job}.log <==" in gpucluster("logs", "alpha", "--job", job).out
     assert "==> head.log <==" in gpucluster("logs", "alpha").out
     assert "alpha is running" in gpucluster("why", "alpha").out
+
+    inside = gpucluster("shell", "alpha", "--", "sh", "-c", "echo $OMP_NUM_THREADS; exit 5")
+    assert (inside.code, inside.out) == (5, "1\n")
+    assert inside.err.startswith("runs: /bin/bash /")
 
     code = gpucluster("connect", "alpha", "--form", "dask").out
     (gpucluster.directory / "client.py").write_text(

@@ -15,7 +15,7 @@ from .doubles import Desk, InMemoryClusters, a_view
 
 def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
     words = ["--name", "beta", "--adapt", "0", "4", "--option", "account=x=y", "--kernel", "k"]
-    assert desk.types("start", "local", *words) == 0
+    assert desk.types("start", "local", "--allocation", "7", *words) == 0
     assert desk.clusters.started == [
         {
             "profile": "local",
@@ -24,6 +24,7 @@ def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
             "options": {"account": "x=y"},
             "python": "",
             "kernel": "k",
+            "allocation": "7",
         }
     ]
     assert desk.out.startswith("beta: starting\n")

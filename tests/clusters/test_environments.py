@@ -19,9 +19,11 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import StateError
+from jupyter_gpucluster.kernels import plan_registration, register
+from jupyter_gpucluster.profiles import find_profile
 from jupyter_gpucluster.records import TOKEN_HEADER, Phase
 
-from .conftest import Start
+from .conftest import Start, WriteProfile
 from .driving import client_of, ended, fixed, traces_of, until
 from .tasks import double
 
@@ -127,6 +129,19 @@ def test_a_cluster_needs_only_dask_there(
     assert f"{python} -m pip install bokeh" in told
     clusters.stop(view.id)
     assert clusters.wait_stopped(view.id, timeout=30).phase is Phase.STOPPED
+
+
+def test_a_cluster_runs_on_a_kernel_that_a_launcher_starts(
+    start: Start, make_environment: MakeEnvironment, write_profile: WriteProfile
+) -> None:
+    python = make_environment("launched", [])
+    site = find_profile(write_profile("site", "environment: {variables: {A: b}}"))
+    kernel = register(plan_registration("Launched", python, profile=site), python)
+    view = start(workers=1, kernel=kernel.name)
+    assert (view.python, view.environment) == (python, "launched")
+    with client_of(view) as client:
+        [executable] = client.run(lambda: sys.executable).values()
+        assert executable == python
 
 
 def test_a_dask_that_cannot_be_imported_fails_the_cluster_at_once_in_words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import socket
 import subprocess
@@ -12,13 +13,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import dask
 import pytest
 from distributed import Client
 
 from jupyter_gpucluster import existing
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import connect
-from jupyter_gpucluster.errors import ClusterConflict, InvalidInput
+from jupyter_gpucluster.deploy import GPUCluster
+from jupyter_gpucluster.errors import (
+    ClusterConflict,
+    HeadUnreachable,
+    InvalidInput,
+    UnsuitableEnvironment,
+)
 from jupyter_gpucluster.records import Phase, Target
 from jupyter_gpucluster.store import ClusterDirectory
 from jupyter_gpucluster.tls import make_certificates
@@ -125,6 +133,68 @@ def test_an_encrypted_scheduler_takes_the_files_of_the_profile(
         clusters.start(bare)
 
 
+def test_a_scheduler_that_takes_connections_and_says_nothing_is_given_up(home: Path) -> None:
+    clusters = Clusters()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        dask.config.set({"distributed.comm.timeouts.connect": "500ms"}),
+    ):
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        view = clusters.start(profile(home, "mute", f"existing: {{address: '{address}'}}\n"))
+        for connects in (connect, GPUCluster.from_name):
+            with pytest.raises(HeadUnreachable, match=f"does not answer at {address}") as caught:
+                connects(view.id)
+            assert f"doctor {view.name}" in caught.value.hint
+        clusters.stop(view.id)
+
+
+if importlib.util.find_spec("distributed_ucxx"):
+
+    @pytest.mark.slow
+    def test_a_scheduler_that_speaks_ucx_is_connected_to_and_left_alone(
+        module_home: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clusters = Clusters()
+        with a_scheduler(files, "fast", "--protocol", "ucx") as (_, file):
+            text = f"existing: {{scheduler_file: {file}}}\n"
+            view = clusters.start(profile(module_home, "fast", text))
+            assert (view.phase, view.encrypted) == (Phase.RUNNING, False)
+            assert view.scheduler_address.startswith("ucx://127.0.0.1:")
+            with connect(view.id) as client:
+                assert client.scheduler_info()["address"] == view.scheduler_address
+            with pytest.raises(ClusterConflict, match="neither scaled nor renamed"):
+                clusters.update(view.id, target=Target(3, 3))
+            clusters.stop(view.id)
+            monkeypatch.setattr(existing, "REMEMBERED_SECONDS", 0.0)
+            view = clusters.start(profile(module_home, "fast", text))
+        file.unlink(missing_ok=True)
+        assert clusters.get(view.id).phase is Phase.UNREACHABLE
+        clusters.stop(view.id)
+
+else:
+
+    def test_a_scheduler_that_speaks_ucx_needs_a_python_that_does(home: Path) -> None:
+        clusters = Clusters()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            fast = profile(home, "fast", f"existing: {{address: 'ucx://127.0.0.1:{port}'}}\n")
+            with pytest.raises(
+                UnsuitableEnvironment, match="which a scheduler at ucx://"
+            ) as caught:
+                clusters.start(fast)
+            assert caught.value.detail == "python"
+            assert "distributed-ucxx" in caught.value.hint
+            assert clusters.list(ended=True) == []
+            # One that came to speak it later, as by a Python that can.
+            view = clusters.start(
+                profile(home, "slow", f"existing: {{address: 'tcp://127.0.0.1:{port}'}}\n")
+            )
+            file = ClusterDirectory(Path(view.directory)).scheduler_file
+            file.write_text(json.dumps({"address": f"ucx://127.0.0.1:{port}"}))
+            with pytest.raises(UnsuitableEnvironment, match="which cluster slow-1 needs"):
+                connect(view.id).close()
+
+
 @pytest.mark.slow
 def test_a_certificate_of_another_authority_is_not_taken(
     module_home: Path, tmp_path: Path, schedulers: dict[str, Path]
@@ -204,7 +274,7 @@ def test_a_scheduler_that_ends_is_unreachable_and_one_that_comes_back_is_found(
 
 
 @pytest.mark.parametrize(
-    "address", ["", "host", "ucx://host:1", "host:0", "host:70000", "tcp://ho st:1", "-x:\n1"]
+    "address", ["", "host", "ws://host:1", "host:0", "host:70000", "tcp://ho st:1", "-x:\n1"]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput, match="not the address"):
@@ -216,6 +286,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     [
         ("host:8786", ("tcp", "host", 8786)),
         ("tls://10.0.0.1:1", ("tls", "10.0.0.1", 1)),
+        ("ucx://ib0-n1:13337", ("ucx", "ib0-n1", 13337)),
         ("tcp://[fe80::1]:80", ("tcp", "fe80::1", 80)),
     ],
 )

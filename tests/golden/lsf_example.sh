@@ -21,10 +21,12 @@ export OPENBLAS_NUM_THREADS=1
 export MALLOC_TRIM_THRESHOLD_=65536
 export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+echo "gpucluster: in environment.prologue since $(date +%FT%T%z)"
 module load cuda/12.4
 GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 [ "$GPUCLUSTER_CORES" -ge 2 ] || echo "Warning: $GPUCLUSTER_CORES cores for 2 threads"
-/opt/dask/bin/python -m dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --nthreads 1 --memory-limit 30000000000 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --death-timeout 60 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem --name "$GPUCLUSTER_WORKER" &
+echo "gpucluster: starting Python since $(date +%FT%T%z)"
+/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --nthreads 1 --memory-limit 30000000000 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --death-timeout 60 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem --name "$GPUCLUSTER_WORKER" &
 worker=$!
 # The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {

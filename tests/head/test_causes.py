@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster import workerstart
 from jupyter_gpucluster.head.observation import Watch
 
-WORKER = f"{sys.executable} -m distributed.cli.dask_worker --no-dashboard --nthreads 1"
+MODULE = f"{workerstart.__file__} distributed.cli.dask_worker"
+WORKER = f"{sys.executable} {MODULE} --no-dashboard --nthreads 1"
 
 
 def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
@@ -30,9 +32,11 @@ def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
     [
         ("module load cuda", "does not know modules", "module: command not found"),
         ("nosuchloader x", "has no such command", "nosuchloader: command not found"),
-        (f"{sys.executable} -I -S -m distributed.cli.dask_worker", "has no Dask",
+        (f"{sys.executable} -I -S {MODULE}", "has no Dask",
          "No module named 'distributed'"),
-        ("/opt/gone/bin/python3 -m distributed.cli.dask_worker", "cannot run the cluster's Python",
+        (f"{sys.executable} /gone/jobs/workerstart.py distributed.cli.dask_worker",
+         "let the container have it", "can't open file"),
+        (f"/opt/gone/bin/python3 {MODULE}", "cannot run the cluster's Python",
          "/opt/gone/bin/python3: No such file or directory"),
         (f"PYTHONHOME=/nowhere {sys.executable} -m distributed", "PYTHONHOME",
          "No module named 'encodings'"),

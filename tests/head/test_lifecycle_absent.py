@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jupyter_gpucluster.head.situation import ABSENT_SECONDS, Cancel, Submit
-from jupyter_gpucluster.records import JobState, Phase, Policy
+from jupyter_gpucluster.records import JobState, Phase, Policy, Target
 
 from .world import Play, of
 
@@ -101,3 +103,48 @@ def test_workers_have_time_to_come_back_once_the_system_answers_again() -> None:
     play.silent = False
     assert play.step() == []
     assert of(Submit, play.step(ABSENT_SECONDS)) == [Submit(TWO, 1)]
+
+
+# Jobs that can never start.
+
+NEVER = "What it depends on failed."
+
+
+def test_a_cluster_whose_jobs_can_never_start_fails_and_asks_for_no_others() -> None:
+    play = Play(2)
+    play.step()
+    for status in play.queue.live():
+        play.queue.change(status.id, JobState.PENDING, hopeless=True, reason=NEVER)
+    actions = play.step()
+    assert [type(action) for action in actions] == [Cancel]
+    assert play.phase() is Phase.STOPPING
+    play.step()
+    assert (play.phase(), play.record.reason) == (Phase.FAILED, NEVER)
+    assert len(play.queue.submitted) == 1
+    assert play.queue.live() == []
+
+
+def test_beside_others_a_job_that_can_never_start_is_replaced_within_the_budget() -> None:
+    play = Play(1, policy=Policy(replacements=2))
+    play.get_ready()
+    play.record, play.desired = replace(play.record, target=Target(2, 2)), 2
+    for _ in range(12):
+        play.step()
+        for status in play.queue.live():
+            if status.state is JobState.PENDING:
+                play.queue.change(status.id, JobState.PENDING, hopeless=True, reason=NEVER)
+    assert play.phase() is Phase.DEGRADED
+    assert len(play.queue.submitted) == 1 + 1 + 2
+    assert NEVER in play.reason
+    assert len(play.queue.live()) == 1
+
+
+def test_a_cluster_that_stops_anyway_gives_nothing_up() -> None:
+    play = Play(1)
+    play.step()
+    [status] = play.queue.live()
+    play.queue.change(status.id, JobState.PENDING, hopeless=True, reason=NEVER)
+    play.stop()
+    play.step()
+    play.step()
+    assert play.phase() is Phase.STOPPED

@@ -47,6 +47,12 @@ WRONG = {
     "fraction of a node": ("job: {nodes: 1.5}", 3, 14, "`job.nodes`: 1.5 is not a whole number"),
     "no nodes": ("job: {nodes: 0}", 3, 14, "`job.nodes`: must be 1 or more, not 0"),
     "truth for a number": ("job: {cpus: true}", 3, 13, "`job.cpus`: true is not a whole number"),
+    "a script among arguments": (
+        "job: {submit_args: [x.sh]}",
+        3,
+        20,
+        "`job.submit_args`: must begin with an option, such as -name, not with 'x.sh'",
+    ),
     "list for text": ("job: {queue: [a]}", 3, 14, "`job.queue`: must be text, not a list"),
     "mapping for text": ("job: {queue: {a: b}}", 3, 7, "`job.queue`: must be text, not a mapping"),
     "nothing for text": ("job: {queue: }", 3, 13, "`job.queue`: must be text, not empty"),

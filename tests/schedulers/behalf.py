@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import sys
 
 from distributed import Client
 
+from jupyter_gpucluster.cli import perform
+from jupyter_gpucluster.cli.terminal import Terminal
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import connect
 
@@ -63,6 +66,12 @@ class Work:
             time.sleep(60)
 
         self.running = [self.client.submit(eat, workers=[worker], pure=False, retries=0)]
+
+    def command(self, *words: str) -> tuple[int, str]:
+        """Type a command; return its exit code and its result."""
+        out = io.StringIO()
+        code = perform(words, Terminal(out=out))
+        return code, out.getvalue()
 
     def end(self) -> None:
         """Leave the cluster."""

@@ -42,6 +42,16 @@ def test_a_cluster_lives_and_ends_clean(
     live_and_end_clean(place, somebody, suffer)
 
 
+def test_the_doctor_tells_what_a_submission_would_come_to_and_submits_nothing(
+    place: RealPlace, grid_engine: SgeSite, somebody: Person
+) -> None:
+    words = place.words
+    for job, said in ((words.job, "found suitable queue"), (words.refused, words.said)):
+        code, told = somebody.work.command("doctor", write_profile(somebody, place, job))
+        assert (code, said in " ".join(told.split())) == (int(job == words.refused), True)
+    assert place.queue() == []
+
+
 def give_way_and_lose_a_worker(life: Life, site: SgeSite, somebody: Person) -> None:
     """Suspend all jobs for a better one, while one of them is killed in its sleep."""
     first, second, _ = life.living()

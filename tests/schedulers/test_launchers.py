@@ -14,8 +14,10 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import connect
+from jupyter_gpucluster.doctor import Result, examine_profile
 from jupyter_gpucluster.jobscript import MARK
 from jupyter_gpucluster.records import JobState, Phase, Target
+from jupyter_gpucluster.starting import Request
 from jupyter_gpucluster.store import ClusterDirectory
 from tests.test_launchers import Job
 from tests.waiting import until
@@ -83,6 +85,20 @@ def test_one_job_holds_workers_on_two_nodes_and_all_of_them_end_with_it(
         clusters.stop(view.id)
         assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
     until(lambda: not processes_with(view.id))
+
+
+def test_the_doctor_logs_in_to_the_nodes_of_a_job_as_the_launcher_does(
+    clusters: Clusters, site: SlurmSite, ssh: SshSite, write_profile: WriteProfile
+) -> None:
+    profile = write_profile("ssh", TWO_NODES + launcher_of("ssh", ssh))
+    request = Request(profile, None, None, {}, "", "", "")
+    report = examine_profile(clusters, request, job=True, wait=SECONDS)
+    found = {finding.check: finding for finding in report.findings}
+    assert report.result is not Result.FAILED
+    assert found["ssh in the job"].found == "c1, c2 can be entered."
+    assert found["ssh from here"].found == "c1, c2 can be entered."
+    assert found["probe job"].found.startswith("2 of 2 ranks answered")
+    until(lambda: site.queue() == [])
 
 
 @pytest.mark.parametrize("ranks, seen", [(1, ["0,1,2,3"] * 2), (2, ["0,1", "2,3"] * 2)])

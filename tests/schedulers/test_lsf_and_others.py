@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from distributed import get_worker
 
 from jupyter_gpucluster.connection import connect
+from tests.waiting import until
 
 from .life import Life, live_and_end_clean, worker_of, write_profile
 from .ordinary_user import Person
@@ -36,6 +39,19 @@ def test_two_kinds_of_workers_get_their_tasks(place: SimulatedPlace, somebody: P
             assert groups[ran] == group
     life.stop()
     assert place.queue() == []
+
+
+@pytest.mark.parametrize("place", ["lsf"], indirect=True)
+def test_the_doctor_s_job_is_one_of_the_system_and_gone_in_the_end(
+    place: SimulatedPlace, somebody: Person
+) -> None:
+    place.open()
+    profile = write_profile(somebody, place, place.words.job)
+    code, said = somebody.work.command("doctor", profile, "--job", "--json")
+    report = json.loads(said)
+    assert code == 0, said
+    assert [answer["imports"]["troubles"] for answer in report["job"]["answers"]] == [{}]
+    until(lambda: place.queue() == [])
 
 
 def where() -> str:

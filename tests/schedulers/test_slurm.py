@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -15,6 +16,7 @@ from jupyter_gpucluster.connection import connect
 from jupyter_gpucluster.records import ENDED, JobState, Phase, Target
 from jupyter_gpucluster.store import ClusterDirectory
 from jupyter_gpucluster.views import ClusterView
+from tests.waiting import until
 
 from .conftest import WriteProfile
 from .life import Life, live_and_end_clean, worker_of
@@ -78,6 +80,38 @@ def test_an_ordinary_user_s_cluster_lives_and_ends_clean(
     live_and_end_clean(place, somebody, suffer)
 
 
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+def test_an_ordinary_user_s_doctor_tells_what_the_nodes_of_a_job_see(
+    place: RealPlace, somebody: Person
+) -> None:
+    job = '{nodes: 2, cpus: 2, memory: 1000 MiB, walltime: "00:10:00", queue: cpu}'
+    text = f"title: T\nbackend: slurm\nnetwork: {{interface: lo}}\nlauncher: srun\njob: {job}\n"
+    profile = somebody.write_profile("examined", text)
+    code, said = somebody.work.command("doctor", profile, "--job", "--json")
+    report = json.loads(said)
+    found = {each["check"]: each for each in report["checks"]}
+    assert code == 0, said
+    assert {answer["host"] for answer in report["job"]["answers"]} == {"c1", "c2"}
+    for check in ("queueing system", "probe job", "imports there", "node to node"):
+        assert found[check]["result"] == "ok"
+    assert "c1, c2: seen, and written to" in found["shared directory"]["found"]
+    assert "lo (127.0.0.1): reached" in found["nodes to here"]["found"]
+    until(lambda: place.queue() == [])
+    assert list(somebody.home.glob("data/gpucluster/doctor/*")) == []
+
+    somebody.write_profile(
+        "examined", text.replace("queue: cpu", "queue: cpu, directives: [--hold]")
+    )
+    code, said = somebody.work.command("doctor", profile, "--job", "--wait", "1", "--json")
+    assert code == 3
+    assert "Held by you" in json.loads(said)["message"]
+    for queue, word in (("cpu", "would take the job: Job "), ("nosuch", "invalid partition")):
+        somebody.write_profile("examined", text.replace("queue: cpu", f"queue: {queue}"))
+        code, said = somebody.work.command("doctor", profile)
+        assert (code, word in said) == (int(queue == "nosuch"), True)
+    until(lambda: place.queue() == [])
+
+
 def test_a_job_that_waits_says_why_and_can_be_cancelled(
     clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
 ) -> None:
@@ -90,6 +124,21 @@ def test_a_job_that_waits_says_why_and_can_be_cancelled(
     wait_until(clusters, view.id, lambda v: v.reason.startswith(words))
     assert clusters.stop(view.id).phase in ENDED | {Phase.STOPPING}
     assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
+
+
+def test_jobs_that_depend_on_one_that_failed_are_not_waited_for(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    failed = site.run("sbatch", "--parsable", "-p", "cpu", "--wait", "--wrap", "false", check=False)
+    keys = f"directives: [--dependency=afterok:{failed}, --comment=x]"
+    keys += ', submit_args: ["--comment", "it is; $HOME"]'
+    text = SMALL.replace("queue: cpu}", f"queue: cpu, {keys}}}")
+    view = clusters.start(write_profile("dependent", text), target=fixed(2))
+    ended = wait_until(clusters, view.id, lambda view: view.phase in ENDED)
+    assert ended.phase is Phase.FAILED
+    assert "What it depends on failed, so it will never start" in ended.reason
+    wait_until(clusters, view.id, lambda _: site.queue() == [])
+    assert len([event for event in clusters.events(view.id) if event.kind == "submit"]) == 1
 
 
 def test_held_and_suspended_jobs_are_kept_until_they_may_go_on(

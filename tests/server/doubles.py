@@ -100,6 +100,7 @@ class InMemoryClusters:
         kernel: str = "",
         request_id: str = "",
         owned: bool = False,
+        allocation: str = "",
     ) -> ClusterView:
         if profile != "local":
             raise ProfileNotFound(f"There is no profile {profile!r}.", hint="Did you mean 'local'?")
@@ -113,6 +114,7 @@ class InMemoryClusters:
                 "python": python,
                 "kernel": kernel,
                 "request_id": request_id,
+                "allocation": allocation,
             }
         )
         view = a_view("c new/1", Phase.STARTING, target=target or Target(2, 2))
@@ -193,6 +195,7 @@ class InMemoryClusters:
         options: Mapping[str, Any] | None = None,
         python: str = "",
         kernel: str = "",
+        allocation: str = "",
     ) -> Script:
         self._check(target)
         if options:

@@ -20,7 +20,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from jupyter_gpucluster.headclient import Endpoint
 from jupyter_gpucluster.server.dashboard import open_path, without_token
 from jupyter_gpucluster.tls import make_certificates
-from tests.server.conftest import Allowing, Ask, serve_a_head
+from tests.server.conftest import Allowing, Ask, hang_up, serve_a_head
 from tests.server.doubles import (
     LOST,
     RUNNING,
@@ -48,7 +48,10 @@ BROWSER = {
 
 @pytest.fixture
 def connect(
-    http_server_client: AsyncHTTPServerClient, jp_base_url: str, jp_auth_header: dict[str, str]
+    http_server_client: AsyncHTTPServerClient,
+    jp_base_url: str,
+    jp_auth_header: dict[str, str],
+    jp_asyncio_loop: asyncio.AbstractEventLoop,
 ) -> Iterator[Any]:
     """Return a call that opens a websocket below the base URL."""
     port = http_server_client.get_http_port()
@@ -64,7 +67,7 @@ def connect(
 
     yield connect_to
     for socket in opened:
-        socket.close()
+        jp_asyncio_loop.run_until_complete(hang_up(socket))
 
 
 @pytest.fixture

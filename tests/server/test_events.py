@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import yaml
 from jupyter_server.serverapp import ServerApp
+from pytest_jupyter.pytest_tornasync import AsyncHTTPServerClient
 from tornado import httpserver, netutil, web
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
@@ -20,7 +21,7 @@ from jupyter_gpucluster.headclient import Endpoint
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.server import events, watching
 from jupyter_gpucluster.server.watching import Watch
-from tests.server.conftest import Allowing, Ask
+from tests.server.conftest import Allowing, Ask, hang_up
 from tests.server.doubles import RUNNING, STARTING, TOKEN, InMemoryClusters, a_view
 from tests.server.test_routes import API
 
@@ -44,15 +45,24 @@ class Listener:
 
 @pytest.fixture
 def listen(
-    jp_base_url: str, jp_auth_header: dict[str, str], jp_serverapp: ServerApp, http_server_port: Any
-) -> Callable[[], Any]:
+    http_server_client: AsyncHTTPServerClient,
+    jp_base_url: str,
+    jp_auth_header: dict[str, str],
+    jp_asyncio_loop: asyncio.AbstractEventLoop,
+) -> Iterator[Callable[[], Any]]:
     """Return a call that subscribes like a page does."""
+    listeners: list[Listener] = []
 
     async def subscribe() -> Listener:
-        address = f"ws://127.0.0.1:{http_server_port[-1]}{jp_base_url}api/events/subscribe"
-        return Listener(await websocket_connect(HTTPRequest(address, headers=jp_auth_header)))
+        port = http_server_client.get_http_port()
+        address = f"ws://127.0.0.1:{port}{jp_base_url}api/events/subscribe"
+        socket = await websocket_connect(HTTPRequest(address, headers=jp_auth_header))
+        listeners.append(Listener(socket))
+        return listeners[-1]
 
-    return subscribe
+    yield subscribe
+    for listener in listeners:
+        jp_asyncio_loop.run_until_complete(hang_up(listener.socket))
 
 
 @pytest.fixture
@@ -132,17 +142,23 @@ def test_the_schema_names_what_is_told(jp_serverapp: ServerApp) -> None:
     assert set(schema["required"]) == set(schema["properties"]) == {"id", "revision"}
 
 
+class Logger:
+    """Takes down what is told."""
+
+    schemas = (events.SCHEMA_ID,)
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int]] = []
+
+    def emit(self, *, schema_id: str, data: dict[str, Any]) -> dict[str, Any]:
+        self.told.append((data["id"], data["revision"]))
+        return data
+
+
 async def test_hints_of_one_cluster_are_a_second_apart_and_the_last_one_counts() -> None:
-    told: list[tuple[str, int]] = []
-
-    class Logger:
-        schemas = (events.SCHEMA_ID,)
-
-        def emit(self, *, schema_id: str, data: dict[str, Any]) -> dict[str, Any]:
-            told.append((data["id"], data["revision"]))
-            return data
-
-    hints = events.Hints(Logger())  # type: ignore[arg-type]  # what it uses of the real one
+    logger = Logger()
+    told = logger.told
+    hints = events.Hints(logger)  # type: ignore[arg-type]  # what it uses of the real one
     for revision in range(1, 100):
         hints.tell("a", revision)
     hints.tell("b", 7)
@@ -181,6 +197,22 @@ async def test_nothing_runs_when_nobody_has_asked_for_long(
     task = watch._task
     assert task is not None
     await asyncio.wait_for(task, PATIENCE)
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_change_as_the_server_closes_does_not_keep_it(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BREATH_SECONDS", 0.0)
+    hints = events.Hints(Logger())  # type: ignore[arg-type]  # as above
+    watch = Watch(InMemoryClusters(), hints, lambda _: None)  # type: ignore[arg-type]  # same calls
+    watch.want()
+    await looked(watch)
+    await asyncio.sleep(0.05)  # it waits for a change now
+    watch.want(now=True)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await asyncio.wait_for(watch.close(), PATIENCE)
 
 
 async def test_a_page_without_the_right_to_events_is_refused_and_can_still_poll(

@@ -14,6 +14,7 @@ import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.websocket import websocket_connect
 
+from tests.server.conftest import hang_up
 from tests.server.hub import PATIENCE, running_hub
 
 pytestmark = pytest.mark.slow
@@ -121,7 +122,7 @@ async def see_the_dashboard(hub: Hub, dashboard: str, token: str) -> None:
     )
     first = await asyncio.wait_for(socket.read_message(), PATIENCE)
     assert json.loads(first or "{}")["msgtype"] == "ACK"
-    socket.close()
+    await hang_up(socket)
 
 
 async def see_that_another_user_sees_nothing(

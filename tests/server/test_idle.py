@@ -15,7 +15,7 @@ from jupyter_gpucluster.records import IDLE_CLOCK, Clock, Phase, WorkerCounts
 from jupyter_gpucluster.server import watching
 from jupyter_gpucluster.server.activity import BusyClusters, is_busy
 from jupyter_gpucluster.server.app import GpuClusterApp
-from tests.server.conftest import Ask
+from tests.server.conftest import Ask, hang_up
 from tests.server.doubles import RUNNING, InMemoryClusters, a_view
 from tests.server.test_events import until
 from tests.server.test_routes import API, REQUESTS
@@ -60,8 +60,8 @@ async def test_a_page_that_is_left_open_lets_the_server_be_culled(
     assert await last_activity(ask) == before
     await ask(API + f"clusters/{RUNNING}", "PATCH", {"target": {"workers": 1}})
     assert await last_activity(ask) > before
-    hints.close()
-    plot.close()
+    await hang_up(plot)
+    await hang_up(hints)
 
 
 @pytest.mark.parametrize(

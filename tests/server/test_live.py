@@ -18,7 +18,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from jupyter_gpucluster.aio import AsyncClusters
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.server.events import SCHEMA_ID
-from tests.server.conftest import Allowing, Ask
+from tests.server.conftest import Allowing, Ask, hang_up
 from tests.server.test_openapi import check, schema_of, spec
 from tests.server.test_routes import API
 
@@ -96,7 +96,7 @@ async def test_a_cluster_from_start_to_gone(
         stopping = await ask(path, "DELETE")
     assert stopping.status == 202, stopping.body
     stopped = await until(ask, path, lambda c: c["phase"] == "stopped")
-    hints.close()
+    await hang_up(hints)
     assert stopped["dashboard"] is None
     page = await ask(f"gpucluster/dashboard/{ready['id']}/status")
     assert (page.status, page.headers["Content-Security-Policy"]) == (409, "frame-ancestors 'self'")
@@ -156,7 +156,7 @@ async def see_the_dashboard(
     socket = await websocket_connect(request, subprotocols=["bokeh", bokeh_token])
     first = await asyncio.wait_for(socket.read_message(), PATIENCE)
     assert json.loads(first or "{}")["msgtype"] == "ACK"
-    socket.close()
+    await hang_up(socket)
 
 
 def decoded(token: str) -> bytes:

@@ -238,6 +238,7 @@ async def test_a_start_answers_where_the_cluster_is(
         "target": {"minimum": 1, "maximum": 4},
         "options": {"account": "m1"},
         "kernel": "python3",
+        "allocation": "7",
         "request_id": "r1",
     }
     answer = await ask(API + "clusters", "POST", body)

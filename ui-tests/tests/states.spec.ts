@@ -235,6 +235,9 @@ test('plots open as one layout, and follow the cluster that is worked with', asy
   for (const frame of await frames.all()) {
     await expect(frame).toBeVisible();
   }
+  for (const words of await page.getByText('Loading the dashboard…').all()) {
+    await expect(words).toBeHidden();
+  }
   await lab.run('gpucluster:follow-active');
   await lab.card('other-lynx').focus();
   for (const frame of await frames.all()) {
@@ -368,6 +371,38 @@ test('a notice says that a cluster is ready, wherever the user is', async () => 
   await expect(lab.card('quiet-fox')).toBeVisible();
 });
 
+test('the browser itself calls whoever asked for it', async () => {
+  await page.context().grantPermissions(['notifications']);
+  await page.evaluate(() => {
+    const calls: string[] = [];
+    const Given = window.Notification;
+    class Noted extends Given {
+      constructor(title: string, options?: NotificationOptions) {
+        super(title, options);
+        calls.push(title);
+      }
+    }
+    Object.assign(window, { Notification: Noted, calls });
+  });
+  await show(
+    cluster({
+      phase: 'pending',
+      words: '0 of 2 workers ready, 2 waiting',
+      workers: { asked: 2, pending: 2, starting: 0, ready: 0, lost: 0 },
+      dashboard: null
+    })
+  );
+  const bell = lab.button('Notify me when quiet-fox is ready');
+  await bell.click();
+  await expect(bell).toHaveAttribute('aria-pressed', 'true');
+  await tell(cluster());
+  await expect
+    .poll(() =>
+      page.evaluate(() => (window as unknown as { calls: string[] }).calls)
+    )
+    .toEqual(['quiet-fox is ready with 2 of 2 workers.']);
+});
+
 test('the panel of everything that runs lists clusters, and asks in our words', async () => {
   answers.set('DELETE clusters/abc123', {}, 202);
   answers.set('DELETE clusters/p', {}, 202);
@@ -418,9 +453,19 @@ test('history starts a cluster again, and tells how to elsewhere', async () => {
   await lab.button('More for old-0').click();
   await lab.screenshot('history');
   await page.getByRole('menuitem', { name: 'Copy as command' }).click();
-  await expect
-    .poll(() => page.evaluate(() => navigator.clipboard.readText()))
-    .toContain('jupyter gpucluster start local --adapt 1 3 --option threads=1');
+  const copied = (text: string): Promise<void> =>
+    expect
+      .poll(() => page.evaluate(() => navigator.clipboard.readText()))
+      .toContain(text);
+  await copied('jupyter gpucluster start local --adapt 1 3 --option threads=1');
+  for (const [item, text] of [
+    ['Copy as Python', 'GPUCluster('],
+    ['Copy as profile', '"threads": {default: 1}']
+  ]) {
+    await lab.button('More for old-0').click();
+    await page.getByRole('menuitem', { name: item }).click();
+    await copied(text);
+  }
   await lab
     .card('old-0')
     .getByRole('button', { name: /^Start again/ })

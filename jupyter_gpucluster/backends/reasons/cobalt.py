@@ -5,12 +5,15 @@ from __future__ import annotations
 NOISE = ("submitting walltime", "Job routed to queue", "Memory mode set", "WARNING", "Auto project")
 """Beginnings of what qsub says of jobs that it takes as well."""
 
+NEVER = "dep_fail"
+"""State that neither time nor the site will ever cure."""
 WAITING = {
     "starting": "Its nodes are being prepared.",
     "preempted": "A job of higher priority took its place; it starts again by itself.",
     "maxrun_hold": "Your limit of running jobs in this queue is reached; it starts when one ends.",
     "dep_hold": "Waits for another job that it depends on.",
-    "dep_fail": "A job that it depends on failed, so it will never start: stop it.",
+    NEVER: "A job that it depends on failed, so it will never start: remove or correct the "
+    "directive --dependencies.",
     "user_hold": "Held by you: release it with `qrls`, or stop the cluster.",
     "admin_hold": "Held by an administrator: ask the site's support.",
     "hold": "Held: release it with `qrls`, or ask the site's support.",

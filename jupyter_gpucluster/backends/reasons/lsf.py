@@ -62,13 +62,16 @@ ENDS = (
 )
 """Beginning of an exit reason -> sentence."""
 
+NEVER = ("dependency condition invalid", "dependency condition is invalid", "never satisfied")
+"""Parts of reasons that neither time nor the site will ever cure."""
+_WORDS = (
+    "What it depends on will never happen, so it will never start: remove or correct the "
+    "directive -w."
+)
+
 WAITING = (
     ("New job is waiting", "Just arrived: LSF has not looked at it yet."),
-    ("dependency condition invalid", "What it depends on will never happen, so it will never "
-     "start: stop it."),
-    ("dependency condition is invalid", "What it depends on will never happen, so it will never "
-     "start: stop it."),
-    ("never satisfied", "What it depends on will never happen, so it will never start: stop it."),
+    *((part, _WORDS) for part in NEVER),
     ("dependency condition", "Waits for another job that it depends on."),
     ("suspended by its owner", "Held by you: release it with `bresume`, or stop the cluster."),
     ("suspended by the user", "Held by you: release it with `bresume`, or stop the cluster."),

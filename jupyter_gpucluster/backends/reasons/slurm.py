@@ -16,11 +16,15 @@ HELD = frozenset(
 )
 """Reasons with which a pending job does not move until somebody releases it."""
 
+NEVER = frozenset({"DependencyNeverSatisfied"})
+"""Reasons that neither time nor the site will ever cure, and with which the next job would wait."""
+
 WAITING = {
     "Resources": "Next in line: waits until enough nodes or GPUs are free.",
     "Priority": "Other jobs are before it in the queue; a smaller or shorter job may start sooner.",
     "Dependency": "Waits for another job that it depends on.",
-    "DependencyNeverSatisfied": "What it depends on failed, so it will never start: stop it.",
+    "DependencyNeverSatisfied": "What it depends on failed, so it will never start: remove or "
+    "correct the directive --dependency.",
     "BeginTime": "Its earliest start time is still to come (as after a requeue).",
     "JobHeldUser": "Held by you: release it with `scontrol release`, or stop the cluster.",
     "JobHeldAdmin": "Held by an administrator: ask the site's support.",

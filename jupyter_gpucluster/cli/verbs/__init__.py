@@ -11,9 +11,13 @@ SUMMARIES = {
     "connect": "show how to connect to a cluster",
     "scale": "change the number of workers",
     "logs": "print the logs of a cluster",
+    "doctor": "check a machine, a profile or a cluster, and say what to mend",
     "why": "say why a cluster waits, failed or ended",
+    "shell": "open a shell, or run a command, on the node of a running job",
     "stop": "stop clusters",
     "forget": "delete the records of ended clusters",
+    "environment": "make a Python environment that clusters fit in, or complete one",
+    "kernel": "register a Jupyter kernel of an environment, or remove it",
     "run": "start a cluster, run a script on it, stop it",
     "bench": "run a benchmark on a cluster",
 }

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
-import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
-from ..arguments import add_place, add_target, options_from, python_from, target_from
+from ..arguments import (
+    add_allocation,
+    add_place,
+    add_target,
+    options_from,
+    python_from,
+    target_from,
+)
 from ..output import Outcome
 from ..parsing import Parser
 from ..places import default_profile, refuse_gpus_on
 from ..session import Session
+from ..signals import Signals
 from ..waiting import stop_quietly
 
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--name", help="a name of your own for the cluster")
     add_target(parser, least=1)
     add_place(parser)
+    add_allocation(parser)
 
 
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -52,6 +58,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
             python=python_from(arguments, session.python),
             kernel=arguments.kernel or "",
             owned=True,
+            allocation=arguments.allocation,
         )
         code = 0
         try:
@@ -82,36 +89,3 @@ def _run_script(view: ClusterView, command: Sequence[str], signals: Signals) -> 
                     script.send_signal(signals.last)
         code = script.returncode
     return code if code >= 0 else 128 - code
-
-
-class Signals:
-    """Turns the signals that end a command into `KeyboardInterrupt`, so that nothing is left."""
-
-    def __init__(self) -> None:
-        self.last = signal.SIGINT
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Self:
-        # Python lets only the main thread set handlers; in others signals do not arrive anyway.
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                self._before[number] = signal.signal(number, self._interrupt)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        self.last = signal.Signals(number)
-        raise KeyboardInterrupt
-
-    def reached_children(self) -> bool:
-        """Whether the last signal came from a terminal, which sends it to the script as well."""
-        if self.last is not signal.SIGINT:
-            return False
-        try:
-            with Path("/dev/tty").open("rb") as terminal:
-                return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
-        except OSError:
-            return False

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 
 from ...records import to_json
-from ..arguments import add_json, add_place, add_target, options_from, python_from, target_from
+from ..arguments import (
+    add_allocation,
+    add_json,
+    add_place,
+    add_target,
+    options_from,
+    python_from,
+    target_from,
+)
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
 from ..places import refuse_gpus_on
@@ -17,6 +25,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("profile", metavar="PROFILE", help="see the verb profiles")
     add_target(parser, least=1)
     add_place(parser)
+    add_allocation(parser)
     add_json(parser)
 
 
@@ -29,6 +38,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         options=options_from(arguments),
         python=python_from(arguments, session.python),
         kernel=arguments.kernel or "",
+        allocation=arguments.allocation,
     )
     said = f"# submitted with: {script.command}"
     if script.gpu_hours_estimate is not None:

@@ -6,6 +6,7 @@ import argparse
 
 from ...records import to_json
 from ..arguments import (
+    add_allocation,
     add_json,
     add_place,
     add_target,
@@ -27,6 +28,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--name", help="a name of your own for the cluster")
     add_target(parser, least=1)
     add_place(parser)
+    add_allocation(parser)
     add_wait(parser, "all workers are ready")
     add_json(parser)
 
@@ -42,6 +44,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         options=options_from(arguments),
         python=python_from(arguments, session.python),
         kernel=arguments.kernel or "",
+        allocation=arguments.allocation,
     )
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
@@ -51,8 +54,9 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         return Outcome({**error.as_json(), "cluster": document}, errors=(error,))
     hours = view.gpu_hours_estimate
     most = "" if hours is None else f"uses:    at most {gpu_hours(hours)}\n"
+    where = f"inside:  {view.allocation}\n" if view.allocation else ""
     text = (
-        f"{view.name}: {'; '.join((state(view), *remarks(view)))}\n{most}"
+        f"{view.name}: {'; '.join((state(view), *remarks(view)))}\n{most}{where}"
         f"connect: {session.program} connect {view.name}\n"
         f"stop:    {session.program} stop {view.name}"
     )

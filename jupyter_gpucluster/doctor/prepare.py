@@ -1,0 +1,183 @@
+"""The files of a probe job: its script, the probe beside it, and what it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import hostlists
+from ..backends import find_backend
+from ..errors import InvalidInput
+from ..interpreters import ask_python
+from ..jobscript import HOST_READER, render
+from ..launchers import find_dialect, layout_of, options_of
+from ..profiles import Profile
+from ..records import Job, Phase, Record, Spec, Target, heads_mark
+from ..starting import Plan, Request, new_id, spec_of
+from ..store import ClusterDirectory, make_private, write_private
+from ..workercommand import expanding
+from . import probe, surroundings
+from .reach import Expected
+
+WALLTIME = 300
+"""Seconds; an import from a slow file system may take minutes."""
+FORGOTTEN_SECONDS = 3600.0
+READY = "import sys; sys.exit(sys.version_info < (3, 8))"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is on disk for a job that is to be submitted."""
+
+    record: Record
+    expected: Expected
+    ssh: tuple[str, ...]
+    """The launcher's command where it is ssh, as far as the host."""
+
+
+@contextlib.contextmanager
+def job_files(root: Path) -> Iterator[ClusterDirectory]:
+    """Make a directory beside those of clusters, on the same file system, for a while."""
+    place = root.parent / "doctor"
+    make_private(root.parent)
+    make_private(place)
+    for old in place.iterdir():
+        # Whoever made it was killed; a job that it left ends when it misses its lease.
+        if time.time() - old.stat().st_mtime > FORGOTTEN_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)
+    directory = ClusterDirectory(place / new_id(place))
+    directory.create()
+    try:
+        yield directory
+    finally:
+        directory.remove()
+
+
+def prepare(
+    directory: ClusterDirectory, plan: Plan, request: Request, listener: probe.Listener
+) -> Prepared:
+    """Write the job's script and what it runs and reads.
+
+    Raises
+    ------
+    InvalidInput
+        The profile makes no job.
+    """
+    (directory.path / "answers").mkdir(mode=0o700)
+    directory.renew_lease()
+    spec, profile, text = _script(directory, plan, request)
+    expected = _expected(profile, spec, plan)
+    for name, file in (("probe.py", probe.__file__), (HOST_READER, hostlists.__file__)):
+        write_private(directory.jobs / name, Path(file).read_bytes())
+    container = profile.environment.container
+    relayed = profile.head.submit == "relay"
+    probe.write(
+        directory.jobs / "probe.json",
+        {
+            "secret": listener.secret,
+            "port": listener.port,
+            "addresses": _addresses(expected),
+            "ranks": expected.ranks,
+            "nodes": expected.nodes,
+            "interface": expected.interface,
+            "python": container.python if container else spec.python,
+            "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
+            "programs": []
+            if not expected.in_job or relayed
+            else surroundings.programs_of(find_backend(profile.backend)),
+        },
+    )
+    now = time.time()
+    mark = heads_mark(directory.id)
+    write_private(directory.jobs / f"{mark}.sh", text.encode())
+    # The job of a head is watched before any head is there, just as this one.
+    record = Record(
+        id=directory.id,
+        name="doctor",
+        spec=replace(spec, in_job=True),
+        target=Target(spec.worker.per_job, spec.worker.per_job),
+        created=now,
+        phase=Phase.PENDING,
+        jobs=(Job(mark, 0, submitted=now),),
+    )
+    ssh = _ssh(profile, spec) if profile.launcher.name == "ssh" else []
+    return Prepared(record, expected, tuple(ssh))
+
+
+def _addresses(expected: Expected) -> list[str]:
+    """Return the addresses of this host to try; loopback only where the profile names it."""
+    return [
+        address
+        for address in expected.interfaces.values()
+        if not address.startswith("127.") or address == expected.address
+    ]
+
+
+def _expected(profile: Profile, spec: Spec, plan: Plan) -> Expected:
+    layout = layout_of(spec)
+    container = profile.environment.container
+    return Expected(
+        ranks=layout.total,
+        nodes=layout.nodes,
+        gpus=layout.gpus,
+        in_job=profile.head.placement == "job",
+        interface=profile.network.interface or "",
+        head_interface=profile.head.interface or "",
+        interfaces=probe.interfaces(),
+        usual=probe.usual_address(),
+        versions=ask_python(plan.python).versions,
+        python=container.python if container else spec.python,
+    )
+
+
+def _script(directory: ClusterDirectory, plan: Plan, request: Request) -> tuple[Spec, Profile, str]:
+    """Return the script of a job like the cluster's own, but short and with the probe in it."""
+    own = plan.profile.model_copy(update={"groups": {}})
+    shortest = min(WALLTIME, own.job.walltime or WALLTIME)
+    short = own.model_copy(update={"job": own.job.model_copy(update={"walltime": shortest})})
+    try:
+        return _rendered(directory, plan, request, short)
+    except InvalidInput:  # its own directives say how long it takes
+        return _rendered(directory, plan, request, own)
+
+
+def _rendered(
+    directory: ClusterDirectory, plan: Plan, request: Request, profile: Profile
+) -> tuple[Spec, Profile, str]:
+    plan = replace(plan, profile=profile)
+    spec = spec_of(plan, directory, Path(), request)
+    container = profile.environment.container
+    place = shlex.quote(str(directory.path))
+    script = shlex.quote(str(directory.jobs / "probe.py"))
+    python = shlex.quote(container.python) if container else _python(spec.python)
+    work = f'{python} {script} rank {place} "$GPUCLUSTER_WORKER"'
+    if spec.worker.local_directory:
+        work += f" {expanding(spec.worker.local_directory)}"
+    if profile.launcher.name == "ssh":
+        login = f"{_python(spec.python)} {script} ssh {place} {shlex.join(_ssh(profile, spec))}"
+        # Each rank runs the prologue, too.
+        line = f'[ -n "${{GPUCLUSTER_RANK:-}}" ] || {login}'
+        environment = profile.environment
+        prologue = (*environment.prologue, line)
+        changed = environment.model_copy(update={"prologue": prologue})
+        profile = profile.model_copy(update={"environment": changed})
+    text = render(profile, spec, find_backend(profile.backend), directory, work=work)
+    return spec, profile, text
+
+
+def _python(python: str) -> str:
+    """Return a word of the shell: a Python that runs there, the cluster's own if it does."""
+    names = f"{shlex.quote(python)} python3 python"
+    tried = f'"$each" -c \'{READY}\' && command -v "$each" && break'
+    return f'"$(for each in {names}; do {tried}; done)"'
+
+
+def _ssh(profile: Profile, spec: Spec) -> list[str]:
+    launcher = profile.launcher
+    options = options_of(find_dialect(launcher), launcher, layout_of(spec))
+    return [launcher.command or launcher.name, *options]

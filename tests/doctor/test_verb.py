@@ -1,0 +1,165 @@
+"""The verb ``doctor`` as it is typed, on this machine and with commands of our own making."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gpucluster.cli import perform
+from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.doctor.cluster import look_at_cluster_versions
+from jupyter_gpucluster.doctor.findings import Result
+from tests.cli.doubles import Desk, InMemoryClusters, a_view
+from tests.commands import put_command
+
+SLURM = "backend: slurm\nnetwork: {interface: lo}\njob: {cpus: 1, walltime: 5 min, queue: cpu}"
+
+
+def types(*words: str) -> tuple[int, Any, str]:
+    """Type a command; return its exit code, its document and what went beside it."""
+    out, err = io.StringIO(), io.StringIO()
+    code = perform([*words, "--json"], Terminal(out=out, err=err))
+    return code, json.loads(out.getvalue()), err.getvalue()
+
+
+def checks(document: Any) -> dict[str, Any]:
+    return {check["check"]: check for check in document["checks"]}
+
+
+def write_profile(home: Path, name: str, text: str) -> str:
+    path = home / "data" / "gpucluster" / "profiles" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"title: A site\n{text}\n")
+    return name
+
+
+def test_this_machine_needs_no_profile(home: Path) -> None:
+    code, told, _ = types("doctor")
+    assert (code, told["subject"]) == (0, "this machine")
+    assert {"profiles", "GPUs here", "cluster directory", "open files"} <= checks(told).keys()
+    assert not (home / "data" / "gpucluster").exists()
+
+
+def test_the_local_profile_is_fine_here(home: Path) -> None:
+    code, told, _ = types("doctor", "local")
+    found = checks(told)
+    assert (code, told["result"]) == (0, "ok")
+    assert "distributed imported in" in found["imports here"]["found"]
+    assert "network here" not in found
+
+
+def test_a_profile_that_cannot_be_read_is_a_failed_check(home: Path) -> None:
+    code, told, _ = types("doctor", write_profile(home, "site", "backend: slurn"))
+    assert code == 1
+    assert checks(told)["profile"]["result"] == "failed"
+    assert types("doctor")[0] == 1
+
+
+def test_an_option_that_is_missing_is_told_beside_all_that_can_be_looked_at(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in ("squeue", "scancel"):
+        put_command(home, monkeypatch, program, "exit 0")
+    words = "sbatch: Job 7 to start at 2026-01-02T03:04:05 using 1 processors on nodes c1"
+    calls = put_command(home, monkeypatch, "sbatch", f"echo '{words}' >&2")
+    text = SLURM.replace("queue: cpu", 'queue: cpu, account: "{account}"')
+    options = "\noptions: {account: {type: string, required: true}}"
+    name = write_profile(home, "site", text + options)
+    code, told, _ = types("doctor", name)
+    assert code == 1
+    assert "`account` is required" in checks(told)["profile"]["found"]
+    assert checks(told)["queueing system"]["result"] == "ok"
+    code, told, _ = types("doctor", name, "--option", "account=abc")
+    assert (code, checks(told)["profile"]["result"]) == (0, "ok")
+    assert "would take the job: Job 7 to start at 2026" in checks(told)["submission"]["found"]
+    [call] = calls.read_text().splitlines()
+    assert call.startswith("--test-only ")
+
+
+def test_a_queueing_system_that_does_not_answer_is_told_in_its_own_words(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "squeue: error: Unable to contact slurm controller (connect failure)"
+    put_command(home, monkeypatch, "squeue", f"echo '{said}' >&2; exit 1")
+    calls = [put_command(home, monkeypatch, program, "exit 0") for program in ("sbatch", "scancel")]
+    code, told, _ = types("doctor", write_profile(home, "site", SLURM), "--job")
+    found = checks(told)
+    assert code == 1
+    assert said in found["queueing system"]["evidence"]
+    assert "Not submitted" in found["probe job"]["found"]
+    assert not any(path.exists() for path in calls)
+
+
+def test_a_refused_job_leaves_its_reason_and_no_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_command(home, monkeypatch, "squeue", "exit 0")
+    put_command(home, monkeypatch, "scancel", "exit 0")
+    said = "sbatch: error: invalid partition specified: cpu"
+    put_command(home, monkeypatch, "sbatch", f"echo '{said}' >&2; exit 1")
+    code, told, err = types("doctor", write_profile(home, "site", SLURM), "--job")
+    assert (code, err) == (1, "")
+    assert said in checks(told)["probe job"]["evidence"]
+    assert list((home / "data" / "gpucluster" / "doctor").iterdir()) == []
+
+
+def test_missing_commands_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, told, _ = types("doctor", write_profile(home, "site", SLURM))
+    assert code == 1
+    assert "sbatch, squeue, scancel" in checks(told)["commands"]["found"]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("nosuch",), "neither a profile nor a cluster 'nosuch'"),
+        (("local", "--job"), "submits no jobs"),
+        (("--job",), "needs a profile"),
+    ],
+)
+def test_what_cannot_be_examined_is_wrong_usage(
+    home: Path, words: tuple[str, ...], message: str
+) -> None:
+    code, told, _ = types("doctor", *words)
+    assert code == 2
+    assert message in told["message"]
+
+
+def test_a_scheduler_of_somebody_else_is_called(home: Path) -> None:
+    text = "backend: existing\nexisting: {address: 'tcp://127.0.0.1:1'}"
+    code, told, _ = types("doctor", write_profile(home, "theirs", text))
+    assert code == 1
+    assert "tcp://127.0.0.1:1 is not reached" in checks(told)["scheduler"]["found"]
+
+
+def test_a_cluster_that_has_ended_says_why(home: Path) -> None:
+    from jupyter_gpucluster.records import Phase
+
+    desk = Desk(InMemoryClusters(a_view("omega", Phase.FAILED)))
+    assert desk.types("doctor", "omega") == 1
+    assert desk.out.startswith("failed   cluster  omega waits for a free GPU.")
+
+
+@pytest.mark.parametrize(
+    "client, worker, result, words",
+    [
+        ({}, {}, Result.OK, "2 workers"),
+        ({"python": "3.11.9.final.0"}, {}, Result.OK, "2 workers"),
+        ({"dask": "2026.7.1"}, {}, Result.FAILED, "dask 2026.7.1 in this process; dask 2026.8.0"),
+        ({}, {"numpy": "1.26"}, Result.WARNING, "numpy 2.0 in this process and scheduler"),
+    ],
+)
+def test_versions_of_client_scheduler_and_workers_are_compared(
+    client: dict[str, str], worker: dict[str, str], result: Result, words: str
+) -> None:
+    usual = {"python": "3.11.7.final.0", "dask": "2026.8.0", "distributed": "2026.8.0"}
+    usual["numpy"] = "2.0"
+    finding = look_at_cluster_versions(
+        {**usual, **client}, usual, [{**usual, **worker}, {**usual, **worker}]
+    )
+    assert (finding.result, words in finding.found) == (result, True)
