@@ -138,7 +138,8 @@ def silent(view: ClusterView, error: OSError) -> HeadUnreachable:
     """Return the error of a scheduler that is up and does not answer."""
     return HeadUnreachable(
         f"The scheduler of cluster {view.name} does not answer at {view.scheduler_address}.",
-        hint=f"It may be busy or frozen: try again, or see: jupyter gpucluster doctor {view.name}",
+        hint="It may be busy or frozen; try again, or look at its log:"
+        f" jupyter gpucluster logs {view.name}",
         detail=str(error),
     )
 

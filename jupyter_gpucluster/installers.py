@@ -43,6 +43,9 @@ CAUSES = (
      "A package could not be had from git.",
      "Check its address, branch and commit; nobody is asked for a password, so give git a key or"
      " a credential helper."),
+    (r"'ensurepip', .*returned non-zero",
+     "pip could not be put into the new environment.",
+     "There may be no room left; or this Python lacks ensurepip: choose another with --python."),
     (r"ensurepip",
      "This Python has no venv of its own.",
      "Install your system's package for it (python3-venv on Debian and Ubuntu), or choose another"

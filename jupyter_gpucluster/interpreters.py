@@ -110,14 +110,19 @@ def python_at(path: str) -> str:
     """Return the absolute path of a Python, given itself, its name or its environment's folder."""
     if not path.strip() or not path.isprintable():
         raise InvalidInput(f"{shown(path)!r} is no path of a Python.", detail="python")
-    try:
-        place = Path(path).expanduser().absolute()
-        if "/" not in path and not place.exists():
-            place = Path(shutil.which(path) or place)
-    except RuntimeError:  # ~ of a user who does not exist
-        raise InvalidInput(f"There is no home of {path}.", detail="python") from None
+    place = expanded(path, "python").absolute()
+    if "/" not in path and not place.exists():
+        place = Path(shutil.which(path) or place)
     inside = place / "bin" / "python"
     return str(inside if inside.exists() else place)
+
+
+def expanded(path: str, field: str) -> Path:
+    """Return a path with the home that ``~`` stands for."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # of a user who does not exist
+        raise InvalidInput(f"There is no home of {shown(path)}.", detail=field) from None
 
 
 def shown(python: str) -> str:
@@ -181,7 +186,9 @@ def _exists(path: Path) -> bool:
 def _parse(name: str, answer: subprocess.CompletedProcess[str]) -> Interpreter:
     for line in answer.stdout.splitlines():
         if line.startswith(PROBE_MARK):
-            said = json.loads(line.removeprefix(PROBE_MARK))
-            return Interpreter({"python": said["python"], **said["versions"]}, tuple(said["paths"]))
+            with contextlib.suppress(ValueError, LookupError, TypeError):  # no Python, then
+                told = json.loads(line.removeprefix(PROBE_MARK))
+                versions = {"python": told["python"], **told["versions"]}
+                return Interpreter(versions, tuple(told["paths"]))
     last = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
     return Interpreter(trouble=f"{name} fails: {last}")

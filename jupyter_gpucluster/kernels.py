@@ -16,7 +16,7 @@ from typing import Any
 
 from .environments import KERNEL_METADATA, install_words
 from .errors import GpuClusterError, InvalidInput, StateError, UnsuitableEnvironment
-from .interpreters import ask_python, python_at, shown
+from .interpreters import ask_python, expanded, python_at, shown
 from .jobscript import export_lines
 from .profiles import LoadedProfile, Profile, apply_options
 from .profiles.options import targets
@@ -24,8 +24,8 @@ from .profiles.placeholders import placeholders
 
 LAUNCHER = "kernel.sh"
 CONNECTION = "{connection_file}"
-KERNEL_NAME = re.compile(r"[a-z0-9._-]{1,100}")
-"""What Jupyter takes; it does not tell small letters from capitals."""
+KERNEL_NAME = re.compile(r"[a-z0-9_][a-z0-9._-]{0,99}")
+"""What Jupyter takes; it does not tell small letters from capitals.  But ``..`` is a folder's."""
 INSTALL_SECONDS = 60.0
 UNHEARD = logging.Logger("kernelspecs", logging.CRITICAL)
 """jupyter_client warns of folders where it will not look; `register` tells that itself."""
@@ -103,9 +103,15 @@ def plan_registration(
             detail="name",
         )
     manager = KernelSpecManager()
-    at = Path(prefix).expanduser().absolute() if prefix else None
+    at = expanded(prefix, "prefix").absolute() if prefix else None
     folder = at / "share" / "jupyter" / "kernels" if at else Path(manager.user_kernel_dir)
     directory = folder / name
+    if directory.is_symlink() or directory.is_file():
+        raise InvalidInput(
+            f"{shown(str(directory))} is there already and is no folder of a kernel's own.",
+            hint="Delete it, or choose another name with --name.",
+            detail="name",
+        )
     taken = manager.find_kernel_specs().get(name, str(directory) if directory.exists() else "")
     if taken:
         old = _read(name, Path(taken))
@@ -169,16 +175,20 @@ def register(plan: Registration, python: str) -> Kernel:
         told = {"python": python, "profile": plan.profile}
         spec["metadata"] = {**spec.get("metadata", {}), KERNEL_METADATA: told}
         file.write_text(json.dumps(spec, indent=1) + "\n", "utf-8")
-        folder.chmod(0o755)  # a site's kernels are for others
+        # A site's kernels are for others; one's own may hold what a profile's variables say.
+        folder.chmod(0o755 if plan.prefix else 0o700)
         for made in folder.iterdir():
-            made.chmod(0o644)
+            made.chmod(0o644 if plan.prefix else 0o600)
+        there = plan.directory.exists()
         try:
             KernelSpecManager(log=UNHEARD).install_kernel_spec(
                 str(folder), plan.name, user=not plan.prefix, prefix=plan.prefix or None
             )
         except OSError as error:
+            if not there:
+                shutil.rmtree(plan.directory, ignore_errors=True)
             raise StateError(
-                f"The kernel cannot be written to {plan.directory}: {error.strerror}.",
+                f"The kernel cannot be written to {plan.directory}: {_words(error)}.",
                 hint="Choose another place with --prefix, or none for your own kernels.",
             ) from error
     listed = plan.name in KernelSpecManager().find_kernel_specs()
@@ -202,7 +212,7 @@ def remove_kernels(path: str, *, name: str = "", prefix: str = "") -> list[Kerne
     pythons = {place, str(Path(place) / "bin" / "python")}
     places: dict[str, str] = KernelSpecManager().find_kernel_specs()
     if prefix:
-        folder = Path(prefix).expanduser().absolute() / "share" / "jupyter" / "kernels"
+        folder = expanded(prefix, "prefix").absolute() / "share" / "jupyter" / "kernels"
         places = {found.name: str(found) for found in folder.glob("*")}
     kernels = [kernel for n, at in places.items() if (kernel := _read(n, Path(at)))]
     meant = [k for k in kernels if k.python in pythons and name.lower() in ("", k.name)]
@@ -218,7 +228,7 @@ def remove_kernels(path: str, *, name: str = "", prefix: str = "") -> list[Kerne
             shutil.rmtree(kernel.directory)
         except OSError as error:
             raise StateError(
-                f"Kernel {kernel.name} cannot be deleted: {error.strerror}.",
+                f"Kernel {kernel.name} cannot be deleted: {_words(error)}.",
                 hint=f"Whoever registered it may delete {kernel.directory}.",
             ) from error
     return meant
@@ -245,10 +255,16 @@ def _read(name: str, directory: Path) -> Kernel | None:
     try:
         spec = json.loads((directory / "kernel.json").read_text("utf-8"))
         told = spec["metadata"][KERNEL_METADATA]
-        title, profile = spec["display_name"], told.get("profile", "")
-        return Kernel(name, title, told["python"], profile, str(directory), listed=True)
+        title, profile = str(spec["display_name"]), str(told.get("profile", ""))
+        return Kernel(name, title, str(told["python"]), profile, str(directory), listed=True)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+
+
+def _words(error: OSError) -> str:
+    # Of a whole tree it is a list: source, target and words for each file.
+    listed = error.args[0] if isinstance(error, shutil.Error) else ()
+    return str(listed[0][2] if listed else error.strerror or error)
 
 
 def _require_ipykernel(python: str) -> None:

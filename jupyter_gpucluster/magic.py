@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from .cli.describe import named, state
 from .cli.dispatch import Command, execute, options_of, read, top_help
-from .cli.output import Block, Facts, Outcome, Table, Text, as_json, as_text, one_line, visible
+from .cli.output import (
+    Block,
+    Facts,
+    Outcome,
+    Table,
+    Text,
+    as_json,
+    as_text,
+    one_line,
+    visible,
+    way_out,
+)
 from .cli.session import Progress
 from .cli.verbs import SUMMARIES
 from .errors import GpuClusterError, InvalidInput
@@ -46,7 +57,7 @@ class MagicError(Exception):
         for error in self._errors:
             lines.append(f"{RED}error: {visible(one_line(error.message))}{PLAIN}")
             if error.hint:
-                lines.append(f"hint: {visible(one_line(error.hint))}")
+                lines.append(f"hint: {visible(way_out(error))}")
         return lines
 
 

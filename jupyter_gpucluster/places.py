@@ -16,9 +16,15 @@ REMEMBERED_SECONDS = 60.0
 """Servers ask for profiles again and again, and nvidia-smi takes a second and more on big nodes."""
 
 
-def places() -> dict[str, Any]:
-    """Return all profiles, best first for this host, and what is wrong with profile files."""
-    found = load_profiles()
+def places(*, elsewhere: bool = False) -> dict[str, Any]:
+    """Return all profiles, best first for this host, and what is wrong with profile files.
+
+    Parameters
+    ----------
+    elsewhere
+        Also return the built-in profiles of sites that we are not at.
+    """
+    found = load_profiles(elsewhere=elsewhere)
     machine = _machine(int(time.monotonic() // REMEMBERED_SECONDS))
     return {
         "profiles": [place(loaded, machine) for loaded in found.profiles.values()],

@@ -184,7 +184,7 @@ def refuse_unbuilt(profile: Profile) -> None:
 
 def preview(clusters: Clusters, request: Request) -> Script:
     """Render what `start` would submit, without making anything."""
-    plan = settle(request)
+    plan = settle(request, here=False)
     if plan.profile.backend == EXISTING:
         raise InvalidInput(
             "Attaching to a scheduler submits nothing: there is no script.", detail="profile"
@@ -245,8 +245,14 @@ def spec_of(plan: Plan, directory: ClusterDirectory, scratch: Path, request: Req
     )
 
 
-def settle(request: Request) -> Plan:
-    """Find a request good, or say which part of it is not."""
+def settle(request: Request, *, here: bool = True) -> Plan:
+    """Find a request good, or say which part of it is not.
+
+    Parameters
+    ----------
+    here
+        Whether a start from here is meant, so that the profile's Python must be here.
+    """
     from .clusters import check_target
 
     loaded = find_profile(request.profile)
@@ -268,7 +274,7 @@ def settle(request: Request) -> Plan:
             hint=f"Ask for {ceiling} or fewer.",
             detail="target",
         )
-    python, environment = choose_python(request, profile)
+    python, environment = choose_python(request, profile, here=here)
     survival = find_survival() if has_head_here(profile) else IN_A_JOB
     if joined is not None:
         words = (
@@ -278,13 +284,17 @@ def settle(request: Request) -> Plan:
     return Plan(loaded, profile, target, machine, python, environment, survival, joined)
 
 
-def choose_python(request: Request, profile: Profile) -> tuple[str, str]:
+def choose_python(request: Request, profile: Profile, *, here: bool = True) -> tuple[str, str]:
     """Return the Python of head and workers, and the name of its kernel where it has one."""
     from_profile = profile.environment.python
     if request.kernel and request.python:
         raise InvalidInput(
             "Both a kernel and a Python were chosen.", hint="Choose one of them.", detail="python"
         )
+    chosen = request.kernel or request.python
+    elsewhere = not here and not chosen and from_profile.startswith("/")
+    if elsewhere and not os.path.exists(from_profile):  # noqa: PTH110  # never raises
+        return from_profile, ""  # of another machine, whose script is looked at here
     try:
         if request.kernel:
             found = find_kernel(request.kernel, strict=True)

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import IO
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from .environments import Environment, check_python, require_new_enough
 from .errors import GpuClusterError, InvalidInput, StateError, UnsuitableEnvironment
 from .installers import Say, find_installer, install_command, installed_packages, run_installer
-from .interpreters import ask_python, shown
+from .interpreters import ask_python, expanded, shown
 
 LOCK = "requirements.lock.txt"
 UNFINISHED = ".gpucluster-unfinished"
@@ -30,7 +31,7 @@ FAMILY = frozenset({"dask", "distributed", "dask-cuda", "rapids-dask-dependency"
 """Where users name one of these, or it is there, it decides which Dask it is."""
 
 
-SECRETS = re.compile(r"(?<=https:)//[^/@\s]+@")
+SECRETS = re.compile(r"(?<=[ps]:)//[^/@\s]+@")
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,7 @@ def environment_place(text: str) -> Path:
             hint=f"Give a path on one line without {os.pathsep!r}, which separates paths.",
             detail="path",
         )
-    try:
-        place = Path(text).expanduser().absolute()
-    except RuntimeError:  # ~ of a user who does not exist
-        raise InvalidInput(f"There is no home of {text}.", detail="path") from None
+    place = expanded(text, "path").absolute()
     return place.resolve() if ".." in place.parts else place
 
 
@@ -173,9 +171,10 @@ def _named(wanted: Wanted) -> set[str]:
 def _check_sources(wanted: Wanted) -> None:
     """Refuse what would fail only after minutes."""
     for file in wanted.requirements:
-        if not os.access(file, os.R_OK) or file.is_dir():
+        # It is read twice, which a pipe cannot be.
+        if not os.access(file, os.R_OK) or not file.is_file():
             raise InvalidInput(
-                f"There is no file {file} that can be read.",
+                f"There is no file {shown(str(file))} that can be read.",
                 hint="Give a list of requirements, as `pip freeze` prints it.",
                 detail="requirements",
             )
@@ -233,7 +232,7 @@ def _making(place: Path, say: Say) -> Iterator[int]:
     mark = place / UNFINISHED
     try:
         place.mkdir(parents=True, exist_ok=True)
-        file = mark.open("a")
+        file, new = _open_mark(mark)
     except OSError as error:
         _remove_empty(made)
         raise StateError(
@@ -241,24 +240,43 @@ def _making(place: Path, say: Say) -> Iterator[int]:
         ) from error
     with file:
         _claim(file.fileno(), place)
-        _clear(place)  # what one that was killed has left
+        if len(list(place.iterdir())) > 1:
+            if new:  # it came after we had looked, so nobody was killed at it
+                mark.unlink()
+                raise StateError(
+                    f"Something was put into {place} just now.",
+                    hint="Try again, or choose another place.",
+                )
+            say(f"removing what was left unfinished in {place}")
+            _clear(place)
         try:
             yield file.fileno()
         except BaseException:
             say(f"removing what was made of {place}")
             with contextlib.suppress(StateError):  # what cannot be deleted keeps its mark
                 _clear(place)
-                file.close()  # some network file systems keep a file that is open
                 mark.unlink()
+                file.close()  # some network file systems keep a file that is open
                 _remove_empty(made)
             raise
-    mark.unlink()
+        mark.unlink()  # while it is locked: whoever claims the place next would clear it
+
+
+def _open_mark(mark: Path) -> tuple[IO[bytes], bool]:
+    """Open an environment's mark; tell whether it is new."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    try:
+        return os.fdopen(os.open(mark, flags | os.O_EXCL, 0o644), "wb"), True
+    except FileExistsError:
+        return os.fdopen(os.open(mark, flags, 0o644), "wb"), False
 
 
 def _claim(descriptor: int, place: Path) -> None:
     """Refuse a place where another process is at work."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not (place / UNFINISHED).exists():  # who held it is done, and took it away
+            raise BlockingIOError
     except OSError as error:
         # Without locks nobody knows whose it is, unless it is empty but for the mark.
         if isinstance(error, BlockingIOError) or len(list(place.iterdir())) > 1:

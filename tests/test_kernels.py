@@ -16,7 +16,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import start_new_kernel
 
-from jupyter_gpucluster.environments import find_kernel, list_environments
+from jupyter_gpucluster.environments import KERNEL_METADATA, find_kernel, list_environments
 from jupyter_gpucluster.errors import InvalidInput, StateError, UnsuitableEnvironment
 from jupyter_gpucluster.kernels import (
     Kernel,
@@ -105,6 +105,12 @@ def test_a_kernel_without_a_profile_starts_also_where_jupyter_would_fill_in_name
     assert told_by("plain", "import sys; print(sys.executable)") == f"{python}\n"
 
 
+def test_a_kernel_of_ones_own_is_read_by_nobody_else(home: Path, site: LoadedProfile) -> None:
+    made = registered(sys.executable, profile=site, options={"stack": "cuda"})
+    files = [Path(made.directory), *Path(made.directory).iterdir()]
+    assert not any(file.stat().st_mode & 0o077 for file in files)
+
+
 def test_a_plain_kernel_is_started_by_its_python(home: Path) -> None:
     kernel = registered(sys.executable, "Plain")
     spec = json.loads((Path(kernel.directory) / "kernel.json").read_text())
@@ -153,6 +159,7 @@ def test_names_are_made_of_titles(home: Path, title: str, name: str, expected: s
         ("中", "", "cannot be the name"),
         ("A", "a b", "cannot be the name"),
         ("A", "../a", "cannot be the name"),
+        ("A", "..", "cannot be the name"),
         ("A", "x" * 101, "cannot be the name"),
     ],
 )
@@ -203,6 +210,37 @@ def test_a_place_that_cannot_be_written_is_told(home: Path) -> None:
     with pytest.raises(StateError, match="cannot be written") as refused:
         register(plan, sys.executable)
     assert "--prefix" in refused.value.hint
+
+
+@pytest.mark.parametrize("said", ["", "gpucluster-probe:x", "gpucluster-probe:[]"])
+def test_a_program_that_says_no_sense_is_no_python(home: Path, said: str) -> None:
+    python = home / "python"
+    python.write_text(f"#!/bin/sh\necho '{said}'\n")
+    python.chmod(0o755)
+    with pytest.raises(UnsuitableEnvironment, match="fails"):
+        registered(str(python))
+
+
+@pytest.mark.parametrize("target", ["", "gone"])
+def test_files_and_links_are_not_replaced(home: Path, target: str) -> None:
+    place = Path(KernelSpecManager().user_kernel_dir) / "a"
+    place.parent.mkdir(parents=True)
+    if target:
+        place.symlink_to(target)
+    else:
+        place.touch()
+    with pytest.raises(InvalidInput, match="no folder of a kernel"):
+        plan_registration("A", sys.executable, replace=True)
+
+
+def test_a_spec_of_odd_values_and_a_home_of_nobody_are_wrong_input(home: Path) -> None:
+    odd = Path(KernelSpecManager().user_kernel_dir) / "odd" / "kernel.json"
+    odd.parent.mkdir(parents=True)
+    odd.write_text(json.dumps({"display_name": 1, "metadata": {KERNEL_METADATA: {"python": []}}}))
+    with pytest.raises(InvalidInput, match="was registered"):
+        remove_kernels(sys.executable)
+    with pytest.raises(InvalidInput, match="no home"):
+        plan_registration("A", sys.executable, prefix="~nobody-here")
 
 
 def test_a_python_without_ipykernel_is_refused_with_the_cure(home: Path) -> None:

@@ -291,6 +291,41 @@ def test_what_is_no_environment_is_left_alone(tmp_path: Path, entry: str, words:
     assert [child.name for child in tmp_path.iterdir()] == [entry]
 
 
+def test_a_pip_that_cannot_be_put_there_is_told_from_a_python_without_venv(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\ncase "$*" in *venv*)'
+        " echo \"Error: Command '['x', '-m', 'ensurepip', '--upgrade']' returned non-zero exit\""
+        f' status 1.; exit 1;; esac\nexec "{sys.executable}" "$@"\n'
+    )
+    python.chmod(0o755)
+    with pytest.raises(InstallationFailed, match="pip could not be put") as failed:
+        make_environment(Wanted(tmp_path / "env", python=str(python)), lambda line: None)
+    assert "no room" in failed.value.hint
+
+
+def test_what_is_put_there_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "env"
+    # It is asked how old it is after the place was seen to be free.
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\nmkdir -p "{place}"\ntouch "{place}/pyvenv.cfg"\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    with pytest.raises(StateError, match="just now"):
+        make_environment(Wanted(place, python=str(python)), lambda line: None)
+    assert [child.name for child in place.iterdir()] == ["pyvenv.cfg"]
+
+
+def test_a_mark_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
+    place = tmp_path / "env"
+    place.mkdir()
+    (place / UNFINISHED).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StateError, match="Cannot make"):
+        make_environment(Wanted(place), lambda line: None)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_an_environment_whose_python_is_gone_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").touch()
     with pytest.raises(UnsuitableEnvironment, match="does not exist") as refused:
@@ -313,6 +348,9 @@ def test_what_would_fail_later_is_refused_at_once(
     wanted = Wanted(place, requirements=(tmp_path / "missing.txt",))
     with pytest.raises(InvalidInput, match=r"missing\.txt"):
         make_environment(wanted, lambda line: None)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="pipe"):
+        make_environment(Wanted(place, requirements=(tmp_path / "pipe",)), lambda line: None)
     with pytest.raises(UnsuitableEnvironment, match="does not exist"):
         make_environment(Wanted(place, python="/no/python"), lambda line: None)
     monkeypatch.setenv("PATH", str(tmp_path))

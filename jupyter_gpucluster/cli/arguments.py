@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from pathlib import Path
 
 from ..errors import InvalidInput
+from ..interpreters import expanded
 from ..records import Target
 from .parsing import Parser, assignment, whole_number
 
@@ -91,9 +91,16 @@ def add_allocation(parser: Parser) -> None:
     parser.add_argument(
         "--allocation",
         metavar="JOB",
-        default="",
+        type=_job,
         help="put the workers into this running job of yours, of salloc, qsub -I and the like",
     )
+
+
+def _job(text: str) -> str:
+    # As a variable that is not set gives it: the cluster would start elsewhere, silently.
+    if not text.strip():
+        raise InvalidInput("--allocation takes the number of a job.")
+    return text
 
 
 def options_from(arguments: argparse.Namespace) -> dict[str, str]:
@@ -117,4 +124,4 @@ def absolute_python(path: str) -> str:
     """Return the absolute path of a Python, given a path or the name of a program."""
     found = None if "/" in path else shutil.which(path)
     # Absolute, since the head runs elsewhere; links stay, since a venv's Python is one.
-    return found or str(Path(path).expanduser().absolute())
+    return found or str(expanded(path, "python").absolute())

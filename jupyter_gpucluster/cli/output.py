@@ -132,6 +132,13 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def way_out(error: GpuClusterError) -> str:
+    """Return an error's hint on one line, with how an option of a profile is spelled here."""
+    hint, (section, _, name) = one_line(error.hint), error.detail.partition(".")
+    spelled = f" As in: --option {name}=VALUE" if f"`{name}`" in error.message else ""
+    return hint + spelled if section == "options" else hint
+
+
 def _cut(line: str, width: int | None) -> str:
     if width is None or len(line) <= width:
         return line

@@ -88,7 +88,7 @@ class Terminal:
         if error.detail and error.status >= 500:
             self._say(f"detail: {error.detail}")
         if error.hint:
-            self._say(f"hint: {output.one_line(error.hint)}")
+            self._say(f"hint: {output.way_out(error)}")
 
     def _say(self, text: str) -> None:
         print(output.visible(text) if self.err.isatty() else text, file=self.err, flush=True)

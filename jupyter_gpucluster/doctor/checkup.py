@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..allocation import is_spread
 from ..daskfiles import own_settings
-from ..errors import GpuClusterError, InvalidInput, ProfileError
+from ..errors import GpuClusterError, InvalidInput, ProfileError, StateError
 from ..profiles import find_profile
 from ..records import EXISTING
 from ..starting import Plan, Request, preview, refuse_unbuilt, settle
@@ -120,7 +121,9 @@ def _surroundings(
     """Look around here; what a job tries afterwards is not guessed at."""
     batch = surroundings.is_batch(profile)
     guess = batch and not tried
-    live = sum(view.profile == request.profile for view in clusters.live())
+    live = 0
+    with contextlib.suppress(StateError):  # which is told of the cluster directory
+        live = sum(view.profile == request.profile for view in clusters.live())
     findings = [surroundings.of_limits(profile, live)]
     if plan is not None and profile.backend != EXISTING:
         findings += surroundings.of_environment(profile, plan.python)

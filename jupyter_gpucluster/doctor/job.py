@@ -63,7 +63,7 @@ def probe_by_job(
         try:
             made = prepare(directory, plan, request, listener)
             one = Probe(directory, made.record, made.expected, listener, made.ssh)
-            _submit(one)
+            _submit(one, note)
         except GpuClusterError as error:
             return replace(report, findings=(*report.findings, refused("probe job", error)))
         late: WaitTimeout | None = None
@@ -72,8 +72,10 @@ def probe_by_job(
             _watch(one, wait, note)
         except WaitTimeout as error:
             late = error
-        finally:
-            left = _take_away(one)
+        except BaseException:
+            _tell_what_is_left(one, note)
+            raise
+        left = _take_away(one)
         told = [] if late else _findings(one)
         findings = (*report.findings, *told, *left)
         return replace(report, findings=findings, job=_facts(one), late=late)
@@ -88,13 +90,19 @@ def _listening() -> Iterator[probe.Listener]:
         listener.close()
 
 
-def _submit(one: Probe) -> None:
+def _submit(one: Probe, note: Callable[[str], None]) -> None:
     one.submitted = time.monotonic()
     try:
         headjob.submit(one.directory, one.record)
     except KeyboardInterrupt:
-        _take_away(one)
+        _tell_what_is_left(one, note)
         raise
+
+
+def _tell_what_is_left(one: Probe, note: Callable[[str], None]) -> None:
+    """Take the job away where no report follows."""
+    for finding in _take_away(one):
+        note(finding.found)
 
 
 # While it waits and runs.

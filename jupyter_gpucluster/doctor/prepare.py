@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import shutil
 import time
@@ -48,8 +49,9 @@ def job_files(root: Path) -> Iterator[ClusterDirectory]:
     make_private(place)
     for old in place.iterdir():
         # Whoever made it was killed; a job that it left ends when it misses its lease.
-        if time.time() - old.stat().st_mtime > FORGOTTEN_SECONDS:
-            shutil.rmtree(old, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another check is just done
+            if time.time() - old.stat().st_mtime > FORGOTTEN_SECONDS:
+                shutil.rmtree(old, ignore_errors=True)
     directory = ClusterDirectory(place / new_id(place))
     directory.create()
     try:
@@ -68,7 +70,7 @@ def prepare(
     InvalidInput
         The profile makes no job.
     """
-    (directory.path / "answers").mkdir(mode=0o700)
+    make_private(directory.path / "answers")
     directory.renew_lease()
     spec, profile, text = _script(directory, plan, request)
     expected = _expected(profile, spec, plan)
@@ -76,22 +78,20 @@ def prepare(
         write_private(directory.jobs / name, Path(file).read_bytes())
     container = profile.environment.container
     relayed = profile.head.submit == "relay"
-    probe.write(
-        directory.jobs / "probe.json",
-        {
-            "secret": listener.secret,
-            "port": listener.port,
-            "addresses": _addresses(expected),
-            "ranks": expected.ranks,
-            "nodes": expected.nodes,
-            "interface": expected.interface,
-            "python": container.python if container else spec.python,
-            "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
-            "programs": []
-            if not expected.in_job or relayed
-            else surroundings.programs_of(find_backend(profile.backend)),
-        },
-    )
+    told = {
+        "secret": listener.secret,
+        "port": listener.port,
+        "addresses": _addresses(expected),
+        "ranks": expected.ranks,
+        "nodes": expected.nodes,
+        "interface": expected.interface,
+        "python": container.python if container else spec.python,
+        "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
+        "programs": []
+        if not expected.in_job or relayed
+        else surroundings.programs_of(find_backend(profile.backend)),
+    }
+    write_private(directory.jobs / "probe.json", json.dumps(told).encode())
     now = time.time()
     mark = heads_mark(directory.id)
     write_private(directory.jobs / f"{mark}.sh", text.encode())

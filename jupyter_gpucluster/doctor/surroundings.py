@@ -66,6 +66,8 @@ def of_root(root: Path, *, batch: bool) -> Finding:
             check_private(root)
     except GpuClusterError as error:
         private = error.message
+    except OSError as error:  # a folder above it that nobody else enters
+        private = error.strerror or str(error)
     return here.look_at_directory(probe.directory(str(root)), private, batch=batch)
 
 
@@ -93,7 +95,7 @@ def of_queue(profile: Profile, root: Path) -> list[Finding]:
     backend = find_backend(profile.backend)
     if finding := here.look_at_commands(backend.title, missing_commands(backend)):
         return [finding]
-    if root.is_dir():
+    if os.access(root, os.W_OK | os.X_OK):
         SharedQueue(root, backend, user_name(), "doctor").take_room(always=True)
     argv = backend.status(user_name(), [])
     began = time.monotonic()

@@ -15,6 +15,8 @@ from .scaling import job_of
 LOG_START = 65536
 """Bytes of a log in which a worker's start has room."""
 NOT_A_USER = "fire-and-forget"
+ITS_OWN_END = "worker-close-gracefully-"
+"""How Dask calls the end of a worker at the lifetime that Dask's configuration gives it."""
 
 
 class Watch(SchedulerPlugin):
@@ -27,6 +29,7 @@ class Watch(SchedulerPlugin):
         self.logs = logs
         self.wake = wake
         self.restarted: set[str] = set()
+        self.jobs: dict[str, str] = {}
         self.read: set[str] = set()
         self.transitions = scheduler.transition_counter
         self.idle_since: float | None = time.time()
@@ -37,11 +40,18 @@ class Watch(SchedulerPlugin):
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Hide the worker's own page, which answers nothing, from the dashboard's links."""
-        scheduler.workers[worker].services.pop("dashboard", None)
+        state = scheduler.workers[worker]
+        state.services.pop("dashboard", None)
+        self.jobs[worker] = job_of(str(state.name))
         self.set_wake()
 
-    def remove_worker(self, scheduler: Scheduler, worker: str, **kwargs: object) -> None:
-        """Look at once at what became of the worker's job."""
+    def remove_worker(
+        self, scheduler: Scheduler, worker: str, *, stimulus_id: str = "", **kwargs: object
+    ) -> None:
+        """Look at once at what became of the worker's job; an end by its lifetime is no death."""
+        job = self.jobs.pop(worker, "")
+        if job and stimulus_id.startswith(ITS_OWN_END):
+            self.restarted.add(job)
         self.set_wake()
 
     async def close(self) -> None:

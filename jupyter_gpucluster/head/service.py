@@ -385,7 +385,9 @@ class Service:
         except BackendUnavailable:
             self.answers.append(Answer(action.mark))
         except GpuClusterError as error:
-            told = (error.message, error.hint, error.detail)
+            # What the system said ends without a full stop, and more sentences follow.
+            message = error.message if error.message.endswith(".") else f"{error.message}."
+            told = (message, error.hint, error.detail)
             self.refuse(action, " ".join(part for part in told if part))
         except OSError as error:
             self.refuse(action, f"Cannot make the job's script: {error.strerror}.")

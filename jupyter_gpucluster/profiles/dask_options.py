@@ -101,8 +101,12 @@ class _Translation:
         words = [word for text in arguments for word in _split(text)]
         self.put("workers.extra_args", self.drained(words, gpus=gpus))
         self.resources(cores, memory)
-        self.skips += self.takes("job-directives-skip")
-        self.put("job.directives", [*self.directives, *self.extra()])
+        skips = self.takes("job-directives-skip")
+        # Dask asks for these itself, so they are skipped like the rest of its header.
+        texts = [re.sub(r"^#\S+ ", "", text) for text in skips]
+        own = [line for line in self.directives if not any(text in line for text in texts)]
+        self.skips += skips
+        self.put("job.directives", [*own, *self.extra()])
         self.put("job.skip_directives", self.skips)
         self.environment()
 

@@ -109,8 +109,14 @@ def load_profiles(hostname: str = "", *, elsewhere: bool = False) -> ProfileSet:
         loaded = _load(name, paths, problems, dask)
         if loaded is not None:
             profiles.append(loaded)
-    profiles.sort(key=lambda p: (not p.matches_host(hostname), not p.profile.default, p.name))
+    profiles.sort(key=lambda p: _order(p, hostname))
     return ProfileSet({loaded.name: loaded for loaded in profiles}, problems)
+
+
+def _order(loaded: LoadedProfile, hostname: str) -> tuple[bool, bool, bool, str]:
+    """Put profiles of this host first, then defaults, then those that name no other hosts."""
+    profile = loaded.profile
+    return not loaded.matches_host(hostname), not profile.default, bool(profile.hosts), loaded.name
 
 
 def find_profile(name: str) -> LoadedProfile:

@@ -143,6 +143,12 @@ def test_silence_and_banners_are_no_answer(system: str, result: CommandResult) -
         read(system, "99", result)
 
 
+def test_a_record_without_a_number_is_no_answer() -> None:
+    cut = CommandResult((), 0, "<Data><Job><job_state>R</job_state></Job></Data>", "")
+    with pytest.raises(BackendUnavailable):
+        read("torque", "12", cut)
+
+
 def test_somebody_else_s_job_tells_whose_it_is() -> None:
     bobs = read("pbs", "68", recorded("pbs", "status_bobs_job__qstat_json"))
     assert bobs is not None

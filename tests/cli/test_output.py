@@ -20,9 +20,12 @@ from jupyter_gpucluster.cli.output import (
     size,
     span,
     table_text,
+    way_out,
 )
 from jupyter_gpucluster.cli.terminal import Terminal
-from jupyter_gpucluster.errors import GpuClusterError
+from jupyter_gpucluster.errors import GpuClusterError, InvalidInput
+from jupyter_gpucluster.profiles.model import Profile
+from jupyter_gpucluster.profiles.options import resolve_options
 from jupyter_gpucluster.records import Clock, GpuReading, Phase, Target
 
 from .doubles import NOW, Desk, Screen, a_view
@@ -54,6 +57,23 @@ def test_sizes_have_binary_units(count: int, words: str) -> None:
 
 def test_one_is_singular() -> None:
     assert (counted(1, "GPUs"), counted(2, "GPUs")) == ("1 GPU", "2 GPUs")
+
+
+@pytest.mark.parametrize(
+    "given, hint",
+    [
+        ({}, "Give account: text on one line. As in: --option account=VALUE"),
+        ({"acount": "x"}, "Options of this profile: account."),
+    ],
+)
+def test_an_option_that_is_missing_comes_with_an_example(given: dict[str, str], hint: str) -> None:
+    option = {"type": "string", "required": True}
+    profile = Profile.model_validate(
+        {"title": "GPUs", "backend": "slurm", "options": {"account": option}}
+    )
+    with pytest.raises(InvalidInput) as caught:
+        resolve_options(profile, given)
+    assert way_out(caught.value) == hint
 
 
 def test_columns_are_aligned_and_long_lines_cut_on_a_terminal() -> None:

@@ -31,6 +31,11 @@ def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
     assert "jupyter gpucluster connect beta" in desk.out
 
 
+def test_an_allocation_of_a_variable_that_is_not_set_starts_nothing(desk: Desk) -> None:
+    assert desk.types("start", "local", "--allocation", "") == 2
+    assert desk.clusters.started == []
+
+
 def test_start_leaves_everything_else_to_the_profile(desk: Desk) -> None:
     assert desk.types("start", "local") == 0
     assert desk.clusters.started[0]["target"] is None
@@ -210,6 +215,14 @@ def test_profiles_tell_place_limits_and_source(desk: Desk) -> None:
     assert profile["options"]["properties"]["threads"]["type"] == "integer"
     assert desk.types("profiles") == 0
     assert "local  This machine" in desk.out
+
+
+def test_profiles_of_sites_that_we_are_not_at_are_listed_where_asked_for(desk: Desk) -> None:
+    assert desk.types("profiles", "--everywhere", "--json") == 0
+    names = [profile["name"] for profile in json.loads(desk.out)["profiles"]]
+    assert names[0] == "local"  # what matches this host is offered first
+    assert len(names) > 15
+    assert "olcf-andes" in names
 
 
 def test_profiles_tell_what_is_free_where_that_is_asked_for(desk: Desk) -> None:

@@ -120,7 +120,9 @@ def test_refusals_and_broken_environments_are_told_with_their_words(clusters: Cl
     broken = clusters.start("demo-broken")
     until(lambda: jobs_of_the_site(clusters))
     push(clusters, 5)
-    assert "exceeds the limit 00:30:00" in until(lambda: ended(clusters, refused)).reason
+    reason = until(lambda: ended(clusters, refused)).reason
+    # What the site said becomes a sentence, and what to change follows it.
+    assert "exceeds the limit 00:30:00 of queue debug. Ask for a shorter walltime" in reason
     until(lambda: len(clusters.jobs(broken.id)) == 2 and jobs_of_the_site(clusters))
     push(clusters, 5)
     failed = until(lambda: ended(clusters, broken))

@@ -144,7 +144,7 @@ def test_a_scheduler_that_takes_connections_and_says_nothing_is_given_up(home: P
         for connects in (connect, GPUCluster.from_name):
             with pytest.raises(HeadUnreachable, match=f"does not answer at {address}") as caught:
                 connects(view.id)
-            assert f"doctor {view.name}" in caught.value.hint
+            assert f"logs {view.name}" in caught.value.hint
         clusters.stop(view.id)
 
 

@@ -17,6 +17,7 @@ from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.headclient import Endpoint
 from jupyter_gpucluster.records import TOKEN_HEADER, Phase
 from jupyter_gpucluster.views import ClusterView
+from tests.waiting import hang_up
 
 from .conftest import start_ready, stop_all
 
@@ -114,7 +115,7 @@ def test_the_dashboard_s_websocket_opens_and_streams(endpoint: Endpoint) -> None
         try:
             return await connection.read_message()
         finally:
-            connection.close()
+            await hang_up(connection)
 
     message = asyncio.run(first_message())
     assert message is not None

@@ -13,6 +13,7 @@ from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
 from jupyter_gpucluster.doctor.cluster import look_at_cluster_versions
 from jupyter_gpucluster.doctor.findings import Result
+from jupyter_gpucluster.doctor.prepare import job_files
 from tests.cli.doubles import Desk, InMemoryClusters, a_view
 from tests.commands import put_command
 
@@ -50,6 +51,15 @@ def test_the_local_profile_is_fine_here(home: Path) -> None:
     assert (code, told["result"]) == (0, "ok")
     assert "distributed imported in" in found["imports here"]["found"]
     assert "network here" not in found
+
+
+def test_a_directory_that_others_may_write_to_is_a_failed_check(home: Path) -> None:
+    root = home / "data" / "gpucluster" / "clusters"
+    root.mkdir(parents=True)
+    root.chmod(0o777)
+    code, told, _ = types("doctor", "local")
+    assert code == 1
+    assert "writable by others" in checks(told)["cluster directory"]["found"]
 
 
 def test_a_profile_that_cannot_be_read_is_a_failed_check(home: Path) -> None:
@@ -105,6 +115,36 @@ def test_a_refused_job_leaves_its_reason_and_no_file(
     assert (code, err) == (1, "")
     assert said in checks(told)["probe job"]["evidence"]
     assert list((home / "data" / "gpucluster" / "doctor").iterdir()) == []
+
+
+def test_who_interrupts_a_check_is_told_of_a_job_that_could_not_be_cancelled(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, once = home / "queue", home / "once"
+    put_command(
+        home,
+        monkeypatch,
+        "sbatch",
+        'for script; do :; done; mark=$(basename "$script" .sh)\n'
+        f'echo "77_0|PENDING|Resources||N/A|N/A|0|$mark" >{queue}; echo 77',
+    )
+    interrupt = f"[ -e {once} ] || {{ touch {once}; kill -INT $PPID; }}"
+    put_command(home, monkeypatch, "squeue", f"[ -e {queue} ] || exit 0; cat {queue}; {interrupt}")
+    put_command(home, monkeypatch, "scancel", "exit 1")
+    err = io.StringIO()
+    words = ["doctor", write_profile(home, "site", SLURM), "--job"]
+    with pytest.raises(KeyboardInterrupt):
+        perform(words, Terminal(out=io.StringIO(), err=err))
+    assert "scancel 77_0" in err.getvalue()
+    assert list((home / "data" / "gpucluster" / "doctor").iterdir()) == []
+
+
+def test_files_that_another_check_takes_away_meanwhile_are_no_trouble(tmp_path: Path) -> None:
+    place = tmp_path / "doctor"
+    place.mkdir(mode=0o700)
+    (place / "gone").symlink_to("nowhere")
+    with job_files(tmp_path / "clusters") as directory:
+        assert directory.path.parent == place
 
 
 def test_missing_commands_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import dask
 import pytest
 from distributed import Client, Scheduler, Worker
 
@@ -34,3 +35,28 @@ def test_work_between_two_looks_sets_the_idle_clock_back(tmp_path: Path, work: b
     first, second, third, last = asyncio.run(idle_times(tmp_path, work=work))
     assert first == second is not None
     assert (third, last) == ((None, 4.0) if work else (first, first))
+
+
+async def ended_in_peace(logs: Path, lifetime: str | None) -> set[str]:
+    """Return the jobs whose end is no death, after a worker has ended."""
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
+        watch = Watch(scheduler, logs, asyncio.Event())
+        scheduler.add_plugin(watch)
+        with dask.config.set({"distributed.worker.lifetime.duration": lifetime}):
+            worker = await Worker(
+                scheduler.address,
+                name="gpc-7f3a2b-1_0",
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+            )
+        if not lifetime:
+            await worker.close()
+        await worker.finished()
+        return watch.restarted
+
+
+@pytest.mark.parametrize("lifetime, excused", [("100 ms", {"gpc-7f3a2b-1_0"}), (None, set())])
+def test_the_end_of_a_worker_by_its_own_lifetime_is_no_death(
+    tmp_path: Path, lifetime: str | None, excused: set[str]
+) -> None:
+    assert asyncio.run(ended_in_peace(tmp_path, lifetime)) == excused

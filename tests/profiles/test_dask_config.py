@@ -336,6 +336,9 @@ def test_gpu_workers_are_those_of_dask_cuda(site: Site) -> None:
         ("moab: {cores: 2, resource-spec: pmem=96G}", ["-l pmem=96G"], ["-l nodes=", "-l mem="]),
         ("sge: {cores: 2, resource-spec: m_mem_free=20G}", ["-l m_mem_free=20G"], []),
         ("lsf: {cores: 2, memory: 25GB, lsf-units: mb}", ["-M 25000"], ["-M "]),
+        ("lsf: {cores: 2, memory: 25GB, lsf-units: mb, job-directives-skip: ['#BSUB -M', -R],"
+         " job-extra-directives: [-R span]}", ["-R span"], ["-M ", "#BSUB -M", "-R"]),
+        ("slurm: {cores: 2, memory: 60GB, job-mem: '0', job-directives-skip: [mem]}", [], ["mem"]),
         ("oar: {cores: 2, resource-spec: nodes=1/core=2}", ["-l nodes=1/core=2,walltime=00:30:00"],
          ["-l /nodes="]),
         ("oar: {cores: 2, memory: 8 GiB, memory-per-core-property-name: mem}",

@@ -10,6 +10,7 @@ import pytest
 
 from jupyter_gpucluster.backends import find_backend
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.errors import UnsuitableEnvironment
 from jupyter_gpucluster.profiles import find_profile
 from jupyter_gpucluster.profiles.search import BUILT_IN
 from jupyter_gpucluster.records import Target
@@ -41,6 +42,19 @@ def test_script_and_command_are_shown_and_the_script_is_sound(
     checked = subprocess.run([bash, "-n"], input=shown.text, text=True, capture_output=True)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert not (home / "clusters").exists()
+
+
+def test_a_script_is_shown_where_the_python_of_the_profile_is_not(home: Path) -> None:
+    profiles = home / "data" / "gpucluster" / "profiles"
+    profiles.mkdir(parents=True)
+    text = (
+        "{title: Far away, backend: slurm, job: {gpus: 1}, environment: {python: /far/away/python}}"
+    )
+    (profiles / "far.yaml").write_text(text)
+    clusters = Clusters(home / "clusters")
+    assert "/far/away/python" in clusters.script("far").text
+    with pytest.raises(UnsuitableEnvironment, match="does not exist"):
+        clusters.start("far")
 
 
 def test_there_is_a_command_for_every_system_that_is_shipped() -> None:

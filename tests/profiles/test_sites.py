@@ -126,6 +126,12 @@ def test_each_names_its_source_its_hosts_and_its_place(name: str) -> None:
     assert ("(historic)" in profile.title) == ("retired" in profile.summary or name in OLD)
 
 
+def test_the_gallery_lists_them_all_with_their_titles() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sites.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \| ", page, re.MULTILINE)
+    assert dict(rows) == {name: find_profile(name).profile.title for name in SITES}
+
+
 OLD = {"alliance-cedar", "in2p3-sge", "jsc-jureca", "kiel-nesh"}
 """Historic, although their sites go on with other machines or another system."""
 

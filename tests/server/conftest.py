@@ -17,7 +17,6 @@ from jupyter_server.serverapp import ServerApp
 from pytest_jupyter.pytest_tornasync import AsyncHTTPServerClient
 from tornado import httpserver, netutil
 from tornado.httpclient import HTTPResponse
-from tornado.websocket import WebSocketClientConnection
 
 from jupyter_gpucluster.headclient import Endpoint
 from tests.server.doubles import RUNNING, TOKEN, InMemoryClusters, a_head
@@ -108,16 +107,6 @@ def ask(
         return Answer(response.code, response.headers, response.body)
 
     return ask_path
-
-
-async def hang_up(websocket: WebSocketClientConnection) -> None:
-    """Close a websocket and wait until it is: one left open would count against a later test."""
-    websocket.close()
-    async with asyncio.timeout(20):
-        while True:
-            if websocket.stream.closed():
-                return
-            await asyncio.sleep(0.01)
 
 
 async def serve_a_head(

@@ -20,7 +20,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from jupyter_gpucluster.headclient import Endpoint
 from jupyter_gpucluster.server.dashboard import open_path, without_token
 from jupyter_gpucluster.tls import make_certificates
-from tests.server.conftest import Allowing, Ask, hang_up, serve_a_head
+from tests.server.conftest import Allowing, Ask, serve_a_head
 from tests.server.doubles import (
     LOST,
     RUNNING,
@@ -30,6 +30,7 @@ from tests.server.doubles import (
     InMemoryClusters,
     SlowSocket,
 )
+from tests.waiting import hang_up
 
 HERE = f"gpucluster/dashboard/{RUNNING}"
 SELF = "frame-ancestors 'self'"

@@ -21,9 +21,10 @@ from jupyter_gpucluster.headclient import Endpoint
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.server import events, watching
 from jupyter_gpucluster.server.watching import Watch
-from tests.server.conftest import Allowing, Ask, hang_up
+from tests.server.conftest import Allowing, Ask
 from tests.server.doubles import RUNNING, STARTING, TOKEN, InMemoryClusters, a_view
 from tests.server.test_routes import API
+from tests.waiting import hang_up
 
 PATIENCE = 20.0
 

@@ -14,8 +14,8 @@ import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.websocket import websocket_connect
 
-from tests.server.conftest import hang_up
 from tests.server.hub import PATIENCE, running_hub
+from tests.waiting import hang_up
 
 pytestmark = pytest.mark.slow
 

@@ -15,10 +15,11 @@ from jupyter_gpucluster.records import IDLE_CLOCK, Clock, Phase, WorkerCounts
 from jupyter_gpucluster.server import watching
 from jupyter_gpucluster.server.activity import BusyClusters, is_busy
 from jupyter_gpucluster.server.app import GpuClusterApp
-from tests.server.conftest import Ask, hang_up
+from tests.server.conftest import Ask
 from tests.server.doubles import RUNNING, InMemoryClusters, a_view
 from tests.server.test_events import until
 from tests.server.test_routes import API, REQUESTS
+from tests.waiting import hang_up
 
 COMPUTES = (Clock(IDLE_CLOCK, 1800.0, None),)
 IDLES = (Clock(IDLE_CLOCK, 1800.0, 1_700_001_800.0),)

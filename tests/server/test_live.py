@@ -18,9 +18,10 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from jupyter_gpucluster.aio import AsyncClusters
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.server.events import SCHEMA_ID
-from tests.server.conftest import Allowing, Ask, hang_up
+from tests.server.conftest import Allowing, Ask
 from tests.server.test_openapi import check, schema_of, spec
 from tests.server.test_routes import API
+from tests.waiting import hang_up
 
 __all__ = ["spec"]
 

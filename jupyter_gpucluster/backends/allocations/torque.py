@@ -31,7 +31,7 @@ def read(id: str, result: CommandResult) -> Allocation | None:
         job = ElementTree.fromstring(text).find("Job")  # noqa: S314  # expat bounds entities
     except ElementTree.ParseError:
         job = None
-    if result.exit_code != 0 or job is None:
+    if result.exit_code != 0 or job is None or job.find("Job_Id") is None:
         raise BackendUnavailable("Torque did not answer qstat.", detail=result.stderr)
     fields = {field.tag: field.text or "" for field in job}
     status = Torque().described(fields)

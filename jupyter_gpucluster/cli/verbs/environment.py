@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput, UnsuitableEnvironment
@@ -17,6 +16,8 @@ from ..session import Session
 from ..signals import Signals
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...kernels import Kernel, Registration
     from ...profiles import LoadedProfile
     from ...virtualenvs import Made
@@ -61,6 +62,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Make it, check it and say how it is used."""
+    from ...interpreters import expanded
     from ...kernels import register
     from ...profiles import find_profile
     from ...virtualenvs import Wanted, environment_place, make_environment
@@ -76,7 +78,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     wanted = Wanted(
         place,
         packages=tuple(arguments.packages),
-        requirements=tuple(Path(file).expanduser() for file in arguments.requirements),
+        requirements=tuple(expanded(file, "requirements") for file in arguments.requirements),
         cuda=arguments.cuda,
         python=absolute_python(arguments.python) if arguments.python else "",
         installer=arguments.installer,

@@ -18,12 +18,17 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--capacity", action="store_true", help="also ask how many GPUs are free at each"
     )
+    parser.add_argument(
+        "--everywhere",
+        action="store_true",
+        help="also list those of public sites that this machine is not at",
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """List profiles."""
-    found = places()
+    found = places(elsewhere=arguments.everywhere)
     if arguments.capacity:
         for profile in found["profiles"]:
             profile["capacity"] = _capacity(profile["name"], session)

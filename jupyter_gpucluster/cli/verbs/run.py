@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
             python=python_from(arguments, session.python),
             kernel=arguments.kernel or "",
             owned=True,
-            allocation=arguments.allocation,
+            allocation=arguments.allocation or "",
         )
         code = 0
         try:

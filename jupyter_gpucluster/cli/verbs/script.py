@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         options=options_from(arguments),
         python=python_from(arguments, session.python),
         kernel=arguments.kernel or "",
-        allocation=arguments.allocation,
+        allocation=arguments.allocation or "",
     )
     said = f"# submitted with: {script.command}"
     if script.gpu_hours_estimate is not None:

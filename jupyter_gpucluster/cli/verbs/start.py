@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         options=options_from(arguments),
         python=python_from(arguments, session.python),
         kernel=arguments.kernel or "",
-        allocation=arguments.allocation,
+        allocation=arguments.allocation or "",
     )
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
