@@ -204,7 +204,9 @@ def test_only_lsf_has_two_ways_to_get_a_script(site: Site, backend: str, problem
     assert len(load_profiles().problems) == problems
 
 
-def test_profiles_for_this_host_come_first_then_the_default_then_by_name(site: Site) -> None:
+def test_profiles_for_this_host_come_first_then_the_default_and_those_of_other_hosts_last(
+    site: Site,
+) -> None:
     for name, more in {
         "alpha": "",
         "beta": "default: true\n",
@@ -214,7 +216,7 @@ def test_profiles_for_this_host_come_first_then_the_default_then_by_name(site: S
         site.write("system", f"{name}.yaml", f"title: {name}\nbackend: slurm\n{more}")
     order = list(load_profiles("casper-login1.example.org").profiles)
     assert order == ["gamma", "beta", "delta", "alpha", "local"]
-    assert list(load_profiles("elsewhere").profiles) == ["beta", "delta", "alpha", "gamma", "local"]
+    assert list(load_profiles("elsewhere").profiles) == ["beta", "delta", "alpha", "local", "gamma"]
 
 
 @pytest.mark.parametrize(
