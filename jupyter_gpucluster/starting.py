@@ -22,6 +22,8 @@ from .allocation import in_allocation, is_spread
 from .attaching import attach
 from .backends import find_backend, submit_command
 from .backends.base import Backend
+from .backends.contradictions import directives_of
+from .backends.interactive import interactive_line
 from .environments import check_python, find_kernel, require_ucx
 from .errors import (
     GpuClusterError,
@@ -217,8 +219,14 @@ def preview(clusters: Clusters, request: Request) -> Script:
         )
         commands.append(submit_line(backend, submission))
     hours = gpu_hours_estimate(spec, plan.target.maximum)
+    interactive = ""
+    if spec.backend not in ON_THIS_MACHINE:
+        given = bool(profile.dask_config)
+        lines = directives_of(backend, spec.job, "x", "/dev/null", as_given=given)
+        interactive = interactive_line(profile.backend, lines, spec.job.submit_args)
     text, command = "\n".join(texts), "\n".join(commands)
-    return Script(text, command, hours, plan.survival.survives, plan.survival.words)
+    survival = plan.survival
+    return Script(text, command, hours, survival.survives, survival.words, interactive)
 
 
 def submit_line(backend: Backend, submission: Submission) -> str:

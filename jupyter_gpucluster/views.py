@@ -77,6 +77,8 @@ class Script:
     survives: bool = True
     survival: str = ""
     """One sentence: whether and why the cluster would outlive Jupyter."""
+    interactive: str = ""
+    """What asks for an allocation as large as one of its jobs; empty where nothing does."""
 
 
 @frozen

@@ -22,6 +22,8 @@ MAXIMUM_PATTERN = 200
 MAXIMUM_MATCHED = 1024
 AMOUNTS = ("integer", "duration", "memory")
 
+VARIABLES = ("environment", "variables")
+"""Their values are text, whatever the option's type is."""
 _KINDS = {
     "string": "text on one line",
     "integer": "a whole number",
@@ -50,13 +52,14 @@ def apply_options(profile: Profile, values: Mapping[str, Any]) -> Profile:
     """
     settled = resolve_options(profile, values)
     data = profile.model_dump()
+    texts = {name: _inserted(profile.options[name], value) for name, value in settled.items()}
+    # First, so that braces in what a user gives mean nothing.
+    for section in SETTABLE:
+        data[section] = filled(data[section], (section,), texts)
     for name, option in profile.options.items():
         for path in targets(profile, name, option):
             if name in settled:
-                put(data, path, settled[name])
-    texts = {name: _inserted(profile.options[name], value) for name, value in settled.items()}
-    for section in SETTABLE:
-        data[section] = filled(data[section], (section,), texts)
+                put(data, path, texts[name] if path[:2] == VARIABLES else settled[name])
     data["options"] = {}
     try:
         return Profile.model_validate(data)

@@ -225,6 +225,26 @@ def test_settled_values_are_seconds_bytes_numbers_and_defaults(place: Profile) -
     }
 
 
+def test_a_variable_gets_text_of_any_option_and_braces_in_it_mean_nothing() -> None:
+    profile = Profile.model_validate(
+        {
+            "title": "x",
+            "backend": "slurm",
+            "options": {
+                "exclusive": {"type": "boolean", "field": "environment.variables.EXCLUSIVE"},
+                "count": {"type": "integer", "field": "environment.variables.COUNT"},
+                "label": {"type": "string", "field": "environment.variables.LABEL"},
+            },
+        }
+    )
+    done = apply_options(profile, {"exclusive": True, "count": 3, "label": "{count} {nobody}"})
+    assert done.environment.variables == {
+        "EXCLUSIVE": "true",
+        "COUNT": "3",
+        "LABEL": "{count} {nobody}",
+    }
+
+
 def test_a_text_option_cannot_set_what_is_no_text() -> None:
     place = profile_of(
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,12 @@ from .real_site import NEUTRAL, free_ports
 from .slurm_site import SlurmSite
 from .ssh_site import SshSite
 
+LIKE = """
+title: A batch profile as large as the allocation
+backend: slurm
+launcher: srun
+job: {nodes: 2, cpus: 2, memory: 1500 MiB, queue: cpu, walltime: 5 min}
+"""
 PROFILE = """\
 title: This allocation
 backend: local
@@ -116,15 +123,23 @@ def run_as(site: SlurmSite, user: str, argv: Sequence[str]) -> subprocess.Comple
 
 def allocate(site: SlurmSite, user: str, *options: str) -> str:
     """Return the number of an allocation that nobody sits in."""
-    argv = ["salloc", "--no-shell", "-N2", "-n2", "-c2", "--mem=1500", "-p", "cpu", *options]
-    said = run_as(site, user, argv).stderr
+    argv = ["-N2", "-n2", "-c2", "--mem=1500", "-p", "cpu", *options]
+    return granted(site, user, ["salloc", *argv])
+
+
+def granted(site: SlurmSite, user: str, argv: Sequence[str]) -> str:
+    """Return the number of an allocation that nobody sits in, by salloc's whole command."""
+    said = run_as(site, user, [*argv, "--no-shell"]).stderr
     return said.partition("job allocation ")[2].split()[0]
 
 
 def test_an_allocation_is_joined_by_its_number_and_outlives_the_cluster(
     site: SlurmSite, person: Person
 ) -> None:
-    clusters, number = person.clusters, allocate(site, person.name, "-t", "5")
+    clusters = person.clusters
+    person.write_profile("like", LIKE)
+    words = shlex.split(clusters.script("like").interactive)
+    number = granted(site, person.name, words)
     view = clusters.start("here", allocation=number)
     view = clusters.wait_ready(view.id, timeout=SECONDS)
     assert (view.allocation, view.threads) == (f"Slurm job {number} (c[1-2])", 4)

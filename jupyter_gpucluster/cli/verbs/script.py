@@ -45,4 +45,6 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         said += f"\n# uses at most {gpu_hours(script.gpu_hours_estimate)}"
     if script.survival:
         said += f"\n# outlives Jupyter: {script.survival}"
+    if script.interactive:
+        said += f"\n# the same to work in: {script.interactive}"
     return Outcome(to_json(script), (Text(script.text, code=True), Text(said, code=True)))
