@@ -122,9 +122,14 @@ def require_new_enough(python: str) -> None:
         raise UnsuitableEnvironment(trouble, hint="Choose another Python.", detail="python")
 
 
+def has_ucx(environment: Environment) -> bool:
+    """Tell whether a cluster there could speak UCX."""
+    return "distributed_ucxx" in environment.versions
+
+
 def require_ucx(environment: Environment, what: str = "network.protocol: ucx") -> None:
     """Raise `UnsuitableEnvironment` where nothing could speak UCX, which something needs."""
-    if "distributed_ucxx" not in environment.versions:
+    if not has_ucx(environment):
         cure = install_words(environment.python, "distributed-ucxx-cu12")
         raise UnsuitableEnvironment(
             f"{environment.title} lacks distributed-ucxx, which {what} needs.",

@@ -24,7 +24,7 @@ from .backends import find_backend, submit_command
 from .backends.base import Backend
 from .backends.contradictions import directives_of
 from .backends.interactive import interactive_line
-from .environments import check_python, find_kernel, require_ucx
+from .environments import Environment, check_python, find_kernel, has_ucx, require_ucx
 from .errors import (
     GpuClusterError,
     InvalidInput,
@@ -282,18 +282,28 @@ def settle(request: Request, *, here: bool = True) -> Plan:
             hint=f"Ask for {ceiling} or fewer.",
             detail="target",
         )
-    python, environment = choose_python(request, profile, here=here)
+    found = choose_python(request, profile, here=here)
+    profile = speaking(profile, found)
     survival = find_survival() if has_head_here(profile) else IN_A_JOB
     if joined is not None:
         words = (
             f"{survival.words} It uses {joined.held.name} ({joined.held.nodes}), and ends with it."
         )
         survival = replace(survival, words=words)
-    return Plan(loaded, profile, target, machine, python, environment, survival, joined)
+    return Plan(loaded, profile, target, machine, found.python, found.name, survival, joined)
 
 
-def choose_python(request: Request, profile: Profile, *, here: bool = True) -> tuple[str, str]:
-    """Return the Python of head and workers, and the name of its kernel where it has one."""
+def speaking(profile: Profile, found: Environment) -> Profile:
+    """Return the profile with a protocol that its Python speaks, as far as that was asked."""
+    network = profile.network
+    other = network.fallback if network.protocol == "ucx" and found.suitable else None
+    if other is None or has_ucx(found):
+        return profile
+    return profile.model_copy(update={"network": network.model_copy(update={"protocol": other})})
+
+
+def choose_python(request: Request, profile: Profile, *, here: bool = True) -> Environment:
+    """Return the environment of head and workers; unasked where its Python is of elsewhere."""
     from_profile = profile.environment.python
     if request.kernel and request.python:
         raise InvalidInput(
@@ -302,16 +312,18 @@ def choose_python(request: Request, profile: Profile, *, here: bool = True) -> t
     chosen = request.kernel or request.python
     elsewhere = not here and not chosen and from_profile.startswith("/")
     if elsewhere and not os.path.exists(from_profile):  # noqa: PTH110  # never raises
-        return from_profile, ""  # of another machine, whose script is looked at here
+        # Of another machine, whose script is looked at here.
+        return Environment("", from_profile, from_profile, suitable=False)
     try:
         if request.kernel:
             found = find_kernel(request.kernel, strict=True)
         else:
             usual = sys.executable if from_profile == "kernel" else from_profile
             found = check_python(request.python or usual, strict=True)
-        if profile.network.protocol == "ucx" and profile.backend != EXISTING:
+        alone = profile.network.protocol == "ucx" and profile.network.fallback is None
+        if alone and profile.backend != EXISTING:
             require_ucx(found)
-        return found.python, found.name
+        return found
     except UnsuitableEnvironment as error:
         error.detail = "kernel" if request.kernel else "python"
         raise
@@ -428,6 +440,9 @@ def make(
         owner=owner,
     )
     directory.write_record(record)
+    if plan.loaded.profile.network.protocol == "ucx" != profile.network.protocol:
+        words = f"{spec.python} has no distributed-ucxx: {profile.network.protocol} in place of UCX"
+        directory.append_event(Event(now, "start", words))
     return record
 
 

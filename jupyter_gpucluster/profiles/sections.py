@@ -313,6 +313,12 @@ class Network(Section):
         " InfiniBand), for environments with distributed-ucxx. UCX knows no encryption, so there"
         " is no `tls` with it.",
     )
+    fallback: Literal["tls", "tcp"] | None = Field(
+        None,
+        title="In place of UCX",
+        description="What is spoken where the chosen environment has no distributed-ucxx; empty:"
+        " such an environment is refused.",
+    )
     interface: Text | None = Field(
         None,
         title="Network interface",

@@ -57,6 +57,12 @@ def without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
         if found == path:
             words = f"`{dotted}` has no meaning on backend {profile.backend} and is ignored"
             yield Finding(mark, words)
+    chosen = {option.field for option in profile.options.values()}
+    if profile.network.fallback and profile.network.protocol != "ucx":
+        if "network.protocol" not in chosen:
+            mark, _ = _mark(tree, split("network.fallback"), on_key=True)
+            words = "`network.fallback` is for `network.protocol: ucx`, and is ignored"
+            yield Finding(mark, words)
 
 
 _NOT_LOCAL = (

@@ -62,6 +62,16 @@ if importlib.util.find_spec("distributed_ucxx"):
 
 else:
 
+    def test_where_there_is_no_ucx_a_profile_may_fall_back_on_another_protocol(
+        clusters: Clusters, start: Start, write_profile: WriteProfile
+    ) -> None:
+        name = write_profile("either", "network: {protocol: ucx, fallback: tls}\n")
+        view = start(name, workers=1)
+        assert view.scheduler_address.startswith("tls://127.0.0.1:")
+        assert view.encrypted
+        told = [event.message for event in clusters.events(view.id)]
+        assert any(message.endswith("tls in place of UCX") for message in told)
+
     def test_ucx_without_its_package_is_refused_before_anything_is_made(
         clusters: Clusters, write_profile: WriteProfile
     ) -> None:

@@ -189,6 +189,15 @@ def test_a_directory_that_cannot_be_listed_is_told(home: Path, site: Site) -> No
     ]
 
 
+def test_a_fallback_without_ucx_is_warned_about(site: Site) -> None:
+    text = "title: x\nbackend: slurm\nnetwork:\n  fallback: tcp\n"
+    site.write("user", "plain.yaml", text)
+    site.write("user", "fast.yaml", f"{text}  protocol: ucx\n")
+    [problem] = load_profiles().problems
+    assert (problem.profile, problem.line, problem.severity) == ("plain", 4, "warning")
+    assert "network.protocol: ucx" in problem.message
+
+
 def test_keys_without_meaning_for_a_local_profile_are_warned_about(site: Site) -> None:
     site.write("user", "mine.yaml", "title: Mine\nbackend: local\njob:\n  queue: gpu\n")
     found = load_profiles()
