@@ -15,6 +15,9 @@ from .processes import end_heirs, is_alive, kill_group
 from .records import FINAL, ON_THIS_MACHINE, Event, Job, JobState, Phase, Record
 from .store import ClusterDirectory, tail
 
+BY_FORCE = "Stopped by force."
+FORCED = "stopped-by-force"
+"""A file in a cluster's directory: whoever else finds the head dead first tells the same end."""
 KILL_SECONDS = 5.0
 """A killed process is gone at once, but where it waits for a disk that does not answer."""
 
@@ -28,9 +31,12 @@ def end_head(directory: ClusterDirectory, record: Record) -> Record:
         It runs on another host, or the kernel does not let go of it.
     """
     head = record.head or directory.read_process()
+    with contextlib.suppress(OSError):
+        (directory.path / FORCED).touch(mode=0o600)
     # A head in a job goes with the job, which `bury` cancels.
     if head is not None and not record.spec.in_job:
         if is_alive(head) is None:
+            (directory.path / FORCED).unlink(missing_ok=True)
             raise HeadUnreachable(
                 f"The head of {record.name} runs on {head.host}.",
                 hint=f"End it there: ssh {head.host} jupyter gpucluster stop --force {record.id}",
@@ -39,12 +45,13 @@ def end_head(directory: ClusterDirectory, record: Record) -> Record:
         deadline = time.monotonic() + KILL_SECONDS
         while is_alive(head):
             if time.monotonic() > deadline:
+                (directory.path / FORCED).unlink(missing_ok=True)
                 raise HeadUnreachable(
                     f"The head of {record.name}, process {head.pid}, was killed and is there yet.",
                     hint="It probably waits for a file system that does not answer.",
                 )
             time.sleep(0.02)
-    return bury(directory, record, "Stopped by force.", Phase.STOPPED)
+    return bury(directory, record, BY_FORCE, Phase.STOPPED)
 
 
 def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
@@ -74,6 +81,8 @@ def bury(
     reason
         Why it is dead; where it is not given, what can be seen of that.
     """
+    if (directory.path / FORCED).exists():
+        reason, outcome = BY_FORCE, Phase.STOPPED
     for job in record.jobs:
         if len(job.process) == 2 and job.state not in FINAL:
             kill_group(job.process[0], job.process[1], grace=0)

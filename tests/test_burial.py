@@ -1,0 +1,53 @@
+"""The end of a cluster whose head was killed is the same for everybody who finds it dead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.burial import BY_FORCE, bury, end_head
+from jupyter_gpucluster.errors import HeadUnreachable
+from jupyter_gpucluster.processes import this_process
+from jupyter_gpucluster.records import Phase, Record, Spec, Target
+from jupyter_gpucluster.store import ClusterDirectory
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> ClusterDirectory:
+    made = ClusterDirectory(tmp_path / "abc123")
+    made.create()
+    return made
+
+
+@pytest.fixture
+def record(directory: ClusterDirectory) -> Record:
+    spec = Spec(profile="local", title="", backend="local", python="/usr/bin/python3")
+    made = Record("abc123", "x", spec, Target(1, 1), created=1.0, phase=Phase.RUNNING)
+    directory.write_record(made)
+    return made
+
+
+def test_a_head_that_died_by_itself_is_a_failure(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    assert bury(directory, record).phase is Phase.FAILED
+
+
+def test_who_finds_a_head_dead_while_it_is_ended_by_force_tells_the_same_end(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    end_head(directory, record)
+    bury(directory, record)  # by somebody who had read the record before
+    told = directory.read_record()
+    assert (told.phase, told.reason) == (Phase.STOPPED, BY_FORCE)
+
+
+def test_a_head_that_could_not_be_ended_was_not_ended_by_force(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    elsewhere = replace(record, head=replace(this_process(), host="another-host"))
+    with pytest.raises(HeadUnreachable, match="another-host"):
+        end_head(directory, elsewhere)
+    assert bury(directory, record).phase is Phase.FAILED
