@@ -23,10 +23,16 @@ WITHOUT_DASK = (
     "schedulers",
     "server",
     "test_docs.py",
+    "test_headscript.py",
+    "test_joining.py",
     "test_kernels.py",
+    "test_leftovers.py",
+    "test_relay.py",
+    "test_sharing.py",
+    "test_submission.py",
     "test_virtualenvs.py",
 )
-"""Dialects, profiles, terminal, server, wheel, queueing systems, new environments and the
+"""Dialects, profiles, terminal, server, wheel, queueing systems, scripts, new environments and the
 documents' examples are the same beside any Dask, which most of them never import; so they run on
 one stack."""
 

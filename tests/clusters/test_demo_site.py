@@ -88,7 +88,7 @@ def test_a_preempted_job_comes_back_under_another_worker_s_name(clusters: Cluste
     clusters.stop(view.id)
     assert clusters.wait_stopped(view.id, timeout=60).phase is Phase.STOPPED
     until(lambda: ended(clusters, view))
-    assert jobs_of_the_site(clusters) == []
+    until(lambda: jobs_of_the_site(clusters) == [])
 
 
 def test_a_budget_of_gpu_hours_warns_and_then_stops_the_cluster(
