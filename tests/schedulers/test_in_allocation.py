@@ -31,7 +31,7 @@ LIKE = """
 title: A batch profile as large as the allocation
 backend: slurm
 launcher: srun
-job: {nodes: 2, cpus: 2, memory: 1500 MiB, queue: cpu, walltime: 5 min}
+job: {nodes: 2, cpus: 4, memory: 3000 MiB, queue: cpu, walltime: 5 min}
 """
 PROFILE = """\
 title: This allocation
