@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -106,7 +107,7 @@ def example(section: str) -> str:
 
 def test_the_terminal_example_of_the_readme_works(installed: Installed) -> None:
     for line in example("In a terminal").splitlines():
-        installed.run(*line.split())
+        installed.run(*shlex.split(line, comments=True))
     assert json.loads(installed.run("jupyter", "gpucluster", "list", "--json"))["clusters"] == []
 
 
