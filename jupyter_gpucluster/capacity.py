@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from .machine import look_around
 from .profiles import Profile, find_profile
 from .records import EXISTING, ON_THIS_MACHINE, Capacity, CommandResult
 from .sharing import SharedQueue
-from .submission import ProcessRunner, user_name
+from .submission import ProcessRunner, run_aside, user_name
 
 SECONDS = 10.0
 """A form waits no longer; what comes later is of no use to it."""
@@ -92,10 +90,8 @@ def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandR
     program = argv[3] if argv[0] == "sh" else argv[0]
     if root.is_dir():
         SharedQueue(root, backend, user_name(), "capacity").take_room(always=True)
-    # A thread of its own, since the caller's may have an event loop that runs, as in a notebook.
-    with ThreadPoolExecutor(1) as thread:
-        runner = ProcessRunner({**os.environ, **variables}, seconds=SECONDS)
-        result = thread.submit(asyncio.run, runner.run(argv)).result()
+    runner = ProcessRunner({**os.environ, **variables}, seconds=SECONDS)
+    result = run_aside(runner.run(argv))
     if result.exit_code is None:
         raise BackendUnavailable(
             f"{backend.title} did not answer {program} within {SECONDS:.0f} s.",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from .allocation import GPUS_HERE, MEMORY_HERE, is_spread
@@ -20,7 +18,7 @@ from .hostlists import OUTSIDE, allocation_hosts, expand
 from .inheritance import inherited
 from .profiles import Profile
 from .records import Allocation, HeldJob, JobState, Share
-from .submission import ProcessRunner, user_name
+from .submission import ProcessRunner, run_aside, user_name
 
 SECONDS = 20.0
 """A user waits for the answer; a Slurm without its controller takes as long."""
@@ -124,10 +122,7 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
     for name in names:
         dialect = ALLOCATIONS[name]
         argv = dialect.ask(number, user_name())
-        # A thread of its own, since the caller's may have an event loop that runs.
-        with ThreadPoolExecutor(1) as thread:
-            run = ProcessRunner(inherited(os.environ), seconds=SECONDS).run(argv)
-            result = thread.submit(asyncio.run, run).result()
+        result = run_aside(ProcessRunner(inherited(os.environ), seconds=SECONDS).run(argv))
         try:
             found = dialect.read(number, result)
         except BackendUnavailable as error:

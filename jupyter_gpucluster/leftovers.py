@@ -6,20 +6,17 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
 
 from .backends import cancel_command, elsewhere, find_backend
 from .errors import GpuClusterError
 from .records import FINAL, ON_THIS_MACHINE, Job, JobState, JobStatus, Record, heads_job
-from .submission import ProcessRunner, Queue, Runner
+from .submission import ProcessRunner, Queue, Runner, run_aside
 
 SECONDS = 15.0
 """How long it may take; whoever looks at the cluster waits for it, and jobs end by themselves."""
 ROUNDS = 3
-T = TypeVar("T")
 
 
 def cancel_jobs(record: Record) -> tuple[Record, str]:
@@ -31,7 +28,7 @@ def cancel_jobs(record: Record) -> tuple[Record, str]:
     """
     if not expected(record):
         return record, ""
-    return _aside(cancel_jobs_of(record, _runner(record)))
+    return run_aside(cancel_jobs_of(record, _runner(record)))
 
 
 def left_jobs(records: Iterable[Record]) -> list[str]:
@@ -41,7 +38,7 @@ def left_jobs(records: Iterable[Record]) -> list[str]:
         for record in records
         if any(job.ended is None and job.state not in FINAL for job in expected(record))
     ]
-    return _aside(left_jobs_of(doubtful)) if doubtful else []
+    return run_aside(left_jobs_of(doubtful)) if doubtful else []
 
 
 async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) -> list[str]:
@@ -77,12 +74,6 @@ def _runner(record: Record) -> Runner:
 def _queue(record: Record, runner: Runner) -> Queue:
     backend = find_backend(record.spec.backend)
     return Queue(backend, runner, cancel_args=record.spec.job.cancel_args)
-
-
-def _aside(work: Coroutine[Any, Any, T]) -> T:
-    """Run work in a thread of its own: the caller's may have an event loop, as in a notebook."""
-    with ThreadPoolExecutor(1, "gpucluster-leftovers") as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> tuple[Record, str]:

@@ -101,6 +101,8 @@ class Plan:
     survival: Survival
     joined: Joined | None = None
     """The allocation that was named."""
+    without_ucx: bool = False
+    """Whether the profile's fallback is spoken in place of UCX."""
 
 
 def start(clusters: Clusters, request: Request) -> Look:
@@ -283,14 +285,24 @@ def settle(request: Request, *, here: bool = True) -> Plan:
             detail="target",
         )
     found = choose_python(request, profile, here=here)
-    profile = speaking(profile, found)
+    asked_for, profile = profile, speaking(profile, found)
     survival = find_survival() if has_head_here(profile) else IN_A_JOB
     if joined is not None:
         words = (
             f"{survival.words} It uses {joined.held.name} ({joined.held.nodes}), and ends with it."
         )
         survival = replace(survival, words=words)
-    return Plan(loaded, profile, target, machine, found.python, found.name, survival, joined)
+    return Plan(
+        loaded,
+        profile,
+        target,
+        machine,
+        found.python,
+        found.name,
+        survival,
+        joined,
+        without_ucx=profile is not asked_for,
+    )
 
 
 def speaking(profile: Profile, found: Environment) -> Profile:
@@ -440,7 +452,7 @@ def make(
         owner=owner,
     )
     directory.write_record(record)
-    if plan.loaded.profile.network.protocol == "ucx" != profile.network.protocol:
+    if plan.without_ucx:
         words = f"{spec.python} has no distributed-ucxx: {profile.network.protocol} in place of UCX"
         directory.append_event(Event(now, "start", words))
     return record

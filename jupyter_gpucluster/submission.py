@@ -9,8 +9,9 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
 from .backends import cancel_command, submit_command
 from .backends.base import Backend
@@ -19,6 +20,7 @@ from .processes import signal_group
 from .records import CommandResult, JobStatus, Submission
 from .sharing import Poll, SharedQueue
 
+T = TypeVar("T")
 LONGEST_ANSWER = 1 << 24
 """Bytes; asyncio's own limit of 64 KiB is less than a status of some 270 jobs."""
 JOB_SERVERS = 3
@@ -183,6 +185,12 @@ class JobServerRunner:
         """Close our end and wait for the job server to go."""
         self.disconnect()
         await asyncio.to_thread(self.process.wait)
+
+
+def run_aside(work: Coroutine[Any, Any, T]) -> T:
+    """Run work in a thread of its own: the caller's may have an event loop, as in a notebook."""
+    with ThreadPoolExecutor(1, "gpucluster-aside") as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def user_name() -> str:

@@ -24,13 +24,10 @@ from .interpreters import ask_python, expanded, shown
 LOCK = "requirements.lock.txt"
 UNFINISHED = ".gpucluster-unfinished"
 """Lies in an environment while it is made, and is locked by who makes it."""
-
 OURS = ("dask", "distributed", "bokeh")
 """What an environment shares with this package, within the bounds of its own requirements."""
 FAMILY = frozenset({"dask", "distributed", "dask-cuda", "rapids-dask-dependency"})
 """Where users name one of these, or it is there, it decides which Dask it is."""
-
-
 SECRETS = re.compile(r"(?<=[ps]:)//[^/@\s]+@")
 
 

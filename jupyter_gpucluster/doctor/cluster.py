@@ -13,6 +13,7 @@ from ..errors import GpuClusterError
 from ..headclient import ask
 from ..records import ENDED, EXISTING, Phase
 from .findings import Finding, Report, Result, failed, ok, refused, warning
+from .here import release
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
@@ -66,7 +67,11 @@ def look_at_gpus(view: ClusterView) -> Finding:
     ]
     if bad:
         return warning("GPUs", f"{'; '.join(bad)}.", "See the verbs show and logs.")
-    return ok("GPUs", f"{len(view.gpus)} read, of {ready} workers.")
+    told = f"{len(view.gpus)} read, of {ready} workers."
+    if len(view.gpus) < ready and not view.simulated:
+        cure = "They come within seconds of a worker's start; without NVML there, never."
+        return warning("GPUs", told, cure)
+    return ok("GPUs", told)
 
 
 def look_at_cluster_versions(
@@ -78,7 +83,7 @@ def look_at_cluster_versions(
     found: dict[str, dict[str, list[str]]] = {}
     for party, packages in parties:
         for name, version in packages.items():
-            places = found.setdefault(name, {}).setdefault(_release(name, version), [])
+            places = found.setdefault(name, {}).setdefault(release(name, version), [])
             if party not in places:
                 places.append(party)
     differing = {
@@ -97,11 +102,6 @@ def look_at_cluster_versions(
         return warning("versions", f"{'; '.join(differing.values())}.", cure)
     told = ", ".join(f"{name} {client.get(name)}" for name in DECISIVE)
     return ok("versions", f"{told} in this process, the scheduler and {len(workers)} workers.")
-
-
-def _release(name: str, version: object) -> str:
-    text = "missing" if version is None else str(version)
-    return ".".join(text.split(".")[:2]) if name == "python" else text
 
 
 def _tried(check: str, look: Callable[[], Finding]) -> Finding:

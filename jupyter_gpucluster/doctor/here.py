@@ -182,7 +182,7 @@ def look_at_versions(
     differing = [
         f"{name} {own.get(name, 'missing')}"
         for name in names
-        if _release(versions.get(name, ""), name) != _release(own.get(name, ""), name)
+        if release(name, versions.get(name)) != release(name, own.get(name))
     ]
     if not differing:
         return ok(check, f"{told} in {python}.")
@@ -194,9 +194,10 @@ def look_at_versions(
     )
 
 
-def _release(version: str, name: str) -> str:
+def release(name: str, version: object) -> str:
     """Return the part of a version that must agree: pickles of one Python's minor releases do."""
-    return ".".join(version.split(".")[:2]) if name == "python" else version
+    text = "missing" if version is None else str(version)
+    return ".".join(text.split(".")[:2]) if name == "python" else text
 
 
 def look_at_imports(facts: Mapping[str, Any], python: str, *, where: str = "here") -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import socket
@@ -10,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +24,7 @@ from ..root import check_place
 from ..sharing import SharedQueue
 from ..specs import maximum_workers, uses_gpus, workers_per_job
 from ..store import check_private
-from ..submission import ProcessRunner, user_name
+from ..submission import ProcessRunner, run_aside, user_name
 from ..survival import find_survival
 from . import here, probe
 from .findings import Finding, failed, ok, refused, warning
@@ -152,9 +150,7 @@ def answer_of(argv: Sequence[str], where: Mapping[str, str] | None = None) -> Co
     """Run a command of a queueing system's, without the variables of a job that this may be in."""
     variables = {**inherited(os.environ), **(where or {})}
     runner = ProcessRunner(variables, seconds=ANSWER_SECONDS)
-    # A thread of its own, since the caller's may have an event loop that runs, as in a notebook.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, runner.run(argv)).result()
+    return run_aside(runner.run(argv))
 
 
 def _elsewhere(profile: Profile) -> dict[str, str]:

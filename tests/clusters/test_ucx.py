@@ -72,6 +72,17 @@ else:
         told = [event.message for event in clusters.events(view.id)]
         assert any(message.endswith("tls in place of UCX") for message in told)
 
+    def test_another_protocol_that_the_user_chose_is_no_fallback(
+        clusters: Clusters, start: Start, write_profile: WriteProfile
+    ) -> None:
+        text = (
+            FAST
+            + "options: {protocol: {type: enum, choices: [tls, ucx], field: network.protocol}}\n"
+        )
+        view = start(write_profile("chosen", text), workers=1, options={"protocol": "tls"})
+        told = [event.message for event in clusters.events(view.id)]
+        assert not any("UCX" in message for message in told)
+
     def test_ucx_without_its_package_is_refused_before_anything_is_made(
         clusters: Clusters, write_profile: WriteProfile
     ) -> None:
