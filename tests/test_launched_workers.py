@@ -50,7 +50,7 @@ WAYS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def scheduler(module_home: Path) -> Iterator[LocalCluster]:
     """Start one scheduler for all ways."""
-    with LocalCluster(n_workers=0, dashboard_address=None, protocol="tcp") as cluster:
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp") as cluster:
         yield cluster
 
 

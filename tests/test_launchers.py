@@ -404,7 +404,7 @@ if importlib.util.find_spec("dask_cuda"):
     def test_dask_cuda_starts_a_worker_for_each_gpu_of_each_node(
         tmp_path: Path, ssh: SshSite
     ) -> None:
-        with LocalCluster(n_workers=0, dashboard_address=None, protocol="tcp") as cluster:
+        with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp") as cluster:
             job = Job(
                 tmp_path,
                 f'exec {sys.executable} "$@"',

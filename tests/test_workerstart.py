@@ -75,7 +75,7 @@ class Started:
 @pytest.fixture(scope="module")
 def scheduler(module_home: Path) -> Iterator[LocalCluster]:
     """Start a scheduler for all workers."""
-    with LocalCluster(n_workers=0, dashboard_address=None, protocol="tcp") as cluster:
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp") as cluster:
         yield cluster
 
 

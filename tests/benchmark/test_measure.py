@@ -214,7 +214,7 @@ async def test_an_asynchronous_client_is_refused() -> None:
 
     async with (
         LocalCluster(
-            n_workers=0, processes=False, dashboard_address=None, asynchronous=True
+            n_workers=0, processes=False, dashboard_address="127.0.0.1:0", asynchronous=True
         ) as cluster,
         Client(cluster, asynchronous=True) as client,
     ):
