@@ -11,8 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
+from dask.utils import format_bytes
+from distributed.cli.dask_worker import main as dask_worker
 
 from jupyter_gpucluster.backends import cancel_command, find_backend, submit_command
 from jupyter_gpucluster.backends.clocks import parse_walltime
@@ -54,6 +57,19 @@ THEIRS_ONLY = {
     # What its own bookkeeping needs, and how it starts the worker.
     "htcondor": [r"batch_name = .*", r"MY\.(Dask|JobId)\w* = .*", r"(Arguments|Executable) = .*"],
 }
+BETWEEN_US = {
+    # How a worker finds its scheduler, is trusted by it and named, and when it gives up.
+    "scheduler", "scheduler_file", "name", "protocol", "tls_ca_file", "tls_cert", "tls_key",
+    "dashboard", "dashboard_address", "death_timeout",
+}  # fmt: skip
+"""Arguments of a worker that are this program's own."""
+OTHER_WORKERS: dict[str, dict[str, str | None]] = {
+    # One core for two workers: dask-jobqueue's division gives them no thread.
+    "jsc-juwels-gpus": {"nthreads": "1"},
+    # The head drains jobs as long before their walltime.
+    "oar-inria-nef": {"lifetime": None},
+}
+"""What differs in the workers of a section, and why."""
 CHILD = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
@@ -68,7 +84,7 @@ for id, site in json.load(sys.stdin).items():
                                                **site["section"]}}}):
         job = jobs[name](scheduler="tcp://10.0.0.1:8786", name="w")
         told[id] = {"script": job.job_script(), "submit": job.submit_command,
-                    "cancel": job.cancel_command}
+                    "cancel": job.cancel_command, "worker": job._command_template}
 json.dump(told, sys.stdout)
 """
 
@@ -98,8 +114,8 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
     return told
 
 
-def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Spec, list[str]]:
-    """Return what a section in Dask's configuration comes to here, and our directives for it."""
+def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Spec, str]:
+    """Return what a section in Dask's configuration comes to here, and our script for it."""
     backend, section = SITES[id]["backend"], SITES[id]["section"]
     config = tmp_path / "jobqueue.yaml"
     config.write_text(yaml.safe_dump({"jobqueue": {backend: section}}))
@@ -121,9 +137,14 @@ def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Spec
         options={},
     )
     text = render(profile, spec, find_backend(backend), directory)
-    lines = text.replace(MARK, "gpc-7f3a2b-1").splitlines()
+    return spec, text.replace(MARK, "gpc-7f3a2b-1")
+
+
+def directives(backend: str, script: str) -> list[str]:
+    """Return the directives of a script, without what begins each of them."""
     prefix = PREFIXES[backend]
-    return spec, [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+    lines = script.splitlines()
+    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
 
 
 def asked(backend: str, lines: list[str], left_out: list[str]) -> list[str]:
@@ -159,6 +180,28 @@ def attributes(script: str) -> list[str]:
     return [f"{key} = {amounts.get(key, value)}" for key, value in values.items()]
 
 
+def worker_of(line: str) -> dict[str, Any]:
+    """Return what a command makes of its workers, as Dask's own command line reads it."""
+    words = shlex.split(line.removesuffix("&"))
+    at = next(n for n, word in enumerate(words) if word.endswith(("dask_worker", "dask_cuda.cli")))
+    parser = dask_worker.make_parser(click.Context(dask_worker))
+    told, _, _ = parser.parse_args(words[at + 1 :])
+    told = {"n_workers": "1", "nanny": True, **told}
+    if told.get("memory_limit", "").isdigit():
+        told["memory_limit"] = format_bytes(int(told["memory_limit"])).replace(" ", "")
+    return {key: value for key, value in told.items() if key not in BETWEEN_US}
+
+
+@pytest.mark.parametrize("id", sorted(SITES))
+def test_workers_are_those_of_dask_jobqueue(
+    id: str, theirs: dict[str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, script = ours(id, tmp_path, monkeypatch)
+    [line] = [line for line in script.splitlines() if "workerstart.py" in line]
+    expected = worker_of(theirs[id]["worker"]) | OTHER_WORKERS.get(id, {})
+    assert worker_of(line) == {k: value for k, value in expected.items() if value is not None}
+
+
 @pytest.mark.parametrize("id", sorted(SITES))
 def test_directives_and_commands_are_those_of_dask_jobqueue(
     id: str, theirs: dict[str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -167,11 +210,10 @@ def test_directives_and_commands_are_those_of_dask_jobqueue(
     if backend == "htcondor":
         lines = attributes(theirs[id]["script"])
     else:
-        prefix = PREFIXES[backend]
-        script = theirs[id]["script"].splitlines()
-        lines = [line.removeprefix(prefix) for line in script if line.startswith(prefix)]
+        lines = directives(backend, theirs[id]["script"])
     expected = asked(backend, lines, THEIRS_ONLY[backend])
-    spec, own = ours(id, tmp_path, monkeypatch)
+    spec, script = ours(id, tmp_path, monkeypatch)
+    own = directives(backend, script)
     assert asked(backend, own, OURS_ONLY[backend]) == expected
     assert expected
     dialect = find_backend(backend)
