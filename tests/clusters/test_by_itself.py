@@ -33,7 +33,7 @@ def test_an_adaptive_cluster_grows_with_the_work_and_shrinks_after_it(
 
 def test_an_adaptive_cluster_may_start_from_nothing(clusters: Clusters, start: Start) -> None:
     view = start(target=Target(0, 2))
-    assert view.words == "0 of 0 workers ready"
+    until(lambda: clusters.get(view.id).words == "0 of 0 workers ready")
     with client_of(view) as client:
         assert client.submit(double, 21).result(timeout=60) == 42
         until(lambda: not live_jobs(clusters, view))
