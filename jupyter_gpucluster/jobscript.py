@@ -12,8 +12,10 @@ from .backends.contradictions import directives_of
 from .containers import inside, preparation, srun_words
 from .headscript import head_lines
 from .launchers import layout_of
+from .lifetime import lines as lifetime_lines
+from .lifetime import seconds_of
 from .profiles import Profile
-from .ranks import launch_lines, phase_line, prologue_lines, rank_lines
+from .ranks import ARGUMENT_LEFT, launch_lines, phase_line, prologue_lines, rank_lines
 from .records import Spec, spec_of_group
 from .specs import group_profile
 from .store import ClusterDirectory
@@ -75,7 +77,9 @@ def render(
     # They came with the submission; a step is of the cluster that the job is on.
     there = elsewhere(profile.backend, job.directives, job.submit_args)
     exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
-    launch = _launch(profile, spec, directory, exports, [*before, command])
+    # With the head's own job the cluster ends.
+    seconds = 0 if head or work else seconds_of(spec)
+    launch = _launch(profile, spec, directory, exports, [*before, command], seconds)
     lines = [
         "#!/bin/bash",
         *directives,
@@ -146,11 +150,20 @@ def _launch(
     directory: ClusterDirectory,
     exports: Sequence[str],
     commands: Sequence[str],
+    seconds: int = 0,
 ) -> list[str]:
-    """Return the lines that start all workers of the job in the background."""
+    """Return the lines that start all workers of the job in the background.
+
+    Parameters
+    ----------
+    seconds
+        After how many seconds of the job they leave by themselves; 0 = they do not.
+    """
     launcher, layout = profile.launcher, layout_of(spec)
+    # After the prologue, which may take minutes and may have set Dask's variable.
+    net = lifetime_lines(str(seconds)) if seconds else []
     if launcher.name == "none":
-        return [*commands[:-1], phase_line("starting Python"), f"{commands[-1]} &"]
+        return [*net, *commands[:-1], phase_line("starting Python"), f"{commands[-1]} &"]
     # The environment's Python may be of the image, or of a file system that is only on the nodes.
     python = f'"$(command -v {shlex.quote(spec.python)} python3 | head -n 1)"'
     reader = f'{python} "$GPUCLUSTER_DIRECTORY/jobs/{HOST_READER}"'
@@ -159,10 +172,13 @@ def _launch(
     if spec.spread and launcher.name == "srun":
         # Jupyter may be a step of the same job, and hold what the workers are to use.
         extra = [*extra, "--overlap"]
+    # Over ssh a rank runs the prologue again, and is told what was left before.
+    there = lifetime_lines(ARGUMENT_LEFT) if seconds else []
     return [
+        *net,
         'GPUCLUSTER_RANK_FILE="$GPUCLUSTER_DIRECTORY/jobs/$GPUCLUSTER_JOB.rank.sh"',
         "cat >\"$GPUCLUSTER_RANK_FILE\" <<'END OF RANK'",
-        *rank_lines(launcher, layout, [*exports, *prologue], commands),
+        *rank_lines(launcher, layout, [*exports, *prologue, *there], commands),
         "END OF RANK",
         *launch_lines(launcher, layout, extra, reader),
     ]

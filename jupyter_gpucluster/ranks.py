@@ -10,6 +10,8 @@ from .profiles.sections import Launcher
 
 HOSTS = '"$GPUCLUSTER_HOSTS"'
 RANK_FILE = '"$GPUCLUSTER_RANK_FILE"'
+ARGUMENT_LEFT = "$4"
+"""Over ssh: the seconds after which a rank's workers leave by themselves, where they do."""
 NOT_EXPORTED = (
     # What belongs to one node, one shell, or to the launcher itself.
     "BASH_FUNC_*", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HOSTNAME", "OLDPWD", "OMPI_*",
@@ -82,7 +84,8 @@ spread() {{
     printf -v file %q {RANK_FILE}
     while read -r host; do
         for ((slot = 0; slot < {ranks}; slot++)); do
-            {command} "$host" "/bin/bash -l $file $GPUCLUSTER_WORKER $rank $slot" \\
+            {command} "$host" \\
+                "/bin/bash -l $file $GPUCLUSTER_WORKER $rank $slot $GPUCLUSTER_LEFT" \\
                 <&8 8<&- 9>&- &
             pids+=($!)
             rank=$((rank + 1))

@@ -17,6 +17,9 @@ from collections.abc import Iterator
 STACK_SECONDS = 60.0
 """How long imports may take before the log gets to know where they are; and so on."""
 
+LIFETIME = "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION"
+LIFETIME_KEY = "distributed.worker.lifetime.duration"
+
 
 def main(module: str, arguments: list[str]) -> None:
     """Import the package that a module is of, then run the module as the main one."""
@@ -29,10 +32,26 @@ def main(module: str, arguments: list[str]) -> None:
     say(f"importing {package}")
     with stacks():
         importlib.import_module(package)
+    heed_own_files()
     say("starting workers", f" (imports took {time.monotonic() - began:.1f} s)")
     sys.argv = [module, *arguments]
     # What a nanny starts anew finds the module by its name, as after `python -m`.
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def heed_own_files() -> None:
+    """Take the job script's word on a worker's lifetime back where the user's Dask files have one.
+
+    To Dask a variable counts more than a file, and no shell reads these.
+    """
+    left = os.environ.get("GPUCLUSTER_LEFT")
+    if left is None or os.environ.get(LIFETIME) != f"{left} s":
+        return
+    config = importlib.import_module("dask.config")
+    own = config.get(LIFETIME_KEY, None, config=config.collect(env={}))
+    if own:
+        del os.environ[LIFETIME]
+        config.set({LIFETIME_KEY: own})
 
 
 @contextlib.contextmanager

@@ -149,6 +149,34 @@ def test_a_module_runs_as_python_m_runs_it(tmp_path: Path) -> None:
     assert "importing probe since" in started.log()
 
 
+@pytest.mark.parametrize(
+    "own, variable, counts",
+    [
+        ("", "50 s", "50 s"),
+        ("distributed: {worker: {lifetime: {duration: 20 min}}}", "50 s", "20 min"),
+        ("distributed: {worker: {lifetime: {stagger: 1 s}}}", "50 s", "50 s"),
+        # Not what the job's script made of the walltime: somebody's own word.
+        ("distributed: {worker: {lifetime: {duration: 20 min}}}", "30 s", "30 s"),
+    ],
+)
+def test_a_lifetime_in_the_user_s_dask_files_counts_more_than_the_script_s(
+    tmp_path: Path, own: str, variable: str, counts: str
+) -> None:
+    work = tmp_path / "work" / "probe"
+    work.mkdir(parents=True)
+    (work / "__init__.py").touch()
+    (work / "cli.py").write_text(
+        "import dask\nprint('lifetime:', dask.config.get('distributed.worker.lifetime.duration'))\n"
+    )
+    settings = tmp_path / "dask"
+    settings.mkdir()
+    (settings / "own.yaml").write_text(own)
+    left = {"GPUCLUSTER_LEFT": "50", workerstart.LIFETIME: variable}
+    started = Started(tmp_path, "probe.cli", DASK_CONFIG=str(settings), **left)
+    assert started.process.wait(60) == 0, started.log()
+    assert f"lifetime: {counts}\n" in started.log()
+
+
 def test_a_package_that_is_not_there_is_named(tmp_path: Path) -> None:
     started = Started(tmp_path, "no_such_package.cli")
     assert started.process.wait(60) == 1

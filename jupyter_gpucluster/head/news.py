@@ -9,7 +9,7 @@ from signal import SIGKILL
 from ..records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
 from ..submission import COMMAND_SECONDS
 from .situation import WAITING, Action, Answer, Note, Observation, is_alive, key_of, staying
-from .walltime import by_our_clock, reached
+from .walltime import by_our_clock, left_in_time, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
@@ -154,6 +154,14 @@ class News:
             self.note(
                 "walltime", f"{key} ended at its walltime, before its results were moved", key
             )
+        elif (
+            job.leaving is None
+            and key in self.seen.restarted
+            and left_in_time(job, status, self.record, self.now)
+        ):
+            self.expire(job)
+            job = replace(job, cause="Its workers left by themselves before its walltime ended.")
+            self.note("walltime", f"{key} left by itself before its walltime ended", key)
         elif job.leaving is None and not job.excused:
             self.died += 1
             cause = self.find_cause(key, status)

@@ -54,6 +54,15 @@ class Watch(SchedulerPlugin):
             self.restarted.add(job)
         self.set_wake()
 
+    def log_event(self, topic: str, msg: object) -> None:
+        """Hear of a worker at its lifetime whose results nobody could take: it leaves all the same.
+
+        Its removal does not tell, since it was not retired.
+        """
+        if isinstance(msg, dict) and msg.get("action") == "could-not-retire" and topic in self.jobs:
+            if str(msg.get("stimulus_id")).startswith(ITS_OWN_END):
+                self.restarted.add(self.jobs[topic])
+
     async def close(self) -> None:
         """Look at once where a client shuts the scheduler down."""
         self.set_wake()

@@ -15,6 +15,8 @@ MOSTLY = 0.5
 """A job works for at least this part of its walltime before anything is prepared."""
 SKEW_SECONDS = 60.0
 """Times that are impossible by more than this are those of a clock that is not ours."""
+OWN_END_SECONDS = 120.0
+"""Workers that leave by themselves later than so long before the walltime leave because of it."""
 OTHER_CAUSES = frozenset({JobState.DONE, JobState.OUT_OF_MEMORY, JobState.NODE_FAIL})
 
 
@@ -81,6 +83,18 @@ def reached(job: Job, status: JobStatus, record: Record, now: float) -> bool:
     end = end_of(job, record)
     in_time = end is not None and (status.ended or now) >= end - SLACK_SECONDS
     return status.state is JobState.TIMEOUT or in_time
+
+
+def left_in_time(job: Job, status: JobStatus, record: Record, now: float) -> bool:
+    """Tell whether a job's workers left by themselves because of its walltime.
+
+    They know the walltime that was asked for; an administrator may have changed it since.
+    """
+    walltime = record.spec.job.walltime
+    if status.state is not JobState.DONE or walltime is None or job.started is None:
+        return False
+    last = max(walltime - OWN_END_SECONDS, MOSTLY * walltime)
+    return (status.ended or now) >= job.started + last
 
 
 def first_to_end(record: Record) -> Clock | None:

@@ -23,6 +23,8 @@ export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 echo "gpucluster: in environment.prologue since $(date +%FT%T%z)"
 module load cuda/12.4
+export GPUCLUSTER_LEFT=$((7140 - SECONDS))
+[ "$GPUCLUSTER_LEFT" -le 0 ] || export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION="${DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION:-$GPUCLUSTER_LEFT s}"
 GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 [ "$GPUCLUSTER_CORES" -ge 2 ] || echo "Warning: $GPUCLUSTER_CORES cores for 2 threads"
 echo "gpucluster: starting Python since $(date +%FT%T%z)"

@@ -20,6 +20,8 @@ export OPENBLAS_NUM_THREADS=1
 export MALLOC_TRIM_THRESHOLD_=65536
 export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+export GPUCLUSTER_LEFT=$((3540 - SECONDS))
+[ "$GPUCLUSTER_LEFT" -le 0 ] || export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION="${DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION:-$GPUCLUSTER_LEFT s}"
 echo "gpucluster: starting Python since $(date +%FT%T%z)"
 /opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --nthreads 1 --memory-limit 17179869184 --no-dashboard --dashboard-address 127.0.0.1:0 --death-timeout 60 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem --name "$GPUCLUSTER_WORKER" &
 worker=$!

@@ -127,6 +127,47 @@ def test_the_end_of_the_walltime_is_known_where_the_system_calls_it_a_failure() 
     assert play.record.stop_requested is None
 
 
+def leave(play: Play, before: float) -> None:
+    """Have the first job's worker reach its own lifetime while the head hangs."""
+    play.now += left(play, before)
+    play.restarted.add(f"{ONE}_0")
+    play.die(f"{ONE}_0", JobState.DONE, 0)
+    play.step()
+
+
+def test_workers_that_left_by_themselves_before_the_walltime_cost_nothing_of_the_budget() -> None:
+    play = Play(1, policy=Policy(replacements=0), walltime=HOUR)
+    play.get_ready()
+    leave(play, 55)
+    assert f"{ONE}_0 left by itself before its walltime ended" in play.notes
+    assert (play.queue.submitted, play.record.replaced) == ([ONE, TWO], 0)
+    assert play.record.stop_requested is None
+
+
+@pytest.mark.parametrize("extended", [0, HOUR])
+def test_workers_that_left_by_themselves_have_no_successor_where_none_is_to_follow(
+    extended: int,
+) -> None:
+    play = an_hour(2, at_walltime="stop")
+    for task in (0, 1):
+        ends = play.now + HOUR + (extended if task == 0 else 10 * HOUR)
+        play.queue.change(play.job(f"{ONE}_{task}").id, JobState.RUNNING, ends=ends)
+    leave(play, 55)
+    play.step()
+    assert (play.phase(), play.queue.submitted) == (Phase.RUNNING, [ONE])
+    assert play.words == "1 of 1 workers ready, 1 gone at the walltime and not replaced"
+
+
+def test_workers_that_left_by_themselves_long_before_the_walltime_are_replaced_all_the_same() -> (
+    None
+):
+    play = an_hour(1, at_walltime="stop", replacements=0)
+    leave(play, HOUR / 2)
+    play.step()
+    assert play.queue.submitted == [ONE, TWO]
+    assert f"{ONE}_0 left by itself before its walltime ended" not in play.notes
+
+
 def test_a_job_that_never_worked_and_ran_out_of_time_is_a_death() -> None:
     play = Play(1, policy=Policy(replacements=0), walltime=HOUR)
     play.step()

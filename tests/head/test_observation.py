@@ -37,8 +37,8 @@ def test_work_between_two_looks_sets_the_idle_clock_back(tmp_path: Path, work: b
     assert (third, last) == ((None, 4.0) if work else (first, first))
 
 
-async def ended_in_peace(logs: Path, lifetime: str | None) -> set[str]:
-    """Return the jobs whose end is no death, after a worker has ended."""
+async def ended_in_peace(logs: Path, lifetime: str | None, *, holds: bool) -> set[str]:
+    """Return the jobs whose end is no death, after a worker has ended that was alone."""
     async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
         watch = Watch(scheduler, logs, asyncio.Event())
         scheduler.add_plugin(watch)
@@ -49,14 +49,27 @@ async def ended_in_peace(logs: Path, lifetime: str | None) -> set[str]:
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
             )
+        if holds:
+            async with Client(scheduler.address, asynchronous=True) as client:
+                kept = await client.scatter(b"results")
+                await worker.finished()
+                del kept
         if not lifetime:
             await worker.close()
         await worker.finished()
         return watch.restarted
 
 
-@pytest.mark.parametrize("lifetime, excused", [("100 ms", {"gpc-7f3a2b-1_0"}), (None, set())])
+@pytest.mark.parametrize(
+    "lifetime, holds, excused",
+    [
+        ("100 ms", False, {"gpc-7f3a2b-1_0"}),
+        # Nobody is there to take what it holds.
+        ("1 s", True, {"gpc-7f3a2b-1_0"}),
+        (None, False, set()),
+    ],
+)
 def test_the_end_of_a_worker_by_its_own_lifetime_is_no_death(
-    tmp_path: Path, lifetime: str | None, excused: set[str]
+    tmp_path: Path, lifetime: str | None, holds: bool, excused: set[str]
 ) -> None:
-    assert asyncio.run(ended_in_peace(tmp_path, lifetime)) == excused
+    assert asyncio.run(ended_in_peace(tmp_path, lifetime, holds=holds)) == excused
