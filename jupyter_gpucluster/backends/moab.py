@@ -94,7 +94,6 @@ class Moab(Torque):
             elif state is not JobState.PREEMPTED:
                 state = JobState.FAILED if number else JobState.DONE
         waits = state in (JobState.PENDING, JobState.HELD)
-        started = job.get("StartTime", "")
         return JobStatus(
             id=job["JobID"],
             state=state,
@@ -102,7 +101,9 @@ class Moab(Torque):
             reason=word if waits else "",
             nodes=(job["MasterHost"],) if job.get("MasterHost") and not waits else (),
             exit_code=exit_code_of(number),
-            started=float(started) if re.fullmatch(r"\d{1,12}", started) and not waits else None,
+            started=None if waits else _time(job.get("StartTime", "")),
+            # Of the reservation that Moab has made for it; few of those that wait have one.
+            expected_start=_time(job.get("RsvStartTime", "")) or None if waits else None,
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -124,3 +125,7 @@ class Moab(Torque):
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["canceljob", *ids]
+
+
+def _time(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d{1,12}", text, re.ASCII) else None

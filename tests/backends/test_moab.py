@@ -26,10 +26,11 @@ job:
 """
 QUEUE = """<Data><Object>queue</Object><cluster LocalUpNodes="2" time="1278483759"/>
 <queue count="1" option="active"><job Account="gv" Class="short" DRMJID="41.master" JobID="41"
-  JobName="gpc-7f3a2b-1" MasterHost="node129" StartTime="1278479828" State="Running"
+  JobName="gpc-7f3a2b-1" MasterHost="node129" RsvStartTime="1278479828" StartTime="1278479828"
+  State="Running"
   User="ann"/></queue>
 <queue count="1" option="eligible"><job JobID="42" JobName="gpc-7f3a2b-2" StartTime="0"
-  State="Idle" User="ann"/></queue>
+  RsvStartTime="1278490000" State="Idle" User="ann"/></queue>
 <queue count="1" option="blocked"><job JobID="Moab.43" JobName="gpc-7f3a2b-3"
   State="BatchHold" User="ann"/></queue></Data>"""
 COMPLETED = """<Data><Object>queue</Object><queue count="4" option="completed">
@@ -82,7 +83,9 @@ def test_a_refusal_is_none_where_the_server_does_not_answer() -> None:
 def test_the_queue_is_read() -> None:
     assert list(MOAB.parse_status(answer(QUEUE)).values()) == [
         JobStatus("41", JobState.RUNNING, "gpc-7f3a2b-1", nodes=("node129",), started=1278479828.0),
-        JobStatus("42", JobState.PENDING, "gpc-7f3a2b-2", reason="Idle"),
+        JobStatus(
+            "42", JobState.PENDING, "gpc-7f3a2b-2", reason="Idle", expected_start=1278490000.0
+        ),
         JobStatus("Moab.43", JobState.HELD, "gpc-7f3a2b-3", reason="BatchHold"),
     ]
     assert "has given up" in MOAB.explain(JobStatus("1", JobState.HELD, reason="BatchHold"))
