@@ -49,7 +49,7 @@ def capacity_of(name: str, root: Path, held: int) -> dict[str, Any]:
     backend = find_backend(profile.backend)
     if backend.capacity() is None:
         return _shown([], f"{backend.title} does not tell how many GPUs are free.")
-    there = elsewhere(profile.backend, profile.job.directives, profile.job.submit_args)
+    there = elsewhere(profile.backend, profile.job)
     return _shown(found := ask(backend, root, there), _words(backend, profile, found))
 
 

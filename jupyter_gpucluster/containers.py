@@ -6,26 +6,39 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from .backends.quoting import directive_value
 from .errors import InvalidInput
-from .profiles.sections import Container, Environment, Launcher
+from .profiles import Profile
+from .profiles.sections import Container
 
 ENVIRONMENT_PREFIXES = {"apptainer": "APPTAINERENV_", "singularity": "SINGULARITYENV_"}
 CLEAN = frozenset({"-e", "--cleanenv", "-c", "--contain", "-C", "--containall"})
 """Arguments with which these runtimes do not hand all variables on."""
 
 
-def check_container(environment: Environment, launcher: Launcher, directory: Path) -> None:
+def check_container(profile: Profile, directory: Path) -> None:
     """Refuse what cannot work.
 
     Raises
     ------
     InvalidInput
-        Pyxis without the srun that it is a part of, or a cluster directory that cannot be bound.
+        Pyxis without the srun that it is a part of, a pod's image without pods, or a cluster
+        directory that cannot be bound.
     """
-    container = environment.container
+    container = profile.environment.container
     if container is None:
         return
-    if container.runtime == "pyxis" and launcher.name != "srun":
+    if container.runtime == "pod":
+        if profile.backend != "kubernetes" or container.args:
+            raise InvalidInput(
+                "The runtime `pod` is Kubernetes itself, and takes no arguments.",
+                hint="Its other settings go into job.directives, such as"
+                " spec.containers[0].imagePullPolicy = Always; other backends need another"
+                " runtime.",
+                detail="environment.container",
+            )
+        return
+    if container.runtime == "pyxis" and profile.launcher.name != "srun":
         raise InvalidInput(
             "Pyxis is a part of srun, which this profile does not use.",
             hint="Set launcher: srun, or use apptainer.",
@@ -39,6 +52,14 @@ def check_container(environment: Environment, launcher: Launcher, directory: Pat
         )
 
 
+def image_directives(container: Container | None) -> tuple[str, ...]:
+    """Return the directive by which the queueing system itself runs a job in the container."""
+    if container is None or container.runtime != "pod":
+        return ()
+    image = directive_value(container.image, "environment.container.image")
+    return (f"spec.containers[0].image = {image}",)
+
+
 def inside(container: Container, directory: Path, local_directory: str, *, gpus: bool) -> list[str]:
     """Return the words, quoted for the shell, that go before a command to run it in the container.
 
@@ -50,7 +71,7 @@ def inside(container: Container, directory: Path, local_directory: str, *, gpus:
         Where workers put data, as a word of the shell; empty where Dask chooses.
     """
     image, args = shlex.quote(container.image), map(shlex.quote, container.args)
-    if container.runtime == "pyxis":  # srun has made the container already
+    if container.runtime in ("pyxis", "pod"):  # srun or the node has made the container already
         return []
     if container.runtime == "shifter":  # the site mounts its file systems, and the driver
         return ["shifter", f"--image={image}", *args]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .backends import elsewhere
+from .backends import arguments_elsewhere, elsewhere
 from .backends.entering import enter
 from .errors import ClusterConflict, ClusterNotFound, HeadUnreachable, InvalidInput
 from .hostlists import expand
@@ -75,13 +75,15 @@ def entry_of(
     shape = spec_of_group(spec, chosen.group).job
     rank = int(named[2]) // shape.ranks if named and named[2] else 0
     node = nodes[min(rank, len(nodes) - 1)] if nodes else ""
-    if not node and system not in (*ON_THIS_MACHINE, "slurm", "htcondor"):
+    if not node and system not in (*ON_THIS_MACHINE, "slurm", "htcondor", "kubernetes"):
         raise ClusterConflict(
             f"The queueing system does not tell the node of job {chosen.id}.",
             hint="The first line of its log does; see the verb logs.",
         )
     argv = enter(system, id, node, inner, terminal=terminal)
-    there = elsewhere(spec.backend, shape.directives, shape.submit_args)
+    if arguments := arguments_elsewhere(spec.backend, shape):
+        return [argv[0], *arguments, *argv[1:]]
+    there = elsewhere(spec.backend, shape)
     return [*(["env", *(f"{k}={v}" for k, v in there.items())] if there else []), *argv]
 
 

@@ -110,9 +110,21 @@ class WaitTimeout(GpuClusterError):
 
 
 class BackendError(GpuClusterError):
-    """The scheduler refused; ``detail`` holds command, exit code and its own words."""
+    """The scheduler refused; ``detail`` holds command, exit code and its own words.
+
+    Parameters
+    ----------
+    accepted
+        Ids of the jobs of a submission that it took before it refused the others.
+    """
 
     status = 502
+
+    def __init__(
+        self, message: str, *, hint: str = "", detail: str = "", accepted: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint, detail=detail)
+        self.accepted = accepted
 
 
 class BackendUnavailable(BackendError):

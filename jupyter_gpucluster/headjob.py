@@ -117,7 +117,7 @@ async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the queueing system about the job; without an answer nothing changes."""
     backend = find_backend(record.spec.backend)
     shape = record.spec.job
-    where = elsewhere(record.spec.backend, shape.directives, shape.submit_args)
+    where = elsewhere(record.spec.backend, shape)
     variables = {**inherited(os.environ), **where}
     queue = Queue(backend, ProcessRunner(variables, seconds=ANSWER_SECONDS))
     listing = await queue.poll([job.id] if job.id else [])

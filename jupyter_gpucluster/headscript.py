@@ -58,14 +58,16 @@ def head_lines(profile: Profile, id: str, head: str, launch: Sequence[str]) -> l
     InvalidInput
         GPUs are asked for the head, and the job is spread by a launcher.
     """
-    there = elsewhere(profile.backend, profile.job.directives, profile.job.submit_args)
+    there = elsewhere(profile.backend, profile.job)
     if there:
         raise InvalidInput(
             "A head in a job cannot be sent to another cluster by the profile: whoever looks for "
             "it asks this one.",
-            hint=f"Remove that from job.directives and job.submit_args, and set {', '.join(there)} "
+            hint="Remove job.account, and name the namespace in the context of kubectl's file."
+            if profile.backend == "kubernetes"
+            else f"Remove that from job.directives and job.submit_args, and set {', '.join(there)} "
             "where Jupyter starts.",
-            detail="job.directives",
+            detail="job.account" if profile.backend == "kubernetes" else "job.directives",
         )
     words = f'{head} --scratch "$GPUCLUSTER_SCRATCH" --workers "$workers"'
     share = []

@@ -32,7 +32,7 @@ def group_scripts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of the worker groups, each with the script of its jobs."""
     # The head submits all jobs with the same variables.
-    there = tuple(elsewhere(profile.backend, spec.job.directives, spec.job.submit_args))
+    there = tuple(elsewhere(profile.backend, spec.job))
     for name in profile.groups:
         part = spec_of_group(spec, name)
         own = group_profile(profile, name)
@@ -75,7 +75,7 @@ def render(
         lines = ["#!/bin/sh", *directives, "# Simulation: CPU workers stand for GPUs.", *exports]
         return "\n".join([*lines, *profile.environment.prologue, f"exec {command}"]) + "\n"
     # They came with the submission; a step is of the cluster that the job is on.
-    there = elsewhere(profile.backend, job.directives, job.submit_args)
+    there = elsewhere(profile.backend, job)
     exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
     # With the head's own job the cluster ends.
     seconds = 0 if head or work else seconds_of(spec)

@@ -11,7 +11,16 @@ from dataclasses import replace
 
 from .backends import cancel_command, elsewhere, find_backend
 from .errors import GpuClusterError
-from .records import FINAL, ON_THIS_MACHINE, Job, JobState, JobStatus, Record, heads_job
+from .records import (
+    FINAL,
+    KEEPS_ENDED,
+    ON_THIS_MACHINE,
+    Job,
+    JobState,
+    JobStatus,
+    Record,
+    heads_job,
+)
 from .submission import ProcessRunner, Queue, Runner, run_aside
 
 SECONDS = 15.0
@@ -64,7 +73,7 @@ async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) 
 
 def _variables(record: Record) -> dict[str, str]:
     job = record.spec.job
-    return elsewhere(record.spec.backend, job.directives, job.submit_args)
+    return elsewhere(record.spec.backend, job)
 
 
 def _runner(record: Record) -> Runner:
@@ -91,15 +100,13 @@ async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> 
             queue = _queue(record, runner)
             asked, left = await _cancel(queue, record, spare)
     except (GpuClusterError, TimeoutError):
-        asked, left = set(), None
+        asked, left = {}, None
     if left is None:
         return record, _by_hand(record, "The queueing system does not answer")
     gone = [job for job in expected(record) if job.id and job.id not in left]
     ended = {
         (job.mark, job.task): replace(
-            job,
-            state=JobState.CANCELLED if job.id in asked else JobState.UNKNOWN,
-            ended=time.time(),
+            job, state=asked.get(job.id, JobState.UNKNOWN), ended=time.time()
         )
         for job in gone
     }
@@ -108,7 +115,8 @@ async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> 
     )
     if left:
         return record, _by_hand(record, "Asked to end, they have not yet", sorted(left))
-    return record, f"Its jobs were cancelled: {', '.join(sorted(asked))}." if asked else ""
+    cancelled = sorted(id for id, state in asked.items() if state is JobState.CANCELLED)
+    return record, f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
 
 
 def expected(record: Record) -> list[Job]:
@@ -122,14 +130,23 @@ def expected(record: Record) -> list[Job]:
     ]
 
 
+def heads_job_left(record: Record) -> list[str]:
+    """Return the id of the head's job where it will be listed for ever once it has ended.
+
+    Nobody else may be there any more to see to that when the cluster is over.
+    """
+    own = heads_job(record)
+    return [own.id] if own is not None and record.spec.backend in KEEPS_ENDED else []
+
+
 async def _cancel(
     queue: Queue, record: Record, spare: str
-) -> tuple[set[str], dict[str, JobStatus] | None]:
-    """Cancel until nothing is listed; return what was asked to end, and what is still there.
+) -> tuple[dict[str, JobState], dict[str, JobStatus] | None]:
+    """Cancel until nothing is listed; return how what was asked to go ends, and what is there yet.
 
     What is listed is None where there was no answer.
     """
-    asked: set[str] = set()
+    asked: dict[str, JobState] = {}
     left: dict[str, JobStatus] | None = None
     for number in range(ROUNDS):
         if number:
@@ -138,9 +155,19 @@ async def _cancel(
         if listed is None:
             return asked, left
         left = {id: status for id, status in listed.items() if status.mark != spare}
-        if not left or all(status.state is JobState.ENDING for status in left.values()):
+        waited_for = [
+            status
+            for id, status in left.items()
+            if status.state is not JobState.ENDING and not (status.state in FINAL and id in asked)
+        ]
+        if not waited_for:
             return asked, {}
-        asked |= left.keys()
+        # What is over already is only to be listed no more.
+        asked |= {
+            id: status.state if status.state in FINAL else JobState.CANCELLED
+            for id, status in left.items()
+            if id not in asked
+        }
         await queue.cancel(sorted(left))
     return asked, left
 
@@ -156,7 +183,8 @@ async def _listed(queue: Queue, record: Record) -> dict[str, JobStatus] | None:
         id: status
         for id, status in listing.items()
         # Ids are given out again; only what bears the cluster's mark is ours.
-        if status.mark.startswith(f"gpc-{record.id}-") and status.state not in FINAL
+        if status.mark.startswith(f"gpc-{record.id}-")
+        and (status.state not in FINAL or record.spec.backend in KEEPS_ENDED)
     }
 
 

@@ -17,6 +17,9 @@ from .frozen import frozen
 ON_THIS_MACHINE = frozenset({"local", "demo"})
 """Backends whose jobs are processes of the head's machine, under a job server."""
 
+KEEPS_ENDED = frozenset({"kubernetes"})
+"""Backends that list jobs which are over until somebody removes them."""
+
 EXISTING = "existing"
 """The backend of clusters that somebody else started and that we only connect to."""
 

@@ -13,10 +13,11 @@ import sys
 import time
 from pathlib import Path
 
-from .backends import find_backend, submit_command
+from .backends import cancel_command, find_backend, submit_command
 from .backends.base import Backend
 from .errors import GpuClusterError
 from .inheritance import inherited
+from .leftovers import heads_job_left
 from .looking import look_at
 from .processes import this_process
 from .records import (
@@ -54,6 +55,7 @@ def main(path: str) -> int:
         return 0  # another one is at work
     write_private(directory.relay_file, json.dumps(to_json(this_process())).encode())
     serve(directory)
+    clean_up(directory)
     return 0
 
 
@@ -71,6 +73,16 @@ def serve(directory: ClusterDirectory) -> None:
         except (GpuClusterError, OSError) as error:
             logger.warning("%s", error)
         time.sleep(PAUSE)
+
+
+def clean_up(directory: ClusterDirectory) -> None:
+    """Remove the head's job where nobody else does, and it would be listed for ever."""
+    with contextlib.suppress(GpuClusterError, OSError):
+        record = directory.read_record()
+        if record.phase in ENDED and (ids := heads_job_left(record)):
+            backend, arguments = find_backend(record.spec.backend), record.spec.job.cancel_args
+            runner = ProcessRunner(inherited(os.environ))
+            asyncio.run(runner.run(cancel_command(backend, ids, arguments)))
 
 
 def answer(directory: ClusterDirectory, question: Path) -> None:
@@ -99,8 +111,9 @@ def permitted(directory: ClusterDirectory, record: Record, argv: list[str], stdi
     backend = find_backend(record.spec.backend)
     if not stdin and any(argv[: len(begin)] == begin for begin in readers(backend)):
         return True
-    known = {stem(job.id) for job in record.jobs if job.id}
-    cancel = [backend.cancel(["1"])[0], *record.spec.job.cancel_args]
+    # Of a submission that was refused in part the accepted jobs have marks only.
+    known = {job.mark for job in record.jobs} | {stem(job.id) for job in record.jobs if job.id}
+    cancel = cancel_command(backend, (), record.spec.job.cancel_args)
     ids = argv[len(cancel) :]
     cancels = bool(ids) and argv[: len(cancel)] == cancel
     if cancels and not stdin and all(stem(word) in known for word in ids):
@@ -112,9 +125,12 @@ def permitted(directory: ClusterDirectory, record: Record, argv: list[str], stdi
 
 
 def stem(id: str) -> str:
-    """Return the number of a job, or of the array that it is a task of; all tasks are ours."""
-    found = re.match(r"[A-Za-z]*\.?\d+", id)
-    return found.group() if found else ""
+    """Return the number of a job, or of the array that it is a task of; all tasks are ours.
+
+    A pod's name begins with its mark.
+    """
+    found = re.match(r"[A-Za-z]*\.?\d+|gpc-\w+-\d+(?=-\d+$)", id, re.ASCII)
+    return found.group() if found else id
 
 
 def readers(backend: Backend) -> list[list[str]]:

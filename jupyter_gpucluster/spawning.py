@@ -42,7 +42,7 @@ def spawn(
     argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
     argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
     job_shape = record.spec.job
-    variables = elsewhere(record.spec.backend, job_shape.directives, job_shape.submit_args)
+    variables = elsewhere(record.spec.backend, job_shape)
     environment = inherited(os.environ, with_job=record.spec.spread and job is None)
     environment |= job or {}
     log = directory.logs / "head.log"

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from .allocation import is_spread
-from .backends import elsewhere
-from .containers import check_container
+from .backends import arguments_elsewhere, elsewhere
+from .containers import check_container, image_directives
 from .errors import InvalidInput
 from .launchers import lay_out
 from .machine import Machine
@@ -126,7 +126,7 @@ def make_spec(
             cpus=profile.job.cpus,
             workers=per_job,
         ).ranks
-        check_container(profile.environment, profile.launcher, directory.path)
+        check_container(profile, directory.path)
     # On this machine all workers share what it has; elsewhere those of one job share the job's.
     workers += sum(group.count for group in profile.groups.values())
     share = max(1, workers) if here else per_job
@@ -161,10 +161,15 @@ def make_spec(
             gpu_type=profile.job.gpu_type,
             memory_request=profile.job.memory_request,
             submit_by=profile.job.submit_by,
-            directives=profile.job.directives,
+            directives=(
+                *image_directives(profile.environment.container),
+                *profile.job.directives,
+            ),
             skip_directives=profile.job.skip_directives,
             submit_args=() if here else profile.job.submit_args,
-            cancel_args=() if here else profile.job.cancel_args,
+            cancel_args=()
+            if here
+            else (*profile.job.cancel_args, *arguments_elsewhere(profile.backend, profile.job)),
             ranks=ranks,
         ),
         worker=WorkerShape(
@@ -248,10 +253,7 @@ def group_profile(profile: Profile, name: str) -> Profile:
         another system than the profile's own jobs, which nobody would ask about it.
     """
     group = profile.groups[name]
-    there, own_place = (
-        elsewhere(profile.backend, job.directives, job.submit_args)
-        for job in (group.job, profile.job)
-    )
+    there, own_place = (elsewhere(profile.backend, job) for job in (group.job, profile.job))
     if there and there != own_place:
         raise InvalidInput(
             f"Group {name} sends its jobs to {', '.join(there.values())}, and the profile's own"

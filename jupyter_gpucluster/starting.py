@@ -36,6 +36,7 @@ from .jobscript import HOST_READER, MARK, environment_script, group_scripts, ren
 from .joining import Joined, held_from_inside, join
 from .looking import look_at
 from .machine import Machine, check_interface, look_around
+from .ownpod import like_own_pod
 from .processes import this_process
 from .profiles import LoadedProfile, Profile, apply_options, find_profile
 from .records import (
@@ -272,7 +273,7 @@ def settle(request: Request, *, here: bool = True) -> Plan:
     machine = look_around()
     joined = join(request.allocation, profile) if request.allocation else None
     environ = os.environ if joined is None else joined.environment()
-    profile = in_allocation(profile, machine, environ)
+    profile = like_own_pod(in_allocation(profile, machine, environ))
     asked = request.target
     target = asked or Target(*[default_workers(profile, machine)] * 2)
     check_target(target, least=1)

@@ -237,7 +237,12 @@ class Queue:
         """
         argv, stdin = submit_command(self.backend, submission), self.backend.stdin(submission)
         result = await self.change(argv, stdin)
-        return self.backend.parse_submit(submission, result)
+        try:
+            return self.backend.parse_submit(submission, result)
+        except BackendError as error:
+            if error.accepted:
+                await self.cancel(error.accepted)
+            raise
 
     async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command that changes something, when the budget has room for it."""

@@ -108,3 +108,26 @@ def test_what_cannot_work_is_refused(directory: str, profile: dict[str, Any], wo
         script_of(directory, **profile)
     assert str(caught.value.detail).startswith("environment.container")
     assert caught.value.hint
+
+
+def test_a_pod_s_image_is_a_field_of_the_pod_and_nothing_goes_before_the_command() -> None:
+    image = {"runtime": "pod", "image": "registry.example.org/dask:1", "python": "/opt/py"}
+    script = script_of(backend="kubernetes", environment={"container": image})
+    assert "#KUBERNETES spec.containers[0].image = registry.example.org/dask:1\n" in script
+    assert f"\n/opt/py {STARTER} " in script
+
+
+@pytest.mark.parametrize(
+    "backend,changes",
+    [
+        ("slurm", {}),
+        ("kubernetes", {"args": ["--privileged"]}),
+        ("kubernetes", {"image": "x\n#KUBERNETES spec.hostPID = true"}),
+    ],
+)
+def test_a_pod_s_image_elsewhere_and_what_is_none_are_refused(
+    backend: str, changes: dict[str, Any]
+) -> None:
+    container = {"runtime": "pod", "image": "dask:1", **changes}
+    with pytest.raises((InvalidInput, ValueError)):
+        script_of(backend=backend, environment={"container": container})

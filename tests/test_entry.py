@@ -80,6 +80,13 @@ def test_a_job_on_another_cluster_of_slurm_s_is_entered_there() -> None:
     assert entered(look_of(there)).startswith("env SLURM_CLUSTERS=cm2 sh -c ")
 
 
+def test_a_pod_is_entered_in_its_namespace() -> None:
+    spec = replace(SPEC, backend="kubernetes", job=JobShape(account="physics"))
+    job = Job(ONE, 0, JobState.RUNNING, f"{ONE}-0")
+    told = entered(look_of(spec, (job,)), "date")
+    assert told.startswith(f"kubectl --namespace=physics exec --stdin {ONE}-0 -- /bin/bash ")
+
+
 def test_on_this_machine_it_is_a_shell_here_that_sees_the_worker_s_gpu() -> None:
     job = Job(ONE, 0, JobState.RUNNING, f"{ONE}_0", devices=("3",))
     told = entered(look_of(replace(SPEC, backend="local"), (job,)))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jupyter_gpucluster import leftovers
+from jupyter_gpucluster.backends.kubernetes import Kubernetes
 from jupyter_gpucluster.backends.slurm import LISTED, Slurm
 from jupyter_gpucluster.hostlists import expand
 from jupyter_gpucluster.leftovers import cancel_jobs, cancel_jobs_of, left_jobs, left_jobs_of
@@ -22,6 +25,7 @@ from jupyter_gpucluster.records import (
     Record,
     Spec,
     Target,
+    heads_mark,
 )
 
 OURS = "gpc-abc123-1"
@@ -184,3 +188,41 @@ async def test_what_is_left_is_listed_with_the_command_that_ends_it() -> None:
     [doubt] = await left_jobs_of([a_record(a_job("7"))], Silent())
     assert doubt == "perhaps jobs of c: Slurm does not answer"
     assert left_jobs([a_record()]) == []
+
+
+async def test_ended_jobs_are_removed_where_they_stay_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Pods:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            if argv[0] == "sh":
+                return CommandResult(tuple(argv), 0, json.dumps({"items": items}))
+            deleted.extend(argv[argv.index("--ignore-not-found") + 1 :])
+            items[:] = [pod for pod in items if pod["metadata"]["name"] not in deleted]
+            return CommandResult(tuple(argv), 0)
+
+    monkeypatch.setattr(Kubernetes, "hurry_seconds", 0.0)
+    items: list[dict[str, Any]] = [
+        {
+            "metadata": {"name": f"{OURS}-{task}", "labels": {"jupyter-gpucluster/mark": OURS}},
+            "status": {"phase": phase},
+        }
+        for task, phase in enumerate(["Running", "Failed"])
+    ]
+    deleted: list[str] = []
+    jobs = [a_job(f"{OURS}-{task}", task) for task in range(2)]
+    record, told = await cancel_jobs_of(a_record(*jobs, backend="kubernetes"), Pods())
+    assert deleted == [f"{OURS}-0", f"{OURS}-1"]
+    assert [job.state for job in record.jobs] == [JobState.CANCELLED, JobState.FAILED]
+    assert all(job.ended for job in record.jobs)
+    assert told == f"Its jobs were cancelled: {OURS}-0."
+
+
+@pytest.mark.parametrize("backend,in_job", [("kubernetes", True), ("kubernetes", False),
+                                            ("slurm", True)])  # fmt: skip
+def test_a_head_in_a_pod_leaves_its_pod_to_nobody(backend: str, in_job: bool) -> None:
+    own = Job(heads_mark("abc123"), 0, JobState.DONE, id="gpc-abc123-0-0", ended=1.0)
+    record = a_record(own, backend=backend)
+    record = replace(record, spec=replace(record.spec, in_job=in_job))
+    expected = ["gpc-abc123-0-0"] if backend == "kubernetes" and in_job else []
+    assert leftovers.heads_job_left(record) == expected

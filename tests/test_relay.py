@@ -127,3 +127,25 @@ def test_a_damaged_question_is_thrown_away(root: Path) -> None:
     question.write_text("[")
     answer(directory, question)
     assert list(directory.relay.iterdir()) == []
+
+
+def test_only_pods_of_the_cluster_s_own_submissions_are_deleted_for_its_head(root: Path) -> None:
+    directory, record = cluster(root, "kubernetes")
+    job = JobShape(account="physics", cancel_args=("--namespace=physics",))
+    known = Job("gpc-abc123-1", 0, JobState.RUNNING, id="gpc-abc123-1-0")
+    jobs = (known, Job("gpc-abc123-2", 0), Job("gpc-abc123-2", 1))
+    record = replace(record, jobs=jobs, spec=replace(record.spec, job=job))
+    dialect = find_backend("kubernetes")
+
+    def allowed(*ids: str, arguments: tuple[str, ...] = job.cancel_args) -> bool:
+        return permitted(directory, record, cancel_command(dialect, ids, arguments), "")
+
+    # Those of a submission that was refused in part have no ids on record.
+    assert allowed("gpc-abc123-1-0", "gpc-abc123-2-0", "gpc-abc123-2-1")
+    for other in ("gpc-abc123-3-0", "gpc-xyz789-1-0", "jupyter-ann", "--all", "--selector=a=b", ""):
+        assert not allowed(other)
+        assert not allowed("gpc-abc123-1-0", other)
+    assert not allowed("gpc-abc123-1-0", arguments=("--namespace=other",))
+    assert not allowed("gpc-abc123-1-0", arguments=())
+    for words in (["kubectl", "get", "secrets"], ["kubectl", "exec", "x"], ["kubectl"]):
+        assert not permitted(directory, record, words, "")

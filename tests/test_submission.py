@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster import submission
-from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.backends import cancel_command, find_backend
 from jupyter_gpucluster.backends.local import Local
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.head import jobserver
@@ -278,3 +278,17 @@ async def test_a_lost_submission_and_a_refused_one_are_different_errors() -> Non
     with pytest.raises(BackendError) as caught:
         await Queue(Local(), Says(1)).submit(asked)
     assert not isinstance(caught.value, BackendUnavailable)
+
+
+async def test_what_was_accepted_of_a_refused_submission_is_taken_back() -> None:
+    class Quota:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            asked.append(list(argv))
+            return CommandResult(tuple(argv), 1, "pod/gpc-abc123-1-0\n", "exceeded quota")
+
+    asked: list[list[str]] = []
+    queue = Queue(find_backend("kubernetes"), Quota(), cancel_args=("--namespace=small",))
+    with pytest.raises(BackendError, match="exceeded quota"):
+        await queue.submit(Submission("gpc-abc123-1", "/s.sh", 2))
+    assert asked[-1] == cancel_command(queue.backend, ["gpc-abc123-1-0"], queue.cancel_args)
+    assert len(asked) == 2

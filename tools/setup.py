@@ -89,6 +89,8 @@ def set_up_browser(env: dict[str, str]) -> None:
 
 def set_up_queueing_systems() -> None:
     """Bring real queueing systems to test with; only root can start their daemons."""
+    kubectl = "kubectl"  # asks an API server of the tests' own
+    need(lambda: shutil.which(kubectl) is not None, what=kubectl, package="kubernetes-client")
     if os.geteuid() == 0:
         for what, files in QUEUEING_SYSTEMS.items():
             for path, package in files.items():

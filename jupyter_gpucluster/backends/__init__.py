@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from ..errors import InvalidInput
 from ..records import Submission
@@ -11,6 +12,7 @@ from .cobalt import Cobalt
 from .demo import Demo
 from .htcondor import HTCondor
 from .htcondor import elsewhere as on_another_schedd
+from .kubernetes import Kubernetes, in_namespace
 from .local import Local
 from .lsf import Lsf
 from .moab import Moab
@@ -35,17 +37,20 @@ BACKENDS: dict[str, Backend] = {
         Cobalt(),
         HTCondor(),
         Lsf(),
+        Kubernetes(),
     )
 }
 WAYS_OUT = {
-    "kubernetes": "Let the Dask operator or Dask's Helm chart start the scheduler and attach to it"
-    " with `backend: existing`; a JupyterLab in a pod has what the pod has with `backend: local`.",
     "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
     " of a batch job are reached with `backend: local` and `launcher: ssh`.",
 }
 """Of systems that a profile may name and no dialect speaks yet."""
 
-REHEARSALS = {"slurm": ("--test-only",), "sge": ("-w", "v")}
+REHEARSALS = {
+    "slurm": ("--test-only",),
+    "sge": ("-w", "v"),
+    "kubernetes": ("--dry-run=server",),
+}
 """Options with which a submit command says what would become of a job, and submits nothing."""
 
 
@@ -82,14 +87,37 @@ def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str
     return [program, *arguments, *rest]
 
 
-def elsewhere(
-    name: str, directives: Sequence[str], arguments: Sequence[str] = ()
-) -> dict[str, str]:
+class Sent(Protocol):
+    """What tells where a job is sent to: a profile's ``job``, or a shape."""
+
+    @property
+    def account(self) -> str:
+        """Who pays, which on Kubernetes is a namespace."""
+
+    @property
+    def directives(self) -> Sequence[str]:
+        """The profile's own lines."""
+
+    @property
+    def submit_args(self) -> Sequence[str]:
+        """More arguments of the submit command."""
+
+
+def elsewhere(name: str, job: Sent) -> dict[str, str]:
     """Return the variables by which commands find jobs that are sent elsewhere.
 
     A script of Slurm's may name another of its clusters; what lists and cancels does not read it.
-    Neither does it know the arguments of the submit command.
+    Neither does it know the arguments of the submit command, nor a pod's namespace.
     """
     if name == "slurm":
-        return on_another_slurm(directives, arguments)
-    return on_another_schedd(arguments) if name == "htcondor" else {}
+        return on_another_slurm(job.directives, job.submit_args)
+    if name == "kubernetes":
+        return in_namespace(job.account)
+    return on_another_schedd(job.submit_args) if name == "htcondor" else {}
+
+
+def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
+    """Return the arguments by which commands that end or enter jobs find those sent elsewhere."""
+    return tuple(
+        f"--namespace={it}" for it in elsewhere(name, job).values() if name == "kubernetes"
+    )

@@ -7,9 +7,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from ..errors import InvalidInput
 from .clocks import parse_walltime
 from .directives import option_of, prefix_of
+from .kubernetes import KUEUE
 from .lsf import limit_unit
+from .manifest import look, pod_of
+from .podstatus import GPU, PRODUCT
 
 Amount = int | str | frozenset[str] | None
 """A number, bytes or seconds, a name, or names; None for what cannot be compared."""
@@ -224,6 +228,44 @@ def _cobalt(options: Options, gpu_name: str) -> Amounts:
     return found
 
 
+def _kubernetes(options: Options, gpu_name: str) -> Amounts:
+    found: Amounts = {}
+    try:
+        pod = pod_of(options)
+    except InvalidInput:
+        return found  # a start says so
+    container = look(pod, "spec", "containers", 0)
+    limits = look(container, "resources", "limits")
+    limits = limits if isinstance(limits, dict) else {}
+    # Of amd.com/gpu or nvidia.com/mig-1g.5gb the name is what stands before the stroke.
+    vendor = gpu_name or GPU.partition("/")[0]
+    gpu = next((name for name in limits if name.startswith(f"{vendor}/")), "")
+    texts = {
+        "job.account": look(pod, "metadata", "namespace"),
+        "job.queue": look(pod, "metadata", "labels", KUEUE),
+        "job.gpu_type": look(pod, "spec", "nodeSelector", PRODUCT),
+    }
+    found |= {key: str(text) for key, text in texts.items() if text is not None}
+    if (seconds := look(pod, "spec", "activeDeadlineSeconds")) is not None:
+        found["job.walltime"] = _whole(str(seconds))
+    for name, key in (("cpu", "job.cpus"), (gpu, "job.gpus")):
+        if (amount := look(limits, name)) is not None:
+            found[key] = _whole(str(amount))
+    if (memory := look(limits, "memory")) is not None:
+        found["job.memory"] = _bytes(str(memory))
+    return found
+
+
+def _bytes(quantity: str) -> int | None:
+    """Read Kubernetes' amounts, where 1G is less than 1Gi."""
+    match = re.fullmatch(r"(\d{1,15})(?:([kMGTPE])(i?))?", quantity, re.ASCII)
+    if match is None:
+        return None
+    power = " kMGTPE".index(match[2]) if match[2] else 0
+    size: int = (1024 if match[3] else 1000) ** power
+    return int(match[1]) * size
+
+
 def _demo(options: Options, gpu_name: str) -> Amounts:
     last = dict(options)
     found: Amounts = _texts(last, {"--queue": "job.queue", "--account": "job.account"})
@@ -243,6 +285,7 @@ READERS: Mapping[str, Callable[[Options, str], Amounts]] = {
     "#OAR": _oar,
     "#CONDOR": _htcondor,
     "#COBALT": _cobalt,
+    "#KUBERNETES": _kubernetes,
     "#DEMO": _demo,
 }
 

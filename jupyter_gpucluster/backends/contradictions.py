@@ -20,11 +20,12 @@ from .directives import (
     refuse_beside_select,
     without_skipped,
 )
+from .manifest import pod_of, steps_of
 from .quoting import hours
 
 NAMES = {
     "#SBATCH": "--job-name", "#PBS": "-N", "#$": "-N", "#OAR": "-n", "#BSUB": "-J",
-    "#CONDOR": "batchname", "#COBALT": "--jobname",
+    "#CONDOR": "batchname", "#COBALT": "--jobname", "#KUBERNETES": "metadata.name",
 }  # fmt: skip
 ARRAYS = {
     "#SBATCH": ("--array",), "#PBS": ("-J", "-t"), "#$": ("-t",),
@@ -36,9 +37,18 @@ WAITING = {
     "#BSUB": {"-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs"}, "#OAR": {"-I", "--interactive"},
     "#COBALT": {"-I", "--interactive"},
 }  # fmt: skip
+OURS = {
+    "spec.containers[0].command": "says what runs in the pod, which is the cluster's script",
+    "spec.containers[0].args": "says what runs in the pod, which is the cluster's script",
+    "metadata.generateName": "lets Kubernetes name the pod, by whose name the cluster finds it",
+    "metadata.namespace": "sends the pod where nobody looks for it; job.account is the namespace",
+}
+"""Fields of a pod that are not up to a profile."""
+OF_ACCESS = re.compile(r"--(?:namespace|context|cluster|user|kubeconfig|server)\b|-[ns]\b")
+"""Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
 UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
-BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|\w+ = ')
+BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|[\w.\[\]\\/-]+ = ')
 SAME_MEMORY = 0.1
 """Part by which two amounts of memory may differ: 4 GB is 4 G to some, and 3815 M to others."""
 
@@ -62,6 +72,8 @@ def directives_of(
     for text in job.directives:
         refuse_reserved(prefix_of(generated), text)
     lines = merge(generated, job.directives, job.skip_directives)
+    if prefix_of(lines) == "#KUBERNETES":
+        pod_of(map(option_of, lines))
     for *_, error in contradictions(job, generated) if not as_given else ():
         raise error
     refuse_beside_select(lines)
@@ -75,10 +87,16 @@ def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
     Raises
     ------
     InvalidInput
-        They would count more than its lines.  Those of condor_submit are no such lines.
+        They would count more than its lines.  Those of condor_submit and kubectl are no such lines.
     """
     prefix, texts = prefix_of(generated), options_in(job.submit_args)
-    if prefix == "#CONDOR" or not texts:
+    for text in filter(OF_ACCESS.match, texts if prefix == "#KUBERNETES" else ()):
+        raise InvalidInput(
+            f"The argument {text!r} sends pods where nobody looks for them.",
+            hint="job.account is the namespace; for the rest set KUBECONFIG where Jupyter starts.",
+            detail="job.submit_args",
+        )
+    if prefix in ("#CONDOR", "#KUBERNETES") or not texts:
         return
     try:
         for text in texts:
@@ -118,6 +136,11 @@ def refuse_reserved(prefix: str, text: str) -> None:
         )
     told, (option, value) = "", option_of(f"{prefix} {text}")
     option = option.partition(" ")[0]  # HTCondor's `queue 5` has no "="
+    if prefix == "#KUBERNETES":
+        steps_of(option)
+        told = next((why for field, why in OURS.items() if option.startswith(field)), "")
+        if option == "spec.restartPolicy" and value.strip('"') != "Never":
+            told = "lets a worker start again in its pod, which is up to the cluster"
     if option == NAMES.get(prefix):
         told = "sets the job's name, by which the cluster finds it"
     elif option in ARRAYS.get(prefix, ()):

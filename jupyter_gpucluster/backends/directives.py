@@ -144,10 +144,11 @@ def requests_of(line: str) -> tuple[str, ...]:
 def option_of(line: str) -> tuple[str, str]:
     """Return a directive's option in its one spelling, and its value: ``--gres``, ``gpu:4``."""
     prefix, _, text = line.partition(" ")
-    if prefix == "#CONDOR":
-        # HTCondor reads RequestCpus and request_cpus alike.
+    if prefix in ("#CONDOR", "#KUBERNETES"):
         name, _, value = text.partition("=")
-        option = name.strip().lower().replace("_", "")
+        option = name.strip()
+        # HTCondor reads RequestCpus and request_cpus alike.
+        option = option.lower().replace("_", "") if prefix == "#CONDOR" else option
     else:
         glued = GLUED_OPTION.match(text.strip()) if prefix in GLUED else None
         match = glued or OPTION.match(text.strip())

@@ -40,6 +40,8 @@ def enter(backend: str, id: str, node: str, words: Sequence[str], *, terminal: b
         return ["srun", f"--jobid={id}", *options, *words]
     if backend == "htcondor":
         return ["condor_ssh_to_job", id, shlex.join(words)]
+    if backend == "kubernetes":
+        return ["kubectl", "exec", "--stdin", *(["--tty"] if terminal else []), id, "--", *words]
     tty = ["-t"] if terminal else []
     if backend == "oar":
         return ["env", f"OAR_JOB_ID={id}", "oarsh", *tty, node, shlex.join(words)]

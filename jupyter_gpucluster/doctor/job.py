@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import headjob, leftovers
 from ..errors import GpuClusterError, WaitTimeout
-from ..records import Job, Record
+from ..records import KEEPS_ENDED, Job, Record
 from ..starting import Plan, Request
 from ..store import LEASE_SECONDS, ClusterDirectory, tail
 from . import probe
@@ -189,7 +189,7 @@ def _words(one: Probe) -> str:
 def _take_away(one: Probe) -> list[Finding]:
     """Cancel the job where it is still there; what could not be done is told."""
     job = one.job or one.record.jobs[0]
-    if headjob.is_over(job):
+    if headjob.is_over(job) and one.record.spec.backend not in KEEPS_ENDED:
         return []
     record = replace(one.record, jobs=(job,))
     record, words = leftovers.cancel_jobs(record)

@@ -112,7 +112,7 @@ def of_queue(profile: Profile, root: Path) -> list[Finding]:
             )
         ]
     count = sum(job.state not in FINAL for job in jobs.values())
-    told = f"{backend.title} answers {argv[0]} in {seconds:.1f} s; jobs of yours: {count}."
+    told = f"{backend.title} answers {_program(argv)} in {seconds:.1f} s; jobs of yours: {count}."
     return [ok("queueing system", told)]
 
 
@@ -134,7 +134,7 @@ def of_submission(profile: Profile, script: str) -> Finding | None:
         arguments = (*options, *profile.job.submit_args)
         submission = Submission("gpc-doctor-1", str(file), text=script, arguments=arguments)
         program, *rest = submit_command(backend, submission)
-        result = answer_of([program, *rest])
+        result = answer_of([program, *rest], stdin=backend.stdin(submission))
     if result.exit_code == 0:
         said = (result.stderr.strip() or result.stdout.strip()).splitlines()
         words = f": {said[-1].removeprefix(f'{program}: ')}" if said else ""
@@ -146,15 +146,17 @@ def of_submission(profile: Profile, script: str) -> Finding | None:
     return None
 
 
-def answer_of(argv: Sequence[str], where: Mapping[str, str] | None = None) -> CommandResult:
+def answer_of(
+    argv: Sequence[str], where: Mapping[str, str] | None = None, stdin: str = ""
+) -> CommandResult:
     """Run a command of a queueing system's, without the variables of a job that this may be in."""
     variables = {**inherited(os.environ), **(where or {})}
     runner = ProcessRunner(variables, seconds=ANSWER_SECONDS)
-    return run_aside(runner.run(argv))
+    return run_aside(runner.run(argv, stdin))
 
 
 def _elsewhere(profile: Profile) -> dict[str, str]:
-    return elsewhere(profile.backend, profile.job.directives, profile.job.submit_args)
+    return elsewhere(profile.backend, profile.job)
 
 
 def missing_commands(backend: Backend) -> list[str]:
@@ -166,7 +168,12 @@ def programs_of(backend: Backend) -> list[str]:
     """Return the programs that submit, list and cancel."""
     asked = Submission("gpc-abc123-1", "/gpc-abc123-1.sh", text="#!/bin/sh\n")
     commands = (backend.submit(asked), backend.status("somebody", ["1"]), backend.cancel(["1"]))
-    return list(dict.fromkeys(argv[3] if argv[0] == "sh" else argv[0] for argv in commands))
+    return list(dict.fromkeys(map(_program, commands)))
+
+
+def _program(argv: Sequence[str]) -> str:
+    """Return the program of a command; a fixed script is called as the one that it runs first."""
+    return argv[3] if argv[0] == "sh" else argv[0]
 
 
 def of_environment(profile: Profile, python: str) -> list[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..backends import find_backend
-from ..records import FINAL, ON_THIS_MACHINE, Job, JobStatus, Record
+from ..records import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus, Record
 from ..sharing import SharedQueue
 from ..store import ClusterDirectory
 from ..submission import COMMAND_SECONDS, Queue, Runner, user_name
@@ -54,6 +54,8 @@ async def ask(
     if not ids and all(job.id or not is_alive(job) for job in record.jobs):
         return Told(silent_since=before.silent_since)
     lost = _lost(record, now)
+    if record.spec.backend in KEEPS_ENDED:
+        ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
     poll = await queue.look(() if lost else ids, period)
     if not poll.asked:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from ..records import ASKED, ENDED, Job, JobState, Phase, Record, Target, heads_job
+from ..records import ASKED, ENDED, KEEPS_ENDED, Job, JobState, Phase, Record, Target, heads_job
 from .news import News
 from .situation import (
     ABSENT_SECONDS,
@@ -51,6 +51,7 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     stepper.take_answers()
     stepper.take_listing()
     stepper.take_workers()
+    stepper.remove_ended()
     stepper.watch_absent()
     stepper.watch_hopeless()
     stepper.watch_clocks()
@@ -70,6 +71,13 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
 
 class _Step(News):
     """One step in the making; the order of the methods is the order of `step`."""
+
+    def remove_ended(self) -> None:
+        """Cancel what is over, too, where it is listed until somebody does."""
+        if self.seen.listing is None or self.record.spec.backend not in KEEPS_ENDED:
+            return
+        listed = [job for job in self.record.jobs if job.id in self.seen.listing]
+        self.cancel(job for job in listed if not is_alive(job))
 
     def watch_absent(self) -> None:
         """Give jobs up that only the queueing system still believes in; while it is silent, none.
@@ -219,9 +227,7 @@ class _Step(News):
         due = [
             job
             for job in jobs
-            if is_alive(job)
-            and job.id
-            and (job.cancelled is None or self.now - job.cancelled >= self.patience(job))
+            if job.id and (job.cancelled is None or self.now - job.cancelled >= self.patience(job))
         ]
         if due:
             self.put(replace(job, cancelled=self.now) for job in due)
@@ -229,7 +235,8 @@ class _Step(News):
 
     def patience(self, job: Job) -> float:
         """Return after how many seconds to ask again for the end of a job."""
-        return max(CANCEL_AGAIN, 0.0 if job.leaving is None else (self.now - job.leaving) / 10)
+        since = job.leaving or job.ended
+        return max(CANCEL_AGAIN, 0.0 if since is None else (self.now - since) / 10)
 
     def grow(self) -> None:
         missing = jobs_wanted(self.record, self.seen.desired) - len(lasting(self.record))

@@ -85,7 +85,7 @@ class News:
                     newer.append(self.listed(job, status))
                 elif job.id or self.now - job.submitted > ANSWER_GRACE:
                     newer.append(self.unlisted(job))
-            elif status is not None and status.state not in FINAL:
+            elif status is not None and status.state not in FINAL | {JobState.ENDING}:
                 # Accepted after we had given it up, requeued, or lacking in two bad listings.
                 newer.append(self.listed(self.back(job), status))
         self.put(newer)

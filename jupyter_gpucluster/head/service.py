@@ -23,6 +23,7 @@ from ..errors import (
     GpuClusterError,
     LimitReached,
 )
+from ..leftovers import heads_job_left
 from ..processes import is_alive as process_lives
 from ..processes import this_process
 from ..records import (
@@ -355,6 +356,9 @@ class Service:
             if ids := self.own_job.cancel(self.record, action.ids):
                 await self.queue.cancel(ids)
         elif isinstance(action, Finish):
+            # A relay sees the end, too, and answers no more.
+            if not self.record.spec.relayed and (ids := heads_job_left(self.record)):
+                await self.queue.cancel(ids)
             self.finished = True
 
     async def submit(self, action: Submit) -> None:

@@ -79,7 +79,11 @@ class Job(Section):
         " the site has it read the #BSUB lines of a file. `auto`: by its path in easy mode only.",
     )
     queue: Text = Field("", title="Queue", description="Queue or partition.")
-    account: Text = Field("", title="Account", description="Project that the time is charged to.")
+    account: Text = Field(
+        "",
+        title="Account",
+        description="Project that the time is charged to; on Kubernetes the namespace.",
+    )
     directives: tuple[Text, ...] = Field(
         (),
         title="Extra directives",
@@ -334,8 +338,9 @@ class Network(Section):
 class Container(Section):
     """The container that workers run in."""
 
-    runtime: Literal["apptainer", "singularity", "shifter", "pyxis"] = Field(
-        title="Runtime", description="The command that runs the container."
+    runtime: Literal["apptainer", "singularity", "shifter", "pyxis", "pod"] = Field(
+        title="Runtime",
+        description="The command that runs the container; `pod`: Kubernetes itself.",
     )
     image: Text = Field(title="Image", description="Path or address of the image.")
     python: Text = Field(

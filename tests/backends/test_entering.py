@@ -22,6 +22,7 @@ WORDS = ["/bin/bash", "/state/it's/environment.sh", "nvidia-smi"]
         ),
         ("oar", "12", ["env", "OAR_JOB_ID=12", "oarsh", "n1"], "-t"),
         ("htcondor", "12.0", ["condor_ssh_to_job", "12.0"], ""),
+        ("kubernetes", "gpc-abc123-1-0", ["kubectl", "exec", "--stdin"], "--tty"),
         ("pbs", "12.head", ["ssh", "n1"], "-t"),
         ("lsf", "12", ["ssh", "n1"], "-t"),
         ("local", "gpc-abc123-1_0", [], ""),
@@ -33,6 +34,7 @@ def test_a_job_is_entered_by_the_system_s_own_way_else_by_ssh(
     argv = enter(backend, id, "n1", WORDS, terminal=False)
     assert argv[: len(begins)] == begins
     rest = argv[len(begins) :]
+    rest = rest[rest.index("--") + 1 :] if "--" in rest else rest
     # What passes through a shell on the other side is quoted for it.
     assert rest == WORDS or shlex.split(rest[0]) == WORDS
     there = enter(backend, id, "n1", WORDS, terminal=True)

@@ -57,8 +57,8 @@ def ad(**fields: object) -> dict[str, object]:
 def test_all_commands_ask_the_schedd_that_jobs_are_submitted_to(
     arguments: tuple[str, ...], variables: dict[str, str]
 ) -> None:
-    assert elsewhere("htcondor", (), arguments) == variables
-    assert elsewhere("pbs", (), arguments) == {}
+    assert elsewhere("htcondor", JobShape(submit_args=arguments)) == variables
+    assert elsewhere("pbs", JobShape(submit_args=arguments)) == {}
     assert variables.items() <= inherited(variables).items()
 
 

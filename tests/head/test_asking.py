@@ -93,3 +93,17 @@ async def test_one_that_was_only_just_sent_is_not_lost_yet(home: Path) -> None:
     slurm = Slurm(squeue="")
     await told_by(slurm, with_jobs(Job(MARK, 0, submitted=999.0)), home)
     assert slurm.commands() == ["squeue"]
+
+
+async def test_what_has_ended_is_asked_for_too_where_it_stays_listed(home: Path) -> None:
+    commands = Slurm(sh='{"items": []}')
+    jobs = (
+        Job(MARK, 0, JobState.FAILED, f"{MARK}-0", ended=900.0),
+        Job("gpc-abc123-2", 0, JobState.RUNNING, "gpc-abc123-2-0"),
+    )
+    record = with_jobs(*jobs)
+    record = replace(record, spec=replace(record.spec, backend="kubernetes"))
+    queue = Queue(find_backend("kubernetes"), commands)
+    (home / "abc123" / "exit").mkdir(parents=True)
+    await ask(queue, ClusterDirectory(home / "abc123"), record, Told(), 1000.0, 10.0)
+    assert commands.asked[0][-1] == "jupyter-gpucluster/mark in (gpc-abc123-1,gpc-abc123-2)"

@@ -283,3 +283,44 @@ def test_workers_that_come_before_the_listing_says_so_wait_for_nothing() -> None
     play.workers[f"{ONE}_1"] = 1
     play.step()
     assert summarise(play.record, play.seen, play.now).reason == ""
+
+
+def kept() -> Play:
+    """Return a cluster of one on a system that lists ended jobs until somebody removes them."""
+    play = Play(1)
+    play.record = replace(play.record, spec=replace(play.record.spec, backend="kubernetes"))
+    play.get_ready()
+    return play
+
+
+def test_what_has_ended_is_removed_where_it_stays_listed() -> None:
+    play = kept()
+    [id] = play.queue.jobs
+    play.workers.clear()
+    play.queue.change(id, JobState.FAILED, exit_code=1)
+    assert Cancel((id,)) in play.step()
+    assert Cancel((id,)) not in play.step()
+    assert Cancel((id,)) in play.step(CANCEL_AGAIN)
+    assert play.record.jobs[0].state is JobState.FAILED
+    play.queue.hidden.add(id)
+    assert Cancel((id,)) not in play.step(CANCEL_AGAIN)
+
+
+def test_a_removal_is_asked_for_before_the_cluster_is_over() -> None:
+    play = kept()
+    [id] = play.queue.jobs
+    play.stop()
+    play.queue.change(id, JobState.DONE, exit_code=0)
+    assert play.step() == [Cancel((id,)), Finish()]
+
+
+def test_an_ended_job_that_is_still_on_its_way_out_does_not_come_back() -> None:
+    play = Play(1)
+    play.get_ready()
+    [id] = play.queue.jobs
+    play.workers.clear()
+    play.queue.change(id, JobState.FAILED)
+    play.step()
+    play.queue.change(id, JobState.ENDING)
+    play.step()
+    assert play.record.jobs[0].ended is not None

@@ -18,7 +18,8 @@ from jupyter_gpucluster.records import Target
 SHIPPED = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
 COMMANDS = {
     "slurm": "sbatch", "pbs": "qsub", "torque": "qsub", "sge": "qsub", "lsf": "bsub",
-    "oar": "oarsub", "htcondor": "condor_submit", "cobalt": "qsub", "local": "gpucluster-jobs",
+    "oar": "oarsub", "htcondor": "condor_submit", "cobalt": "qsub", "kubernetes": "kubectl",
+    "local": "gpucluster-jobs",
 }  # fmt: skip
 
 
@@ -60,5 +61,5 @@ def test_a_script_is_shown_where_the_python_of_the_profile_is_not(home: Path) ->
 def test_there_is_a_command_for_every_system_that_is_shipped() -> None:
     systems = {find_profile(name).profile.backend for name in SHIPPED}
     assert systems <= set(COMMANDS)
-    assert len(SHIPPED) == 30
+    assert len(SHIPPED) == 31
     assert all(find_backend(system).title for system in systems)

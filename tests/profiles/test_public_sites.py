@@ -28,9 +28,8 @@ COLLECTED = "fb811ccc6ea77f3268095dab7803615d02dacbbacafe8404943d1097df5ba95e"
 PREFIXES = {
     "slurm": "#SBATCH ", "pbs": "#PBS ", "torque": "#PBS ", "moab": "#PBS ", "lsf": "#BSUB ",
     "sge": "#$ ", "oar": "#OAR ", "htcondor": "#CONDOR ", "cobalt": "#COBALT ", "local": "#",
+    "kubernetes": "#KUBERNETES ",
 }  # fmt: skip
-NO_DIALECT = {"kubernetes"}
-"""Backends that a profile may name and no dialect speaks yet."""
 
 
 def script_of(name: str, site: Levels) -> str:
@@ -58,7 +57,7 @@ def script_of(name: str, site: Levels) -> str:
 def test_the_table_has_every_entry_with_its_source() -> None:
     assert len(SITES) == 83
     assert all(entry["source"] for entry in SITES.values())
-    assert {entry["profile"]["backend"] for entry in SITES.values()} == {*PREFIXES, *NO_DIALECT}
+    assert {entry["profile"]["backend"] for entry in SITES.values()} == {*PREFIXES}
 
 
 def test_the_table_has_the_collections_entries() -> None:
@@ -71,12 +70,6 @@ def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
 ) -> None:
     monkeypatch.setenv("LSF_ENVDIR", "/nonexistent")
     entry = SITES[name]
-    if entry["profile"]["backend"] in NO_DIALECT:
-        with pytest.raises(InvalidInput, match="cannot start clusters by") as caught:
-            script_of(name, site)
-        assert "`backend: existing`" in caught.value.hint
-        assert one_place(f"public-{name}")["words"] == "This version cannot start it."
-        return
     lines = script_of(name, site).splitlines()
     prefix = PREFIXES[entry["profile"]["backend"]]
     asked = [line.removeprefix(prefix) for line in lines[1:] if line.startswith(prefix)]
@@ -85,6 +78,11 @@ def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
     assert entry.get("runs", "") in commands
 
 
-def test_what_no_dialect_speaks_is_none_of_the_registry() -> None:
-    assert NO_DIALECT < WAYS_OUT.keys()
-    assert not WAYS_OUT.keys() & BACKENDS.keys()
+@pytest.mark.parametrize("backend", WAYS_OUT)
+def test_what_no_dialect_speaks_is_refused_with_the_way_out(backend: str, site: Levels) -> None:
+    assert backend not in BACKENDS
+    site.write("user", "to-come.yaml", yaml.safe_dump({"title": "x", "backend": backend}))
+    with pytest.raises(InvalidInput, match="cannot start clusters by") as caught:
+        find_backend(find_profile("to-come").profile.backend)
+    assert "`backend: existing`" in caught.value.hint
+    assert one_place("to-come")["words"] == "This version cannot start it."

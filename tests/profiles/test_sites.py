@@ -30,6 +30,9 @@ EXPECTED = {
     "chpc-lengau-gpu": ["#PBS -l select=1:ncpus=10:mem=40GB:ngpus=1", "#PBS -q gpu_1"],
     "chtc": ["#CONDOR RequestCpus = 1", "#CONDOR RequestMemory = 953"],
     "cineca-leonardo-booster": ["#SBATCH --gres=gpu:4", "#SBATCH -p boost_usr_prod"],
+    "deepops-k8s": ["#KUBERNETES metadata.namespace = rapids",
+                    "#KUBERNETES spec.restartPolicy = Never",
+                    r"#KUBERNETES spec.containers[0].resources.limits.nvidia\.com/gpu = 1"],
     "dkrz-mistral": ["#SBATCH -p shared", "#SBATCH --cpus-per-task=12", "#SBATCH -t 00:30:00"],
     "idris-jean-zay-a100": ["#SBATCH --gres=gpu:1", "#SBATCH -A value@a100",
                             "#SBATCH --cpus-per-task=8"],
@@ -62,6 +65,10 @@ ADDED = {
     "cern-lxplus": ['MY.JobFlavour = "longlunch"'],
     "chpc-lengau-gpu": ["-P value"],
     "cineca-leonardo-booster": ["--qos=boost_qos_dbg", "--mem=0", "--exclusive"],
+    "deepops-k8s": [
+        "spec.containers[0].image = registry.local/dask-rapids:latest",
+        "spec.volumes[0].persistentVolumeClaim.claimName = value",
+    ],
     "idris-jean-zay-a100": ["-C a100", "--hint=nomultithread"],
     "ncar-derecho": ["-l job_priority=economy", "-r n"],
     "nersc-perlmutter-gpu": ["-C gpu", "--qos=regular"],
@@ -99,7 +106,17 @@ def script_of(name: str) -> str:
 def test_there_are_many_and_of_every_system() -> None:
     assert len(SITES) >= 15
     systems = {find_profile(name).profile.backend for name in SITES}
-    assert systems >= {"slurm", "pbs", "torque", "lsf", "sge", "oar", "htcondor", "cobalt"}
+    assert systems >= {
+        "slurm",
+        "pbs",
+        "torque",
+        "lsf",
+        "sge",
+        "oar",
+        "htcondor",
+        "cobalt",
+        "kubernetes",
+    }
     assert sum("(historic)" in find_profile(name).profile.title for name in SITES) >= 8
 
 

@@ -1,0 +1,59 @@
+#!/bin/bash
+#KUBERNETES spec.restartPolicy = Never
+#KUBERNETES metadata.namespace = data-science
+#KUBERNETES spec.activeDeadlineSeconds = 28800
+#KUBERNETES spec.containers[0].resources.limits.cpu = 8
+#KUBERNETES spec.containers[0].resources.limits.memory = 32Gi
+#KUBERNETES spec.containers[0].resources.limits.nvidia\.com/gpu = 1
+#KUBERNETES spec.nodeSelector.nvidia\.com/gpu\.product = NVIDIA-A100-SXM4-40GB
+#KUBERNETES spec.containers[0].image = registry.example.org/dask-gpu:2026.7
+#KUBERNETES spec.volumes[0].name = home
+#KUBERNETES spec.volumes[0].persistentVolumeClaim.claimName = home-ann
+#KUBERNETES spec.containers[0].volumeMounts[0] = {"name":"home","mountPath":"/home/ann"}
+#KUBERNETES spec.securityContext.runAsUser = 1000
+#KUBERNETES spec.securityContext.fsGroup = 100
+export GPUCLUSTER_JOB=gpc-7f3a2b-1_${GPUCLUSTER_TASK:-0}
+GPUCLUSTER_RESTARTS=0
+export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"
+[ "$GPUCLUSTER_RESTARTS" = 0 ] || GPUCLUSTER_WORKER="$GPUCLUSTER_JOB.r$GPUCLUSTER_RESTARTS"
+GPUCLUSTER_DIRECTORY=/home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b
+exec >>"$GPUCLUSTER_DIRECTORY/logs/$GPUCLUSTER_JOB.log" 2>&1
+echo "$GPUCLUSTER_WORKER on $(hostname) since $(date)"
+export OMP_NUM_THREADS=1
+export MKL_NUM_THREADS=1
+export OPENBLAS_NUM_THREADS=1
+export MALLOC_TRIM_THRESHOLD_=65536
+export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+unset GPUCLUSTER_NAMESPACE
+export GPUCLUSTER_LEFT=$((28740 - SECONDS))
+[ "$GPUCLUSTER_LEFT" -le 0 ] || export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION="${DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION:-$GPUCLUSTER_LEFT s}"
+echo "gpucluster: starting Python since $(date +%FT%T%z)"
+/opt/conda/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --nthreads 1 --memory-limit 34359738368 --no-dashboard --dashboard-address 127.0.0.1:0 --death-timeout 60 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem --name "$GPUCLUSTER_WORKER" &
+worker=$!
+# The lease and the file beside it get their times from one file server: no two clocks compared.
+guard() {
+    trap 'kill $! 2>/dev/null; exit' TERM
+    while kill -0 "$worker" 2>/dev/null; do
+        sleep 30 & wait $!
+        : >"$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" 2>/dev/null
+        now=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" 2>/dev/null) || now=0
+        seen=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/lease" 2>/dev/null) || seen=-1
+        if [ "$seen" = -1 ] || [ $((now - seen)) -gt 180 ]; then
+            echo "The cluster's head is gone; ending this job."
+            kill "$worker" 2>/dev/null
+            sleep 15
+            kill -KILL 0
+        fi
+    done
+}
+guard &
+guard=$!
+trap 'kill "$worker" 2>/dev/null' TERM INT
+wait "$worker"
+code=$?
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
+kill "$guard" 2>/dev/null
+rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
+echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
+exit "$code"
