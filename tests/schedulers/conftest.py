@@ -12,6 +12,7 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 
+from . import kubernetes_place
 from .behalf import Work
 from .life import Place
 from .oar_site import OarSite
@@ -76,12 +77,16 @@ def clusters(home: Path, site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Bring one system up, with an empty queue; the test names which."""
     if request.param in REAL:
-        return real_place(request, request.param)
-    programs, words = SIMULATED[request.param]
-    return SimulatedPlace(tmp_path, request.param, words, programs)
+        yield real_place(request, request.param)
+    elif request.param == "kubernetes":
+        with kubernetes_place.running(tmp_path) as served:
+            yield served
+    else:
+        programs, words = SIMULATED[request.param]
+        yield SimulatedPlace(tmp_path, request.param, words, programs)
 
 
 def real_place(request: pytest.FixtureRequest, system: str) -> RealPlace:

@@ -127,6 +127,10 @@ class SimulatedPlace:
     def queue(self) -> list[str]:
         return list(self.living())
 
+    def left(self) -> list[str]:
+        """Return what is there of jobs; some systems keep the ended ones until they are removed."""
+        return self.queue()
+
     def set_state(self, ids: list[str], state: str) -> None:
         places = [place for id, place in self.living().items() if id in ids]
         with engine.opened(self.base) as site:

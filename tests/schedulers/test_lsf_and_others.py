@@ -41,7 +41,7 @@ def test_two_kinds_of_workers_get_their_tasks(place: SimulatedPlace, somebody: P
     assert place.queue() == []
 
 
-@pytest.mark.parametrize("place", ["lsf"], indirect=True)
+@pytest.mark.parametrize("place", ["lsf", "kubernetes"], indirect=True)
 def test_the_doctor_s_job_is_one_of_the_system_and_gone_in_the_end(
     place: SimulatedPlace, somebody: Person
 ) -> None:
@@ -51,7 +51,7 @@ def test_the_doctor_s_job_is_one_of_the_system_and_gone_in_the_end(
     report = json.loads(said)
     assert code == 0, said
     assert [answer["imports"]["troubles"] for answer in report["job"]["answers"]] == [{}]
-    until(lambda: place.queue() == [])
+    until(lambda: place.left() == [])
 
 
 def where() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,10 @@ from jupyter_gpucluster.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.records import JobShape, Submission
 from jupyter_gpucluster.submission import ProcessRunner, Queue
 
-from .places import SIMULATED, SimulatedPlace
+from .places import SimulatedPlace
 
 MARK = "gpc-abc123-1"
+CONTAINER = "spec.containers[0]"
 USUAL = JobShape(cpus=1, walltime=600)
 LONG = JobShape(cpus=1, walltime=200 * 3600)
 NOBODYS = JobShape(cpus=1, walltime=600, account="nosuch")
@@ -25,6 +27,11 @@ TPUS = JobShape(cpus=1, gpus=1, walltime=600, gpu_request="tpus")
 
 def with_line(line: str) -> JobShape:
     return JobShape(cpus=1, walltime=600, directives=(line,))
+
+
+def in_pod(*lines: str, **asked: Any) -> JobShape:
+    image = "python:3.12"
+    return JobShape(cpus=1, directives=(f"{CONTAINER}.image = {image}", *lines), **asked)
 
 
 REFUSALS = [
@@ -52,6 +59,16 @@ REFUSALS = [
     ("htcondor", with_line("requirements = ("), 1, "Failed to parse", "job.directives"),
     ("htcondor", JobShape(gpus=99), 1, "request_gpus is more than", "job.gpus"),
     ("htcondor", USUAL, 2000, "MAX_JOBS_PER_SUBMISSION", "fewer workers"),
+    ("kubernetes", in_pod(account="closed"), 1, 'cannot create resource "pods"', "needs a role"),
+    ("kubernetes", in_pod(account="small", memory=2**34), 1, "maximum memory", "job.memory"),
+    ("kubernetes", in_pod(account="small", gpus=2), 1, "exceeded quota", "describe quota"),
+    ("kubernetes", JobShape(cpus=1), 1, "image: Required value", "environment.container"),
+    ("kubernetes", in_pod("spec.priorityClassName = nosuch"), 1, "no PriorityClass", "priority"),
+    ("kubernetes", in_pod("spec.serviceAccountName = nosuch"), 1, "not found", "serviceAccount"),
+    ("kubernetes", in_pod("spec.hostNetwork = true"), 1, "violates PodSecurity", "rules forbid"),
+    ("kubernetes", in_pod(f"{CONTAINER}.env[0].value = 1"), 1, "cannot unmarshal", "quotes"),
+    ("kubernetes", in_pod(f"{CONTAINER}.resources.limits.cpu = lots"), 1, "quantities", "500m"),
+    ("kubernetes", in_pod("metadata.labels.team = a b"), 1, "is invalid", "job.directives"),
     ("cobalt", NOBODYS, 1, "not a valid project", "job.account"),
     ("cobalt", JobShape(nodes=999), 1, "node count out of", "job.nodes"),
     ("cobalt", LONG, 1, "Walltime greater", "job.walltime"),
@@ -60,13 +77,11 @@ REFUSALS = [
 """Beside the queue, limit or group that the life of a cluster is refused for on each system."""
 
 
-@pytest.mark.parametrize("system,job,count,said,cure", REFUSALS)
+@pytest.mark.parametrize("place,job,count,said,cure", REFUSALS, indirect=["place"])
 def test_a_refusal_tells_the_words_and_the_cure(
-    home: Path, system: str, job: JobShape, count: int, said: str, cure: str
+    home: Path, place: SimulatedPlace, job: JobShape, count: int, said: str, cure: str
 ) -> None:
-    programs, words = SIMULATED[system]
-    place = SimulatedPlace(home / "site", system, words, programs)
-    backend = find_backend(system)
+    backend = find_backend(place.backend)
     lines = merge(backend.directives(job, MARK, str(home / "out")), job.directives, ())
     script = home / "job.sh"
     script.write_text("\n".join(["#!/bin/sh", *lines, "exit 0"]) + "\n")

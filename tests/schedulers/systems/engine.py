@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CAPTURED = Path(__file__).resolve().parents[2] / "captured"
 GRACE_SECONDS = 5.0
@@ -54,6 +54,10 @@ class Job:
     walltime: float | None = None
     on_restart: dict[str, str] = field(default_factory=dict)
     """Variables that it has besides when it runs again."""
+    ready: bool = True
+    """Whether its system has found a place for it; until then it does not start."""
+    given: dict[str, Any] = field(default_factory=dict)
+    """What only its system knows of it."""
     state: str = "waiting"  # held, running, suspended, ended
     pid: int = 0
     submitted: float = 0.0
@@ -144,7 +148,8 @@ class Site:
                 elif job.walltime is not None and now - job.started > job.walltime:
                     self.end([job], by="walltime")
         running = sum(job.state in ("running", "suspended") for job in self.jobs)
-        for job in [job for job in self.jobs if job.state == "waiting"][: self.slots - running]:
+        waiting = [job for job in self.jobs if job.state == "waiting" and job.ready]
+        for job in waiting[: max(0, self.slots - running)]:
             self.start(job)
 
     def note_end(self, job: Job, now: float) -> None:
