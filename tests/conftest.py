@@ -91,26 +91,13 @@ def root(home: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put modules with slow tests first, so that no process is left alone with one at the end.
+    """Put modules with slow tests first, queueing systems before the others.
 
-    Each of several processes is given a twelfth of all tests to begin with (a fourth of its share,
-    where there are three), so each gets its part of the slow modules at the head of that; queueing
-    systems stay together, since a real one is up for all tests of a module.
+    Each of several processes takes the next module when it has little left, so quick ones at the
+    end leave none of them alone with a slow one.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    parts: list[list[pytest.Item]] = [[] for _ in range(processes)]
-    for path in dict.fromkeys(item.path for item in items if item.path in slow):
-        apart = parts[1:] or parts
-        part = parts[0] if "schedulers" in path.parts else min(apart, key=len)
-        part += [item for item in items if item.path == path]
-    quick = [item for item in items if item.path not in slow]
-    begin, ordered = max(len(items) // (4 * processes), 2), []
-    for part in parts:
-        fill = max(0, begin - len(part)) if processes > 1 else 0
-        ordered += [*part, *quick[:fill]]
-        del quick[:fill]
-    items[:] = [*ordered, *quick]
+    items.sort(key=lambda item: (item.path not in slow, "schedulers" not in item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)
