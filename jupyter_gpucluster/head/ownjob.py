@@ -61,10 +61,16 @@ class OwnJob:
         return replace(record, jobs=tuple(job for job in record.jobs if job is not own))
 
     def add_to(self, told: Told, record: Record) -> Told:
-        """Add the head's job to a listing, or make one where the cluster has no other job."""
+        """Add the head's job to a listing, or make one where the cluster has no other job.
+
+        The system lists it until the head goes; for us it is over when its workers are.
+        """
         own = heads_job(record)
-        if own is None or (own.ended is not None):
+        if own is None or (own.ended is not None and told.listing is None):
             return told
+        if own.ended is not None:
+            listing = {id: job for id, job in (told.listing or {}).items() if id != own.id}
+            return replace(told, listing=listing)
         others = any(is_alive(job) for job in self.others(record).jobs)
         if told.listing is None and others:
             return told

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.errors import StateError
+from jupyter_gpucluster.head.asking import Told
+from jupyter_gpucluster.head.ownjob import OwnJob
 from jupyter_gpucluster.head.process import begin_in_job
 from jupyter_gpucluster.head.situation import Cancel, Retire, Submit
 from jupyter_gpucluster.leftovers import cancel_jobs_of
@@ -70,6 +72,21 @@ def test_workers_of_the_heads_job_that_died_are_replaced_by_a_further_job() -> N
     play.step()
     play.die(f"{OWN}_0")
     assert play.step() == [Submit(FURTHER, 1)]
+
+
+def test_the_heads_job_does_not_come_back_that_is_listed_for_the_sake_of_the_head(
+    root: Path,
+) -> None:
+    play, own = in_job(1), OwnJob(ClusterDirectory(root), 0)
+    play.step()
+    play.workers.clear()
+    submitted = []
+    for _ in range(3):
+        told = own.add_to(Told(play.queue.listing()), play.record)
+        submitted += [act for act in play.step(listing=told.listing) if isinstance(act, Submit)]
+        assert "is there after all" not in " ".join(play.notes)
+    assert submitted == [Submit(FURTHER, 1)]
+    assert play.job(f"{OWN}_0").state is JobState.FAILED
 
 
 def test_the_cluster_stops_before_the_walltime_of_the_heads_job_and_asks_for_no_successor() -> None:
