@@ -20,7 +20,7 @@ from .directives import (
     refuse_beside_select,
     without_skipped,
 )
-from .manifest import pod_of, steps_of
+from .manifest import look, pod_of, steps_of
 from .quoting import hours
 
 NAMES = {
@@ -42,9 +42,10 @@ OURS = {
     "spec.containers[0].args": "says what runs in the pod, which is the cluster's script",
     "metadata.generateName": "lets Kubernetes name the pod, by whose name the cluster finds it",
     "metadata.namespace": "sends the pod where nobody looks for it; job.account is the namespace",
+    "spec.restartPolicy": "lets a worker start again in its pod, which is up to the cluster",
 }
 """Fields of a pod that are not up to a profile."""
-OF_ACCESS = re.compile(r"--(?:namespace|context|cluster|user|kubeconfig|server)\b|-[ns]\b")
+OF_ACCESS = re.compile(r"--(?:namespace|context|cluster|user|kubeconfig|server)\b|-[ns]")
 """Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
 UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
@@ -72,13 +73,32 @@ def directives_of(
     for text in job.directives:
         refuse_reserved(prefix_of(generated), text)
     lines = merge(generated, job.directives, job.skip_directives)
-    if prefix_of(lines) == "#KUBERNETES":
-        pod_of(map(option_of, lines))
+    if prefix_of(generated) == "#KUBERNETES":
+        refuse_taken(generated, lines)
     for *_, error in contradictions(job, generated) if not as_given else ():
         raise error
     refuse_beside_select(lines)
     refuse_arguments(job, generated)
     return lines
+
+
+def refuse_taken(generated: Sequence[str], lines: Sequence[str]) -> None:
+    """Refuse what makes another pod of fields that are not up to a profile.
+
+    Raises
+    ------
+    InvalidInput
+        A directive sets one in another spelling or with all that is around it, or its line is
+        skipped.
+    """
+    plain, made = (pod_of(map(option_of, each)) for each in (generated, lines))
+    for field, why in OURS.items():
+        if look(made, *steps_of(field)) != look(plain, *steps_of(field)):
+            raise InvalidInput(
+                f"What job.directives and job.skip_directives make of {field} {why}.",
+                hint="Set single fields, leave this one out, and do not skip its line.",
+                detail="job.directives",
+            )
 
 
 def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
@@ -139,8 +159,8 @@ def refuse_reserved(prefix: str, text: str) -> None:
     if prefix == "#KUBERNETES":
         steps_of(option)
         told = next((why for field, why in OURS.items() if option.startswith(field)), "")
-        if option == "spec.restartPolicy" and value.strip('"') != "Never":
-            told = "lets a worker start again in its pod, which is up to the cluster"
+        if option == "spec.restartPolicy" and value.strip('"') == "Never":
+            told = ""
     if option == NAMES.get(prefix):
         told = "sets the job's name, by which the cluster finds it"
     elif option in ARRAYS.get(prefix, ()):

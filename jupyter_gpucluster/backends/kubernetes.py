@@ -7,6 +7,7 @@ says, as ``#KUBERNETES`` lines; `Kubernetes.stdin` makes the manifests of them.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from ..errors import BackendError, BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .manifest import PREFIX, escaped, look, pod_of
 from .memory import memory_of
-from .podstatus import MARK, OURS, PRODUCT, TASK, gpus_of, status_of
+from .podstatus import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 from .reasons import kubernetes as reasons
 from .refusal import refusal
 
@@ -95,8 +96,9 @@ class Kubernetes:
         return ["kubectl", "create", "--output=name", "--filename=-"]
 
     def stdin(self, submission: Submission) -> str:
-        lines = submission.text.splitlines()
-        given = [line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX)]
+        # Behind the script's head are a profile's own lines, and values of any text.
+        head = itertools.takewhile(lambda line: line.startswith("#"), submission.text.split("\n"))
+        given = [line.removeprefix(PREFIX) for line in head if line.startswith(PREFIX)]
         pod = pod_of((path.strip(), text.strip()) for path, _, text in map(_parts, given))
         pods = [_numbered(pod, submission, task) for task in range(submission.count)]
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}) + "\n"
@@ -228,7 +230,7 @@ def _numbered(pod: dict[str, Any], submission: Submission, task: int) -> dict[st
     meta["name"] = _pod_name(submission.mark, task)
     labels |= {MANAGED: OURS, MARK: submission.mark, TASK: str(task)}
     container["command"] = ["/bin/bash", submission.script]
-    env.append({"name": "GPUCLUSTER_TASK", "value": str(task)})
+    env.append({"name": TASK_VARIABLE, "value": str(task)})
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 

@@ -51,7 +51,9 @@ def steps_of(path: str) -> tuple[Step, ...]:
 
 def value_of(steps: tuple[Step, ...], text: str) -> Any:
     """Return what is meant by the text behind ``=``: JSON where it is some, else the text."""
-    if any(steps[: len(begin)] == begin for begin in TEXTS) and not text.startswith(("{", "[")):
+    if any(steps[: len(begin)] == begin for begin in TEXTS) and not text.startswith(
+        ("{", "[", '"')
+    ):
         return text
     try:
         return json.loads(text, parse_constant=_no_number)

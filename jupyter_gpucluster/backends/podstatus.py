@@ -15,6 +15,8 @@ from .reasons import kubernetes as reasons
 OURS = "jupyter-gpucluster"
 MARK, TASK = f"{OURS}/mark", f"{OURS}/task"
 """Labels of a pod of ours."""
+TASK_VARIABLE = "GPUCLUSTER_TASK"
+"""By which a shell in the pod knows its number; no other container of the pod has it."""
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 GPUS = re.compile(r"[\w.-]+/gpu|nvidia\.com/mig-[\w.-]+", re.ASCII)
 """Resources that are GPUs or slices of them."""
@@ -113,8 +115,10 @@ def _gpus(amounts: object) -> Iterator[tuple[str, int]]:
 
 
 def _container(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return the status of our container: a mesh or a device plugin may have added others."""
-    name = look(pod, "spec", "containers", 0, "name")
+    """Return the status of our container: a mesh may have added others, also before it."""
+    made = _dicts(look(pod, "spec", "containers"))
+    ours = [it for it in made if any(e.get("name") == TASK_VARIABLE for e in _dicts(it.get("env")))]
+    name = look(ours or made, 0, "name")
     found = _dicts(look(pod, "status", "containerStatuses"))
     return next((each for each in found if each.get("name") == name), {})
 

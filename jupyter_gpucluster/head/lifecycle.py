@@ -278,8 +278,10 @@ class _Step(News):
         ]
         self.put(leaving)
         self.cancel(leaving)
+        # A relay answers no more once the end is on record; what is removed now goes before it.
+        removing = any(isinstance(action, Cancel) for action in self.actions)
         # A job whose submission was not answered may exist: wait until it can be named.
-        if not alive:
+        if not alive and not removing:
             reason = self.record.reason or ASKED
             self.record = replace(self.record, ended=self.now, reason=reason)
             self.set_phase(self.record.outcome)

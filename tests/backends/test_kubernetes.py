@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,52 @@ def test_a_directive_that_cannot_be_or_contradicts_is_refused(directive: str, wo
 
 
 @pytest.mark.parametrize(
+    "directives,skipped,words",
+    [
+        (['metadata = {"namespace": "other"}'], [], "job.account"),
+        ([r"metadata.name\space = other"], [], "job.account"),
+        ([], ["metadata.namespace"], "job.account"),
+        (['metadata = {"generateName": "x"}'], [], "by whose name"),
+        (['spec = {"containers": [{"name": "w", "image": "i"}]}'], [], "start again"),
+        ([r"spec.restart\Policy = Always"], [], "start again"),
+        ([], ["restartPolicy"], "start again"),
+        ([], ["#KUBERNETES"], "job.account"),
+        (['spec.containers[0] = {"name": "w", "args": ["x"]}'], [], "what runs in the pod"),
+        (['spec.containers[00].command = ["sleep"]'], [], "what runs in the pod"),
+    ],
+)
+def test_what_is_not_up_to_a_profile_is_refused_in_any_spelling(
+    directives: list[str], skipped: list[str], words: str
+) -> None:
+    job = JobShape(
+        account="physics" if skipped else "",
+        directives=tuple(directives),
+        skip_directives=tuple(skipped),
+    )
+    with pytest.raises(InvalidInput) as caught:
+        directives_of(KUBERNETES, job, MARK, "/o")
+    assert words in caught.value.message
+
+
+def test_only_the_head_of_a_script_is_the_manifest() -> None:
+    text = f"{HEAD}\nexport A='\n#KUBERNETES spec.hostNetwork = true\n'\n#KUBERNETES is here\n"
+    [made] = json.loads(KUBERNETES.stdin(replace(THREE, count=1, text=text)))["items"]
+    assert "hostNetwork" not in made["spec"]
+
+
+def test_text_may_be_quoted_wherever_the_field_is() -> None:
+    made = manifest(
+        'metadata.annotations.inject = "false"',
+        'spec.nodeSelector.rack = "7"',
+        'spec.priorityClassName = "batch"',
+        "metadata.annotations.note = 5",
+    )
+    assert made["metadata"]["annotations"] == {"inject": "false", "note": "5"}
+    assert made["spec"]["nodeSelector"] == {"rack": "7"}
+    assert made["spec"]["priorityClassName"] == "batch"
+
+
+@pytest.mark.parametrize(
     "directive",
     [
         "spec.containers = []",
@@ -247,7 +294,9 @@ def test_a_directive_that_leaves_no_pod_is_refused(directive: str) -> None:
         manifest(directive)
 
 
-@pytest.mark.parametrize("argument", ["--namespace=x", "-n x", "--context x", "--kubeconfig=/x"])
+@pytest.mark.parametrize(
+    "argument", ["--namespace=x", "-n x", "-nx", "--context x", "--kubeconfig=/x"]
+)
 def test_an_argument_that_sends_pods_where_nobody_looks_is_refused(argument: str) -> None:
     job = JobShape(submit_args=tuple(argument.split()))
     with pytest.raises(InvalidInput) as caught:
@@ -514,6 +563,13 @@ def test_every_end_of_a_pod_has_its_state_and_its_words(
     status = told(described)
     assert status.state is state
     assert words in KUBERNETES.explain(status)
+
+
+def test_a_container_that_a_mesh_put_before_ours_says_nothing_about_it() -> None:
+    made = pod("Running", **container(terminated={"exitCode": 3, "reason": "Error"}))
+    env = [{"name": "GPUCLUSTER_TASK", "value": "1"}]
+    made["spec"]["containers"] = [{"name": "istio-proxy"}, {"name": "worker", "env": env}]
+    assert (told(made).state, told(made).exit_code) == (JobState.FAILED, 3)
 
 
 def test_a_pod_that_is_deleted_is_ending_until_its_container_has_ended() -> None:

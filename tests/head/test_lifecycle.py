@@ -311,7 +311,9 @@ def test_a_removal_is_asked_for_before_the_cluster_is_over() -> None:
     [id] = play.queue.jobs
     play.stop()
     play.queue.change(id, JobState.DONE, exit_code=0)
-    assert play.step() == [Cancel((id,)), Finish()]
+    assert play.step() == [Cancel((id,))]
+    assert play.record.phase is Phase.STOPPING
+    assert play.step() == [Finish()]
 
 
 def test_an_ended_job_that_is_still_on_its_way_out_does_not_come_back() -> None:
