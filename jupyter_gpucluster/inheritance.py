@@ -25,6 +25,11 @@ NOT_INHERITED = (
     # A cluster that a worker's task starts is not that worker's.
     "GPUCLUSTER_",
 )  # fmt: skip
+LIFETIME = "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION"
+"""Dask's own variable; ``dask cuda worker`` has no option for it."""
+LEFT = "GPUCLUSTER_LEFT"
+"""Seconds that a job's workers have when its script comes to start them; ranks inherit it.  Where
+the script makes a lifetime of them, that is the job's own matter, too."""
 INHERITED = frozenset(
     # Where the queueing systems' commands find their system.
     {"SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER",
@@ -44,6 +49,8 @@ def inherited(environment: Mapping[str, str], *, with_job: bool = False) -> dict
         Whether it works inside the batch job that this process is in.
     """
     left = NOT_INHERITED if with_job else (*NOT_INHERITED, *OF_THE_JOB)
+    if environment.get(LIFETIME) == f"{environment.get(LEFT)} s":
+        left = (*left, LIFETIME)
     return {
         name: value
         for name, value in environment.items()

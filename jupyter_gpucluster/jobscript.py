@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .backends import elsewhere
+from .backends.asked import Amount, asked
 from .backends.base import Backend
 from .backends.contradictions import directives_of
 from .containers import inside, preparation, srun_words
 from .headscript import head_lines
+from .inheritance import LEFT
 from .launchers import layout_of
 from .lifetime import lines as lifetime_lines
 from .lifetime import seconds_of
@@ -79,6 +81,8 @@ def render(
     exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
     # With the head's own job the cluster ends.
     seconds = 0 if head or work else seconds_of(spec)
+    if walltime_of(directives) != walltime_of(backend.directives(job, MARK, output)):
+        seconds = 0  # a directive of the profile's own has the last word on it
     launch = _launch(profile, spec, directory, exports, [*before, command], seconds)
     lines = [
         "#!/bin/bash",
@@ -96,6 +100,11 @@ def render(
         *(head_lines(profile, directory.id, head, launch) if head else [*launch, *GUARD]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def walltime_of(directives: Sequence[str]) -> Amount:
+    """Return the walltime that directives ask for, None where that is not known."""
+    return asked(directives).get("job.walltime")
 
 
 def export_lines(variables: Mapping[str, str]) -> list[str]:
@@ -173,7 +182,9 @@ def _launch(
         # Jupyter may be a step of the same job, and hold what the workers are to use.
         extra = [*extra, "--overlap"]
     # Over ssh a rank runs the prologue again, and is told what was left before.
-    there = lifetime_lines(ARGUMENT_LEFT) if seconds else []
+    there = lifetime_lines(LEFT) if seconds else []
+    if seconds:  # a prologue may have arguments of its own
+        exports = [f"{LEFT}={ARGUMENT_LEFT}", *exports]
     return [
         *net,
         'GPUCLUSTER_RANK_FILE="$GPUCLUSTER_DIRECTORY/jobs/$GPUCLUSTER_JOB.rank.sh"',

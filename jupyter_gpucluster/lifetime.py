@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from .inheritance import LEFT, LIFETIME
 from .records import ON_THIS_MACHINE, Spec
 
-VARIABLE = "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION"
-"""Dask's own variable; ``dask cuda worker`` has no option for it."""
-LEFT = "GPUCLUSTER_LEFT"
-"""Seconds that a job's workers have when its script comes to start them; ranks inherit it."""
 MOST_SECONDS = 60
 
 
@@ -34,5 +31,5 @@ def lines(seconds: str) -> list[str]:
     """
     return [
         f"export {LEFT}=$(({seconds} - SECONDS))",
-        f'[ "${LEFT}" -le 0 ] || export {VARIABLE}="${{{VARIABLE}:-${LEFT} s}}"',
+        f'[ "${LEFT}" -le 0 ] || export {LIFETIME}="${{{LIFETIME}:-${LEFT} s}}"',
     ]

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Sequence
 
 from .containers import inside, preparation
+from .inheritance import LEFT, LIFETIME
 from .launchers import layout_of
-from .lifetime import LEFT, VARIABLE, seconds_of
+from .lifetime import seconds_of
 from .profiles import Profile
 from .profiles.sections import Workers
 from .records import ON_THIS_MACHINE, Spec, WorkerShape, protocol_of
@@ -40,7 +41,7 @@ def worker_lines(
     words = inside(container, directory.path, place, gpus=gpus)
     line = work or worker_command(spec, directory, extra, container.python)
     names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
-    names += [VARIABLE, LEFT] if seconds_of(spec) else []
+    names += [LIFETIME, LEFT] if seconds_of(spec) else []
     return [*cores, *preparation(container, place, names)], " ".join([*words, line])
 
 

@@ -94,3 +94,11 @@ def test_a_head_takes_the_job_over_only_where_it_works_inside_it() -> None:
     given = {**SLURM, "SLURM_CONF": "/etc/x", "JUPYTERHUB_API_TOKEN": "secret", "PATH": "/bin"}
     assert inherited(given) == {"SLURM_CONF": "/etc/x", "PATH": "/bin"}
     assert inherited(given, with_job=True) == {**SLURM, "SLURM_CONF": "/etc/x", "PATH": "/bin"}
+
+
+def test_a_cluster_started_from_a_job_does_not_end_when_that_job_s_workers_leave() -> None:
+    name = "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION"
+    of_the_job = {"GPUCLUSTER_LEFT": "840", name: "840 s", "PATH": "/bin"}
+    assert inherited(of_the_job) == inherited(of_the_job, with_job=True) == {"PATH": "/bin"}
+    for users_own in ({name: "2 h"}, {name: "2 h", "GPUCLUSTER_LEFT": "840"}):
+        assert inherited(users_own) == {name: "2 h"}

@@ -13,8 +13,9 @@ from distributed import Client, LocalCluster
 
 from jupyter_gpucluster.backends import find_backend
 from jupyter_gpucluster.head.walltime import MOSTLY
+from jupyter_gpucluster.inheritance import LIFETIME
 from jupyter_gpucluster.jobscript import render
-from jupyter_gpucluster.lifetime import VARIABLE, seconds_of
+from jupyter_gpucluster.lifetime import seconds_of
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.store import ClusterDirectory
 
@@ -25,7 +26,7 @@ from .test_launchers import Job, spec_of
 from .waiting import until
 
 HOUR = 3600
-TELL = f'echo "leaves after ${{{VARIABLE}-its job}}."'
+TELL = f'echo "leaves after ${{{LIFETIME}-its job}}."'
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,25 @@ def test_a_job_that_runs_the_head_or_other_work_has_no_net(tmp_path: Path) -> No
     profile = Profile.model_validate({"title": "x", "backend": "slurm", "job": {"walltime": HOUR}})
     spec, directory = spec_of(job={"walltime": HOUR}), ClusterDirectory(tmp_path)
     for ways in ({"head": "the head"}, {"work": "other work"}):
-        assert VARIABLE not in render(profile, spec, find_backend("slurm"), directory, **ways)
-    assert VARIABLE in render(profile, spec, find_backend("slurm"), directory)
+        assert LIFETIME not in render(profile, spec, find_backend("slurm"), directory, **ways)
+    assert LIFETIME in render(profile, spec, find_backend("slurm"), directory)
+
+
+@pytest.mark.parametrize(
+    "own, skipped, net",
+    [
+        (["--time=24:00:00"], ["-t "], False),
+        (["--time=01:00:00"], ["-t "], True),
+        ([], ["-t "], False),
+        (["--qos=normal"], [], True),
+    ],
+)
+def test_where_a_directive_has_the_last_word_on_the_walltime_there_is_no_net(
+    tmp_path: Path, own: list[str], skipped: list[str], net: bool
+) -> None:
+    job = {"walltime": HOUR, "directives": own, "skip_directives": skipped}
+    script = Job(tmp_path, backend="slurm", job=job).script
+    assert (LIFETIME in script) is net
 
 
 def told(home: Path, *prologue: str, variables: Any = (), **changes: Any) -> str:
@@ -92,22 +110,22 @@ def test_a_prologue_that_took_all_the_time_leaves_the_end_to_the_walltime(tmp_pa
 def test_what_a_profile_or_its_prologue_says_of_the_lifetime_counts(tmp_path: Path) -> None:
     for place in ("profile", "prologue"):
         (tmp_path / place).mkdir()
-    assert told(tmp_path / "profile", variables={VARIABLE: "20 min"}) == "20 min"
-    assert told(tmp_path / "prologue", f"export {VARIABLE}='20 min'") == "20 min"
+    assert told(tmp_path / "profile", variables={LIFETIME: "20 min"}) == "20 min"
+    assert told(tmp_path / "prologue", f"export {LIFETIME}='20 min'") == "20 min"
 
 
 def test_what_the_job_s_environment_says_of_the_lifetime_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "20 min")
+    monkeypatch.setenv(LIFETIME, "20 min")
     assert told(tmp_path) == "20 min"
 
 
 def test_containers_with_a_clean_environment_are_told(tmp_path: Path) -> None:
     box = {"runtime": "apptainer", "image": "x", "args": ["--cleanenv"]}
     script = Job(tmp_path, job={"walltime": HOUR}, environment={"container": box}).script
-    assert f"export APPTAINERENV_{VARIABLE}=" in script
-    assert script.index(f"export {VARIABLE}=") < script.index(f"export APPTAINERENV_{VARIABLE}=")
+    assert f"export APPTAINERENV_{LIFETIME}=" in script
+    assert script.index(f"export {LIFETIME}=") < script.index(f"export APPTAINERENV_{LIFETIME}=")
 
 
 @pytest.fixture
@@ -124,8 +142,9 @@ def ssh(tmp_path: Path) -> Iterator[SshSite]:
 def test_ranks_on_other_nodes_know_what_is_left_of_their_job(tmp_path: Path, ssh: SshSite) -> None:
     launcher = {"name": "ssh", "args": ["-F", str(ssh.config)]}
     nodes = {"nodes": 2, "gpus": 4}
-    # It runs in the job's script, then once more in each rank's.
-    left = told(tmp_path, "SECONDS=600", job=nodes, launcher=launcher, policy={"drain_before": 20})
+    # It runs in the job's script, then once more in each rank's, whose arguments it may replace.
+    prologue = ("SECONDS=600", "set -- a b c /d")
+    left = told(tmp_path, *prologue, job=nodes, launcher=launcher, policy={"drain_before": 20})
     assert int(left.removesuffix(" s")) in range(HOUR - 10 - 1200 - 60, HOUR - 10 - 1200 + 1)
 
 

@@ -113,7 +113,7 @@ class _Translation:
     def drained(self, words: list[str], *, gpus: bool) -> list[str]:
         """Turn the time after which workers would end by themselves into that of their draining.
 
-        Such an end would look like a death, and dask-cuda's workers have no such option.
+        Draining waits until somebody has the results; dask-cuda's workers have no such option.
         """
         left, lifetime = without_lifetime(words)
         if not lifetime or ("--lifetime-restart" in lifetime and not gpus):

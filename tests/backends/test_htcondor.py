@@ -322,7 +322,7 @@ def test_no_value_starts_another_line_of_the_description(value: str, where: str)
         return
     assert all(len(line.splitlines()) == 1 and line.startswith("#CONDOR ") for line in lines)
     assert len(lines) <= 9
-    assert all(line.count("$(") == ("ProcId" in line) for line in lines)
+    assert all(line.count("$(") == ("$(ProcId)" in line) for line in lines)
 
 
 @settings(deadline=None)
