@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 from .launcher_programs import text_of
 from .test_launchers import Job
-from .waiting import until
+from .waiting import until, workers_of
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ def test_workers_come_with_their_names_shares_and_variables_and_end_with_their_j
     with Client(scheduler) as client:
         until(lambda: process.poll() is not None or len(told(client)) == 2)
         assert process.poll() is None, job.log()
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        workers = workers_of(client).values()
         assert {w["name"] for w in workers} == {f"{KEY}-n{rank}" for rank in (0, 1)}
         assert {(w["nthreads"], w["memory_limit"]) for w in workers} == {(2, 2**29)}
         assert seen(client, "SETTING") == {SETTING}
@@ -96,7 +96,7 @@ def test_workers_come_with_their_names_shares_and_variables_and_end_with_their_j
 
 
 def told(client: Client) -> dict[str, Any]:
-    return dict(client.scheduler_info(n_workers=-1)["workers"])
+    return workers_of(client)
 
 
 def seen(client: Client, variable: str) -> set[str | None]:

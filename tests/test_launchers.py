@@ -31,7 +31,7 @@ from jupyter_gpucluster.specs import make_spec
 from jupyter_gpucluster.store import ClusterDirectory
 from tests.schedulers.real_site import free_ports
 from tests.schedulers.ssh_site import SshSite
-from tests.waiting import until
+from tests.waiting import until, workers_of
 
 GIB = 2**30
 EIGHT_GPUS = {"nodes": 2, "gpus": 8, "cpus": 64, "memory": 256 * GIB}
@@ -425,8 +425,7 @@ if importlib.util.find_spec("dask_cuda"):
                 client.wait_for_workers(4, timeout=60)
                 told = client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
                 names = {
-                    worker["name"]: told[address]
-                    for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()
+                    worker["name"]: told[address] for address, worker in workers_of(client).items()
                 }
             process.terminate()
             process.wait(60)

@@ -23,7 +23,7 @@ from .launcher_programs import text_of
 from .schedulers.real_site import free_ports
 from .schedulers.ssh_site import SshSite
 from .test_launchers import Job, spec_of
-from .waiting import until
+from .waiting import until, workers_of
 
 HOUR = 3600
 TELL = f'echo "leaves after ${{{LIFETIME}-its job}}."'
@@ -166,7 +166,7 @@ def test_workers_without_a_head_hand_their_results_over_before_the_walltime(
         ) as cluster,
         Client(cluster) as client,
     ):
-        [heir] = client.scheduler_info()["workers"]
+        [heir] = workers_of(client)
         identity = {"address": cluster.scheduler_address, "type": "Scheduler"}
         job.directory.scheduler_file.write_text(json.dumps(identity))
         process = job.start()
@@ -181,5 +181,5 @@ def test_workers_without_a_head_hand_their_results_over_before_the_walltime(
 
 
 def ranks(client: Client) -> list[str]:
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    workers = workers_of(client)
     return [each for each, worker in workers.items() if str(worker["name"]).startswith("gpc-")]

@@ -22,6 +22,7 @@ from jupyter_gpucluster.benchmark import (
 from jupyter_gpucluster.benchmark.report import Link, Report, WorkerShare
 from jupyter_gpucluster.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
+from tests.waiting import workers_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -172,7 +173,7 @@ def test_a_link_that_is_really_slow_is_caught(
 
     import distributed.worker
 
-    workers = client.scheduler_info(n_workers=-1)["workers"].items()
+    workers = workers_of(client).items()
     [slow] = [address for address, worker in workers if worker["name"] == 0]
     fetch = distributed.worker.get_data_from_worker
 

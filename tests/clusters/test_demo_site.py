@@ -14,6 +14,7 @@ from jupyter_gpucluster.head import demosite
 from jupyter_gpucluster.profiles.search import DEMO_SWITCH
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.views import ClusterView
+from tests.waiting import workers_of
 
 from .driving import client_of, ended, fixed, head_of, job_server_of, live_jobs, until
 
@@ -59,7 +60,7 @@ def test_a_busy_queue_makes_a_cluster_wait_with_reasons_and_run_simulated_gpus(
     assert (ready.unit, ready.workers.ready, ready.threads, ready.gpus) == ("GPUs", 4, 4, ())
     with client_of(ready) as client:
         assert client.submit(sum, [40, 2]).result(timeout=30) == 42
-        names = {w["name"] for w in client.scheduler_info(n_workers=-1)["workers"].values()}
+        names = {w["name"] for w in workers_of(client).values()}
     assert clusters.capacity("demo-busy")["words"] == "10 of 16 simulated GPUs are free."
     [job] = live_jobs(clusters, view)
     assert names == {f"{job.mark}_0-{number}" for number in range(4)}
@@ -80,7 +81,7 @@ def test_a_preempted_job_comes_back_under_another_worker_s_name(clusters: Cluste
     clusters.wait_ready(view.id, timeout=60)
     [job] = clusters.jobs(view.id)
     with client_of(clusters.get(view.id)) as client:
-        [worker] = client.scheduler_info()["workers"].values()
+        [worker] = workers_of(client).values()
     assert worker["name"] == f"{job.mark}_0.r1"
     os.kill(job_server_of(view), signal.SIGKILL)
     # The jobs of the next job server are others.

@@ -14,6 +14,7 @@ from jupyter_gpucluster.cli import main
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.store import ClusterDirectory
+from tests.waiting import workers_of
 
 from .conftest import Start, WriteProfile
 from .driving import client_of, command_of, ended, job_server_of, parent_of, until
@@ -79,7 +80,7 @@ if importlib.util.find_spec("dask_cuda"):
             assert address.startswith("tls://")
             cores = client.run_on_scheduler(lambda: sorted(os.sched_getaffinity(0)))
             assert client.submit(lambda: sorted(os.sched_getaffinity(0))).result() == cores
-            [worker] = client.scheduler_info(n_workers=-1)["workers"].values()
+            [worker] = workers_of(client).values()
             assert worker["name"] == f"{job.mark}_{job.task}"
             nanny = parent_of(pid)
             # A fork has the words of what it was forked from, the worker is a new interpreter.

@@ -18,6 +18,7 @@ from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.connection import security_of
 from jupyter_gpucluster.records import TOKEN_HEADER
 from jupyter_gpucluster.views import ClusterView
+from tests.waiting import workers_of
 
 from .conftest import put_profile, start_ready, stop_all
 from .driving import client_of, head_of, job_server_of, live_jobs, ports_of, processes_of
@@ -105,7 +106,7 @@ def send_intruder(task: dict[str, Any]) -> dict[str, Any]:
 def doors(clusters: Clusters, view: ClusterView) -> list[tuple[str, int]]:
     """Return where scheduler and workers listen."""
     with client_of(view) as client:
-        addresses = [view.scheduler_address, *client.scheduler_info(n_workers=-1)["workers"]]
+        addresses = [view.scheduler_address, *workers_of(client)]
     found = [address.rpartition("/")[2].rpartition(":") for address in addresses]
     return [(host, int(port)) for host, _, port in found]
 

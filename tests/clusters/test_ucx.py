@@ -14,6 +14,7 @@ from jupyter_gpucluster.benchmark.workloads import Crew
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import UnsuitableEnvironment
 from jupyter_gpucluster.records import Phase
+from tests.waiting import workers_of
 
 from .conftest import Start, WriteProfile
 from .driving import client_of, ended, fixed, until
@@ -49,7 +50,7 @@ if importlib.util.find_spec("distributed_ucxx"):
         assert view.scheduler_address.startswith("ucx://127.0.0.1:")
         assert not view.encrypted
         with client_of(view) as client:
-            workers = list(client.scheduler_info(n_workers=-1)["workers"])
+            workers = list(workers_of(client))
             assert all(address.startswith("ucx://") for address in workers)
             report = run_benchmark(client, SmallShuffle())
             assert "data over ucx" in "\n".join(table(report))
@@ -58,7 +59,7 @@ if importlib.util.find_spec("distributed_ucxx"):
         assert until(lambda: ended(clusters, view)).phase is Phase.STOPPED
 
     def names_of(client: Any) -> list[str]:
-        return [str(w["name"]) for w in client.scheduler_info(n_workers=-1)["workers"].values()]
+        return [str(w["name"]) for w in workers_of(client).values()]
 
 else:
 

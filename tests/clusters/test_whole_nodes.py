@@ -12,6 +12,7 @@ from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.machine import usable_cpus
 from tests.schedulers.real_site import free_ports
 from tests.schedulers.ssh_site import SshSite
+from tests.waiting import workers_of
 
 from .conftest import Start, WriteProfile
 from .driving import client_of, until
@@ -43,7 +44,7 @@ def test_a_rank_has_its_whole_node_and_says_where_its_launcher_binds_it_to_less(
     view = start(write_profile("here", SPREAD))
     assert view.workers.ready == 1
     with client_of(view) as client:
-        [worker] = client.scheduler_info()["workers"].values()
+        [worker] = workers_of(client).values()
         assert worker["nthreads"] == usable_cpus()
         [cores] = client.run(lambda: len(os.sched_getaffinity(0))).values()
     assert cores < usable_cpus()
@@ -68,7 +69,7 @@ def test_ssh_starts_a_rank_on_each_node_of_the_node_file(
         launcher = f"launcher: {{name: ssh, args: [-F, {daemon.config}]}}\n"
         view = start(write_profile("by-ssh", launcher + "network: {interface: lo}\n"), 2)
         with client_of(view) as client:
-            workers = client.scheduler_info()["workers"].values()
+            workers = workers_of(client).values()
             assert sorted(worker["name"][-3:] for worker in workers) == ["-n0", "-n1"]
             assert [worker["nthreads"] for worker in workers] == [1, 1]
         clusters.stop(view.id)

@@ -15,6 +15,7 @@ from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import ClusterConflict, InvalidInput, LimitReached, WaitTimeout
 from jupyter_gpucluster.records import JobState, Phase, Target
 from jupyter_gpucluster.views import ClusterView
+from tests.waiting import workers_of
 
 from .conftest import put_profile, start_ready, stop_all
 from .driving import client_of, fixed, live_jobs, record_of, until
@@ -55,7 +56,7 @@ def client(clusters: Clusters, pair: ClusterView, home: Path) -> Iterator[Client
 
 
 def workers(client: Client) -> int:
-    return len(client.scheduler_info(n_workers=-1)["workers"])
+    return len(workers_of(client))
 
 
 def test_a_started_cluster_says_what_it_is(clusters: Clusters, pair: ClusterView) -> None:

@@ -20,7 +20,7 @@ from jupyter_gpucluster.records import JobState, Phase, Target
 from jupyter_gpucluster.starting import Request
 from jupyter_gpucluster.store import ClusterDirectory
 from tests.test_launchers import Job
-from tests.waiting import until
+from tests.waiting import until, workers_of
 
 from .conftest import WriteProfile
 from .real_site import free_ports
@@ -67,7 +67,7 @@ def test_one_job_holds_workers_on_two_nodes_and_all_of_them_end_with_it(
     view = clusters.wait_ready(view.id, timeout=SECONDS)
     assert len(site.queue()) == 1
     with connect(view.name) as client:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        workers = workers_of(client).values()
         key = f"gpc-{view.id}-1_0"
         assert {w["name"] for w in workers} == {f"{key}-n{n}-{i}" for n in (0, 1) for i in (0, 1)}
         assert {(w["nthreads"], w["memory_limit"]) for w in workers} == {(2, 500 * 2**20)}
