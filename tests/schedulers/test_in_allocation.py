@@ -20,7 +20,7 @@ from jupyter_gpucluster.connection import connect
 from jupyter_gpucluster.records import JobState, Phase, Target
 from jupyter_gpucluster.submission import user_name
 from tests.backends.recorded import Recording
-from tests.waiting import until, workers_of
+from tests.waiting import until
 
 from .ordinary_user import Person, ordinary_user
 from .real_site import NEUTRAL, free_ports
@@ -60,7 +60,7 @@ view = clusters.start("here")
 view = clusters.wait_ready(view.id, timeout=90)
 with connect(view.name) as client:
     nodes = client.run(lambda: os.environ["SLURMD_NODENAME"])
-    threads = [worker["nthreads"] for worker in workers_of(client).values()]
+    threads = [worker["nthreads"] for worker in client.scheduler_info()["workers"].values()]
     done = client.submit(sum, [1, 2]).result()
 clusters.stop(view.id)
 clusters.wait_stopped(view.id, timeout=60)
@@ -228,7 +228,7 @@ def test_the_nodes_of_a_pbs_job_are_joined_over_ssh(
         assert argv[:2] == ["ssh", "gpu02"]
         with connect(view.name) as client:
             assert client.submit(sum, [1, 2]).result() == 3
-            assert len(workers_of(client)) == 2
+            assert len(client.scheduler_info()["workers"]) == 2
         clusters.stop(view.id)
         clusters.wait_stopped(view.id, timeout=SECONDS)
     finally:

@@ -231,8 +231,8 @@ def test_results_outlive_the_walltime_of_the_job_that_holds_them(
     [first] = site.queue()
     with connect(view.name) as client:
         kept = client.scatter(list(range(30)))
-        # Half of that is over at once: time to ask for a successor.
-        site.run("scontrol", "update", f"jobid={first}", "EndTime=now+10")
+        # Half of that is over soon: time to ask for a successor, which a busy machine starts late.
+        site.run("scontrol", "update", f"jobid={first}", "EndTime=now+40")
         wait_until(clusters, view.id, lambda _: site.queue() not in ([first], []))
         wait_until(clusters, view.id, lambda _: first not in site.queue())
         assert client.gather(kept) == list(range(30))
