@@ -81,7 +81,7 @@ def render(
     exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
     # With the head's own job the cluster ends.
     seconds = 0 if head or work else seconds_of(spec)
-    if walltime_of(directives) != walltime_of(backend.directives(job, MARK, output)):
+    if seconds and walltime_of(directives) != walltime_of(backend.directives(job, MARK, output)):
         seconds = 0  # a directive of the profile's own has the last word on it
     launch = _launch(profile, spec, directory, exports, [*before, command], seconds)
     lines = [

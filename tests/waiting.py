@@ -1,4 +1,4 @@
-"""Wait for what another process does."""
+"""Wait for what another process does, or ask what it knows."""
 
 from __future__ import annotations
 

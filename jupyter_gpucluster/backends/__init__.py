@@ -118,6 +118,4 @@ def elsewhere(name: str, job: Sent) -> dict[str, str]:
 
 def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
     """Return the arguments by which commands that end or enter jobs find those sent elsewhere."""
-    return tuple(
-        f"--namespace={it}" for it in elsewhere(name, job).values() if name == "kubernetes"
-    )
+    return (f"--namespace={job.account}",) if name == "kubernetes" and job.account else ()
