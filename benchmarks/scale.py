@@ -67,7 +67,7 @@ async def measure(
     runner: CountingRunner,
     count: int,
     submit: Callable[[], Awaitable[Sequence[str]]],
-    cancel: Callable[[Sequence[str]], Awaitable[None]],
+    cancel: Callable[[Sequence[str]], Awaitable[object]],
 ) -> Figures:
     """Submit, wait until all run, cancel, wait until none does."""
     live = (JobState.PENDING, JobState.RUNNING, JobState.ENDING)

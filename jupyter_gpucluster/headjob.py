@@ -73,13 +73,18 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
         text=text,
         arguments=record.spec.job.submit_args,
     )
-    queue = Queue(find_backend(record.spec.backend), ProcessRunner(inherited(os.environ)))
+    queue = Queue(find_backend(record.spec.backend), ProcessRunner(variables_of(record)))
     try:
         ids = run_apart(lambda: queue.submit(sent))
     except BackendUnavailable:
         ids = ()
     state = JobState.PENDING if ids else JobState.SUBMITTING
     directory.write_headjob(replace(job, id=ids[0] if ids else "", state=state))
+
+
+def variables_of(record: Record) -> dict[str, str]:
+    """Return the variables of commands that ask about a cluster's jobs."""
+    return inherited(os.environ) | elsewhere(record.spec.backend, record.spec.job)
 
 
 def watch(directory: ClusterDirectory, record: Record) -> Job:
@@ -116,10 +121,7 @@ def is_over(job: Job) -> bool:
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the queueing system about the job; without an answer nothing changes."""
     backend = find_backend(record.spec.backend)
-    shape = record.spec.job
-    where = elsewhere(record.spec.backend, shape)
-    variables = {**inherited(os.environ), **where}
-    queue = Queue(backend, ProcessRunner(variables, seconds=ANSWER_SECONDS))
+    queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
     listing = await queue.poll([job.id] if job.id else [])
     if listing is None:
         return job
@@ -246,7 +248,7 @@ def wait_gone(record: Record, seconds: float) -> None:
     if job is None or not job.id:
         return
     backend = find_backend(record.spec.backend)
-    queue = Queue(backend, ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS))
+    queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         listing = run_apart(lambda: queue.poll([job.id])) or {}

@@ -59,15 +59,14 @@ def head_lines(profile: Profile, id: str, head: str, launch: Sequence[str]) -> l
         GPUs are asked for the head, and the job is spread by a launcher.
     """
     there = elsewhere(profile.backend, profile.job)
-    if there:
+    # Whoever looks for pods is told where, since that is settled at each start.
+    if there and profile.backend != "kubernetes":
         raise InvalidInput(
             "A head in a job cannot be sent to another cluster by the profile: whoever looks for "
             "it asks this one.",
-            hint="Remove job.account, and name the namespace in the context of kubectl's file."
-            if profile.backend == "kubernetes"
-            else f"Remove that from job.directives and job.submit_args, and set {', '.join(there)} "
+            hint=f"Remove that from job.directives and job.submit_args, and set {', '.join(there)} "
             "where Jupyter starts.",
-            detail="job.account" if profile.backend == "kubernetes" else "job.directives",
+            detail="job.directives",
         )
     words = f'{head} --scratch "$GPUCLUSTER_SCRATCH" --workers "$workers"'
     share = []

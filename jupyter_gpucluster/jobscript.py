@@ -62,7 +62,7 @@ def render(
         Variables of the submission that are none of the job's.
     """
     exports = export_lines({**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
-    before, command = worker_lines(profile, spec, directory, work)
+    before, command = worker_lines(profile, spec, backend, directory, work)
     if spec.spread:
         return _spread(profile, spec, directory, exports, [*before, command])
     if spec.backend == "local":

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .backends import cancel_command, elsewhere, find_backend
+from .backends import arguments_elsewhere, cancel_command, elsewhere, find_backend
 from .errors import GpuClusterError
 from .records import (
     FINAL,
@@ -61,11 +61,12 @@ async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) 
         except (GpuClusterError, TimeoutError):
             left = None
         if left is None:
-            told.append(f"perhaps jobs of {record.name}: {queue.backend.title} does not answer")
+            silent = f"{queue.backend.title} does not answer{_why(queue)}"
+            told.append(f"perhaps jobs of {record.name}: {silent}")
         else:
             told += [
                 f"job {id} of {status.mark} ({status.state.value}); to end it: "
-                + shlex.join(cancel_command(queue.backend, [id], queue.cancel_args))
+                + _typed(record, [id])
                 for id, status in sorted(left.items())
             ]
     return told
@@ -95,14 +96,14 @@ async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> 
     """
     if not expected(record):
         return record, ""
+    queue = _queue(record, runner)
     try:
         async with asyncio.timeout(SECONDS):
-            queue = _queue(record, runner)
             asked, left = await _cancel(queue, record, spare)
     except (GpuClusterError, TimeoutError):
         asked, left = {}, None
     if left is None:
-        return record, _by_hand(record, "The queueing system does not answer")
+        return record, _by_hand(record, f"The queueing system does not answer{_why(queue)}")
     gone = [job for job in expected(record) if job.id and job.id not in left]
     ended = {
         (job.mark, job.task): replace(
@@ -137,6 +138,13 @@ def heads_job_left(record: Record) -> list[str]:
     """
     own = heads_job(record)
     return [own.id] if own is not None and record.spec.backend in KEEPS_ENDED else []
+
+
+async def remove(queue: Queue, ids: Sequence[str]) -> None:
+    """Have jobs listed no more, and try it twice: of an end nobody sees to it later."""
+    if (await queue.cancel(ids)).exit_code != 0:
+        await asyncio.sleep(queue.backend.hurry_seconds)
+        await queue.cancel(ids)
 
 
 async def _cancel(
@@ -188,12 +196,22 @@ async def _listed(queue: Queue, record: Record) -> dict[str, JobStatus] | None:
     }
 
 
+def _why(queue: Queue) -> str:
+    return f" ({queue.cure.rstrip('.')})" if queue.cure else ""
+
+
 def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
     ids = ids or [job.id for job in expected(record) if job.id]
     told = f"{why}: its jobs may be there yet, and end by themselves minutes after they start."
     if not ids:
         return told
-    where = "".join(f"{name}={value} " for name, value in _variables(record).items())
+    return f"{told} To end them now: {_typed(record, ids)}"
+
+
+def _typed(record: Record, ids: Sequence[str]) -> str:
+    """Return what to type in a shell to end jobs of a cluster; some say in arguments where."""
+    by_arguments = arguments_elsewhere(record.spec.backend, record.spec.job)
+    there = {} if by_arguments else _variables(record)
+    where = "".join(f"{name}={shlex.quote(value)} " for name, value in there.items())
     backend = find_backend(record.spec.backend)
-    command = shlex.join(cancel_command(backend, ids, record.spec.job.cancel_args))
-    return f"{told} To end them now: {where}{command}"
+    return where + shlex.join(cancel_command(backend, ids, record.spec.job.cancel_args))

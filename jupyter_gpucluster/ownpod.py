@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .backends.directives import option_of
+from .backends.kubectl import ARGUMENT, arguments_elsewhere, context_in
 from .backends.manifest import PREFIX, look, steps_of
 from .errors import InvalidInput
 from .inheritance import inherited
@@ -22,7 +24,11 @@ ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where Kubernetes itself mounts what it gives to each pod anew."""
 TOGETHER = ("spec.volumes", "spec.containers[0].volumeMounts")
 
-_own: dict[str, dict[str, Any]] = {}
+REFUSED_SECONDS = 60.0
+"""For so long one that was not shown is not asked for again: drafts are checked at every change."""
+
+_own: dict[tuple[str, str], dict[str, Any]] = {}
+_refused: dict[tuple[str, str], float] = {}
 
 
 def like_own_pod(profile: Profile, environ: Mapping[str, str] = os.environ) -> Profile:
@@ -33,7 +39,7 @@ def like_own_pod(profile: Profile, environ: Mapping[str, str] = os.environ) -> P
     """
     if profile.backend != "kubernetes" or IN_A_POD not in environ:
         return profile
-    pod = _own_pod(os.uname().nodename)
+    pod = _own_pod(os.uname().nodename, context_in(profile.job.submit_args))
     if profile.job.account not in ("", look(pod, "metadata", "namespace")):
         return profile  # volumes and accounts are of a namespace
     given = [] if profile.environment.container is None else ["spec.containers[0].image"]
@@ -92,19 +98,24 @@ def fields_of(pod: Mapping[str, Any], *, owned: bool) -> Iterator[tuple[str, Any
     return ((field, value) for field, value in found.items() if value)
 
 
-def _own_pod(name: str) -> dict[str, Any]:
+def _own_pod(name: str, context: str) -> dict[str, Any]:
     """Ask for the pod of that name; nothing of it that matters changes as long as it runs."""
-    if name not in _own:
+    key = (name, context)
+    if key not in _own:
+        if time.monotonic() - _refused.get(key, float("-inf")) < REFUSED_SECONDS:
+            return {}
         runner = ProcessRunner(inherited(os.environ), seconds=SECONDS)
-        result = run_aside(runner.run(["kubectl", "get", "pod", name, "--output=json"]))
+        argv = ["kubectl", *arguments_elsewhere("", [f"{ARGUMENT}{context}"])]
+        result = run_aside(runner.run([*argv, "get", "pod", name, "--output=json"]))
         try:
             pod = json.loads(result.stdout) if result.exit_code == 0 else None
         except (ValueError, RecursionError):
             pod = None
         if not isinstance(pod, dict):
+            _refused[key] = time.monotonic()
             return {}
-        _own[name] = pod
-    return _own[name]
+        _own[key] = pod
+    return _own[key]
 
 
 def _overlap(one: str, other: str) -> bool:

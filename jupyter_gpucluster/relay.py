@@ -16,8 +16,8 @@ from pathlib import Path
 from .backends import cancel_command, find_backend, submit_command
 from .backends.base import Backend
 from .errors import GpuClusterError
-from .inheritance import inherited
-from .leftovers import heads_job_left
+from .headjob import variables_of
+from .leftovers import heads_job_left, remove
 from .looking import look_at
 from .processes import this_process
 from .records import (
@@ -31,7 +31,7 @@ from .records import (
     to_json,
 )
 from .store import DAMAGE, ClusterDirectory, check_private, write_private
-from .submission import ProcessRunner
+from .submission import ProcessRunner, Queue
 
 logger = logging.getLogger("gpucluster.relay")
 
@@ -81,8 +81,8 @@ def clean_up(directory: ClusterDirectory) -> None:
         record = directory.read_record()
         if record.phase in ENDED and (ids := heads_job_left(record)):
             backend, arguments = find_backend(record.spec.backend), record.spec.job.cancel_args
-            runner = ProcessRunner(inherited(os.environ))
-            asyncio.run(runner.run(cancel_command(backend, ids, arguments)))
+            queue = Queue(backend, ProcessRunner(variables_of(record)), cancel_args=arguments)
+            asyncio.run(remove(queue, ids))
 
 
 def answer(directory: ClusterDirectory, question: Path) -> None:
@@ -97,7 +97,7 @@ def answer(directory: ClusterDirectory, question: Path) -> None:
     question.unlink(missing_ok=True)
     record = directory.read_record()
     if asked_by == record.head and permitted(directory, record, argv, stdin):
-        runner = ProcessRunner(inherited(os.environ))
+        runner = ProcessRunner(variables_of(record))
         result = asyncio.run(runner.run(argv, stdin))
     else:
         logger.warning("Refused: %s", argv[:1])

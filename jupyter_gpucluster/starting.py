@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from . import headjob, hostlists, workerstart
 from .allocation import in_allocation, is_spread
 from .attaching import attach
-from .backends import find_backend, submit_command
+from .backends import find_backend, jobclasses, submit_command
 from .backends.base import Backend
 from .backends.contradictions import directives_of
 from .backends.interactive import interactive_line
@@ -34,6 +34,7 @@ from .errors import (
 )
 from .jobscript import HOST_READER, MARK, environment_script, group_scripts, render
 from .joining import Joined, held_from_inside, join
+from .kubecontext import in_this_place
 from .looking import look_at
 from .machine import Machine, check_interface, look_around
 from .ownpod import like_own_pod
@@ -268,12 +269,12 @@ def settle(request: Request, *, here: bool = True) -> Plan:
 
     loaded = find_profile(request.profile)
     profile = apply_options(loaded.profile, request.options)
-    if profile.backend != EXISTING:
-        find_backend(profile.backend)
+    if profile.backend != EXISTING and find_backend(profile.backend).job_class:
+        jobclasses.begin()
     machine = look_around()
     joined = join(request.allocation, profile) if request.allocation else None
     environ = os.environ if joined is None else joined.environment()
-    profile = like_own_pod(in_allocation(profile, machine, environ))
+    profile = like_own_pod(in_this_place(in_allocation(profile, machine, environ)))
     asked = request.target
     target = asked or Target(*[default_workers(profile, machine)] * 2)
     check_target(target, least=1)

@@ -224,6 +224,8 @@ class Queue:
         self.runner = runner
         self.user = user_name()
         self.shared = shared
+        self.cure = ""
+        """What to do about a silence that does not pass by itself, with its cause."""
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
         """Submit once.
@@ -258,16 +260,22 @@ class Queue:
         """Return a listing that is no older than the period, or the word that none is due yet."""
         if self.shared is None:
             return Poll(True, await self.poll(ids))
-        return await self.shared.poll(ids, period, self.poll)
+        poll = await self.shared.poll(ids, period, self.poll)
+        if poll.listing is not None:  # perhaps another head's
+            self.cure = ""
+        return poll
 
     async def poll(self, ids: Sequence[str]) -> dict[str, JobStatus] | None:
         """List all jobs in one call; None where there was no answer."""
         result = await self.runner.run(self.backend.status(self.user, ids))
         try:
             # A user's 5,000 jobs take a few tenths of a second to read.
-            return await asyncio.to_thread(self.backend.parse_status, result)
-        except BackendError:
+            listing = await asyncio.to_thread(self.backend.parse_status, result)
+        except BackendError as error:
+            self.cure = f"{error.message} {error.hint}" if error.hint else ""
             return None
+        self.cure = ""
+        return listing
 
     async def history(self, ids: Sequence[str]) -> dict[str, JobStatus]:
         """Return what accounting knows of the end of jobs; nothing where it does not answer."""
@@ -288,6 +296,6 @@ class Queue:
         except BackendError:
             return {}
 
-    async def cancel(self, ids: Sequence[str]) -> None:
+    async def cancel(self, ids: Sequence[str]) -> CommandResult:
         """Ask for the end of jobs; whether they went is the next listing's to say."""
-        await self.change(cancel_command(self.backend, ids, self.cancel_args))
+        return await self.change(cancel_command(self.backend, ids, self.cancel_args))

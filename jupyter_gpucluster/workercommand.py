@@ -1,4 +1,7 @@
-"""The command that starts workers: Dask's or dask-cuda's, in a container or not."""
+"""The command that starts workers: Dask's or dask-cuda's, in a container or not.
+
+dask-jobqueue's class writes it where there is one of the queueing system's jobs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from .backends import jobclasses
+from .backends.base import Backend
 from .containers import inside, preparation
 from .inheritance import LEFT, LIFETIME
 from .launchers import layout_of
@@ -17,12 +22,14 @@ from .store import ClusterDirectory
 
 WORKER_NAME = '"$GPUCLUSTER_WORKER"'
 """The one unquoted word of a script: the job's own name, expanded where the job runs."""
+DEATH_TIMEOUT = 60
+"""Seconds for which a worker looks for its scheduler."""
 WORKER_STARTER = "workerstart.py"
 """What runs Dask's or dask-cuda's module, beside the scripts: jobs may not see this package."""
 
 
 def worker_lines(
-    profile: Profile, spec: Spec, directory: ClusterDirectory, work: str = ""
+    profile: Profile, spec: Spec, backend: Backend, directory: ClusterDirectory, work: str = ""
 ) -> tuple[list[str], str]:
     """Return the lines that prepare a node, and the one that starts a rank's workers there.
 
@@ -35,11 +42,11 @@ def worker_lines(
     extra = extra_arguments(profile.workers)
     cores = core_lines(spec) if spec.spread or spec.backend not in ON_THIS_MACHINE else []
     if container is None or spec.simulated:
-        return cores, work or worker_command(spec, directory, extra)
+        return cores, work or worker_command(spec, backend, directory, extra)
     place = expanding(spec.worker.local_directory)
     gpus = spec.job.gpus > 0 and not spec.simulated
     words = inside(container, directory.path, place, gpus=gpus)
-    line = work or worker_command(spec, directory, extra, container.python)
+    line = work or worker_command(spec, backend, directory, extra, container.python)
     names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
     names += [LIFETIME, LEFT] if seconds_of(spec) else []
     return [*cores, *preparation(container, place, names)], " ".join([*words, line])
@@ -59,7 +66,11 @@ def core_lines(spec: Spec) -> list[str]:
 
 
 def worker_command(
-    spec: Spec, directory: ClusterDirectory, extra: Sequence[str] = (), python: str = ""
+    spec: Spec,
+    backend: Backend,
+    directory: ClusterDirectory,
+    extra: Sequence[str] = (),
+    python: str = "",
 ) -> str:
     """Return the line that starts the workers of one rank; without a launcher, of one job.
 
@@ -71,13 +82,33 @@ def worker_command(
         Its interpreter, where it is not that of the head.
     """
     module = "dask_cuda.cli" if _on_gpus(spec) else "distributed.cli.dask_worker"
-    starter = str(directory.jobs / WORKER_STARTER)
-    argv = [python or spec.python, starter, module, *worker_arguments(spec, directory), *extra]
-    line = shlex.join(argv)
-    if spec.worker.local_directory:
-        # Sites name node-local storage by variables that exist only there, such as $TMPDIR.
-        line += f" --local-directory {expanding(spec.worker.local_directory)}"
-    return f"{line} --name {WORKER_NAME}"
+    starter = shlex.join([python or spec.python, str(directory.jobs / WORKER_STARTER)])
+    # Sites name node-local storage by variables that exist only there, such as $TMPDIR.
+    place = expanding(spec.worker.local_directory)
+    if not backend.job_class:
+        line = shlex.join(["-m", module, *worker_arguments(spec, directory), *extra])
+        line += f" --local-directory {place}" if place else ""
+        return f"{starter} {line} --name {WORKER_NAME}"
+    workers, threads = layout_of(spec).workers, spec.worker.threads
+    line = jobclasses.command(
+        backend.job_class,
+        {
+            "python": starter,
+            "worker_command": module,
+            "scheduler": f"--scheduler-file {shlex.quote(str(directory.scheduler_file))}",
+            "name": WORKER_NAME,
+            "cores": threads * workers,
+            "memory": (spec.worker.memory_limit or 2**20) * workers,
+            "processes": workers,
+            "death_timeout": DEATH_TIMEOUT,
+            "local_directory": place or None,
+            "worker_extra_args": [shlex.join([*own_arguments(spec, directory), *extra])],
+        },
+    )
+    if spec.worker.memory_limit is None:  # the class writes one anyway
+        told = f"--name {WORKER_NAME} --nthreads {threads}"
+        line = line.replace(f"{told} --memory-limit 1.00MiB", told, 1)
+    return line
 
 
 def extra_arguments(workers: Workers) -> list[str]:
@@ -88,22 +119,26 @@ def extra_arguments(workers: Workers) -> list[str]:
 
 def worker_arguments(spec: Spec, directory: ClusterDirectory) -> list[str]:
     """Return what Dask's or dask-cuda's worker is told, but for its name and its place for data."""
-    on_gpus = _on_gpus(spec)
     argv = ["--scheduler-file", str(directory.scheduler_file)]
     argv += ["--nthreads", str(spec.worker.threads)]
     workers = layout_of(spec).workers
-    if not on_gpus and workers > 1:
+    if not _on_gpus(spec) and workers > 1:
         argv += ["--nworkers", str(workers)]
     if spec.worker.memory_limit is not None:
         argv += ["--memory-limit", str(spec.worker.memory_limit)]
-    if on_gpus:
-        argv += gpu_arguments(spec.worker)
+    argv += ["--death-timeout", str(DEATH_TIMEOUT)]
+    return argv + own_arguments(spec, directory)
+
+
+def own_arguments(spec: Spec, directory: ClusterDirectory) -> list[str]:
+    """Return those of a worker's arguments that no class of dask-jobqueue's writes."""
+    argv = gpu_arguments(spec.worker) if _on_gpus(spec) else []
     if spec.host:
         argv += ["--host", spec.host]
     elif spec.interface:
         argv += ["--interface", spec.interface]
     argv += ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
-    argv += ["--death-timeout", "60", "--protocol", protocol_of(spec)]
+    argv += ["--protocol", protocol_of(spec)]
     if spec.encrypted:
         argv += ["--tls-ca-file", str(directory.tls / "ca.pem")]
         argv += ["--tls-cert", str(directory.tls / "worker-cert.pem")]

@@ -1,6 +1,7 @@
 """Start a Dask worker as ``python -m`` does, and say in the log where its imports hang.
 
-A job's Python runs this file by its path, so it needs nothing but the standard library.
+A job's Python runs this file by its path, with ``-m``, a module and its arguments behind it, so it
+needs nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -94,4 +95,4 @@ def say(phase: str, more: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[2], sys.argv[3:])

@@ -53,7 +53,7 @@ def test_workers_run_in_the_image_with_its_python_and_see_what_they_need(runtime
     [line] = [line for line in script.splitlines() if line.startswith(f"{runtime} exec")]
     assert line.startswith(
         f'{runtime} exec --nv --bind /state/abc123 --bind "$TMPDIR"/dask --bind /data '
-        f"'{IMAGE}' python {STARTER} dask_cuda.cli --scheduler-file /state/abc123/scheduler.json"
+        f"'{IMAGE}' python {STARTER} -m dask_cuda.cli --scheduler-file /state/abc123/scheduler.json"
     )
     assert 'mkdir -p "$TMPDIR"/dask\n' in script
 
@@ -77,7 +77,7 @@ def test_a_clean_environment_is_given_the_workers_variables(tmp_path: Path) -> N
 
 def test_shifter_is_told_the_image() -> None:
     script = script_of(environment=a_container("shifter", "--module=gpu"))
-    assert f"shifter --image='{IMAGE}' --module=gpu python {STARTER} distributed" in script
+    assert f"shifter --image='{IMAGE}' --module=gpu python {STARTER} -m distributed" in script
 
 
 def test_pyxis_is_told_by_srun_s_own_options() -> None:
@@ -86,7 +86,7 @@ def test_pyxis_is_told_by_srun_s_own_options() -> None:
     words = shlex.split(line.removesuffix(" &"))
     assert f"--container-image={IMAGE}" in words
     assert "--container-mounts=/state/abc123:/state/abc123" in words
-    assert f"\nexec python {STARTER} distributed" in script
+    assert f"\nexec python {STARTER} -m distributed" in script
 
 
 def test_each_rank_starts_a_container_of_its_own() -> None:

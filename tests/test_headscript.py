@@ -135,12 +135,10 @@ def test_a_head_is_not_sent_to_another_cluster_by_a_directive(sent: dict[str, An
     assert head_lines(elsewhere, "abc123", "head", [])  # -M is a limit of memory there
 
 
-def test_a_head_in_a_pod_is_in_the_namespace_of_whoever_looks_for_it() -> None:
-    job = {"gpus": 0, "account": "physics"}
+def test_a_head_may_be_in_a_pod_of_any_namespace_and_context() -> None:
+    job = {"gpus": 0, "account": "physics", "submit_args": ["--context=far"]}
     profile = Profile.model_validate({"title": "x", "backend": "kubernetes", "job": job})
-    with pytest.raises(InvalidInput) as caught:
-        head_lines(profile, "abc123", "head", [])
-    assert caught.value.detail == "job.account"
+    assert head_lines(profile, "abc123", "head", [])
 
 
 def test_gpus_of_a_head_beside_jupyter_are_refused() -> None:

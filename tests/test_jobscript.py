@@ -110,10 +110,10 @@ export OPENBLAS_NUM_THREADS=1
 export MALLOC_TRIM_THRESHOLD_=65536
 export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
-exec /opt/env/bin/python /state/abc123/jobs/workerstart.py distributed.cli.dask_worker \
+exec /opt/env/bin/python /state/abc123/jobs/workerstart.py -m distributed.cli.dask_worker \
 --scheduler-file /state/abc123/scheduler.json --nthreads 4 --memory-limit 8589934592 \
---host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0 \
---death-timeout 60 --protocol tls --tls-ca-file /state/abc123/tls/ca.pem \
+--death-timeout 60 --host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0 \
+--protocol tls --tls-ca-file /state/abc123/tls/ca.pem \
 --tls-cert /state/abc123/tls/worker-cert.pem --tls-key /state/abc123/tls/worker-key.pem \
 --local-directory /tmp/gpc-abc123-x --name "$GPUCLUSTER_WORKER"
 """
@@ -130,8 +130,9 @@ def test_a_local_gpu_script_differs_in_the_worker_and_its_share() -> None:
     directory = Path("/state/abc123")
     spec = a_spec(profile, directory, machine=GPUS)
     expected = CPU_SCRIPT.replace("distributed.cli.dask_worker", "dask_cuda.cli").replace(
-        "--nthreads 4 --memory-limit 8589934592",
-        f"--nthreads 1 --memory-limit 8589934592 --device-memory-limit {10 * GIB}",
+        "--nthreads 4 --memory-limit 8589934592 --death-timeout 60",
+        "--nthreads 1 --memory-limit 8589934592 --death-timeout 60"
+        f" --device-memory-limit {10 * GIB}",
     )
     assert script_of(profile, spec, directory) == expected
     assert spec.job.gpus == 1
@@ -144,8 +145,8 @@ def test_a_forked_gpu_worker_is_told_what_its_script_would_tell_it() -> None:
     line = script_of(profile, spec, Path("/state/it's")).splitlines()[-1]
     words = shlex.split(line)
     starter = "/state/it's/jobs/workerstart.py"
-    assert words[:4] == ["exec", "/opt/env/bin/python", starter, "dask_cuda.cli"]
-    assert [*spec.worker_argv[:-1], "$GPUCLUSTER_WORKER"] == words[4:]
+    assert words[:5] == ["exec", "/opt/env/bin/python", starter, "-m", "dask_cuda.cli"]
+    assert [*spec.worker_argv[:-1], "$GPUCLUSTER_WORKER"] == words[5:]
     assert spec.worker_argv[-2:] == ("--name", "{name}")
 
 
@@ -182,8 +183,9 @@ def test_hostile_paths_reach_the_worker_as_they_are(tmp_path: Path, name: str) -
     profile = a_profile()
     spec = a_spec(profile, directory, python=python)
     argv = run(script_of(profile, spec, directory), tmp_path)
-    assert argv[:4] == [
+    assert argv[:5] == [
         str(directory / "jobs" / "workerstart.py"),
+        "-m",
         "distributed.cli.dask_worker",
         "--scheduler-file",
         str(directory / "scheduler.json"),

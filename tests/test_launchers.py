@@ -247,7 +247,10 @@ for rank in range(4):
     ranks.append(subprocess.Popen(sys.argv[start:], env={{**os.environ, **told}}))
 sys.exit(max(rank.wait() for rank in ranks))
 """
-TELL = 'echo "$HERE worker ${*: -1} sees ${CUDA_VISIBLE_DEVICES-nothing} of $OMP_NUM_THREADS"'
+NAMED = 'all="$*"; name="${all##*--name }"; name="${name%% *}"'
+TELL = (
+    f'{NAMED}; echo "$HERE worker $name sees ${{CUDA_VISIBLE_DEVICES-nothing}} of $OMP_NUM_THREADS"'
+)
 RANKS_OF = {
     "srun": ("SLURM_PROCID", "SLURM_LOCALID"),
     "mpirun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
@@ -341,8 +344,9 @@ def ssh_job(home: Path, ssh: SshSite, worker: str) -> Job:
     )
 
 
-STUBBORN = """
-echo "$HERE $SETTING worker ${*: -1} runs as $$"
+STUBBORN = f"""
+{NAMED}
+echo "$HERE $SETTING worker $name runs as $$"
 sleep 600 &
 wait
 """
@@ -377,7 +381,7 @@ def test_workers_on_other_nodes_end_with_the_job_however_it_ends(
 
 @pytest.mark.slow
 def test_a_worker_that_ends_on_one_node_ends_the_job(tmp_path: Path, ssh: SshSite) -> None:
-    fails = 'case "${*: -1}" in *-n1) exit 7 ;; esac' + STUBBORN
+    fails = f'{NAMED}; case "$name" in *-n1) exit 7 ;; esac' + STUBBORN
     job = ssh_job(tmp_path, ssh, fails)
     assert job.start().wait(60) == 7
     assert job.directory.exit_codes() == {"gpc-abc123-1_0": 7}

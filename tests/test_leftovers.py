@@ -190,6 +190,25 @@ async def test_what_is_left_is_listed_with_the_command_that_ends_it() -> None:
     assert left_jobs([a_record()]) == []
 
 
+async def test_pods_whose_context_is_missing_are_not_taken_for_gone() -> None:
+    class Kubectl:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            said = "Error in configuration: context was not found for specified context: far"
+            return CommandResult(tuple(argv), 1, "", said)
+
+    where = ("--context=far", "--namespace=physics")
+    job = JobShape(account="physics", submit_args=where[:1], cancel_args=where)
+    record = a_record(a_job(f"{OURS}-0"), backend="kubernetes")
+    record = replace(record, spec=replace(record.spec, job=job))
+    buried, told = await cancel_jobs_of(record, Kubectl())
+    assert buried.jobs[0].ended is None
+    assert "lacks the context 'far'" in told
+    command = "kubectl --context=far --namespace=physics delete pods"
+    assert f"To end them now: {command}" in told
+    [doubt] = await left_jobs_of([record], Kubectl())
+    assert "kubectl config rename-context OTHER far" in doubt
+
+
 async def test_ended_jobs_are_removed_where_they_stay_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

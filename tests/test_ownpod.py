@@ -51,6 +51,7 @@ OWN: dict[str, Any] = {
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Be in a pod; return where kubectl writes what it is asked."""
     monkeypatch.setattr(ownpod, "_own", {})
+    monkeypatch.setattr(ownpod, "_refused", {})
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", HUB["KUBERNETES_SERVICE_HOST"])
     return put_command(tmp_path, monkeypatch, "kubectl", f"echo {shlex.quote(json.dumps(OWN))}")
 
@@ -139,8 +140,26 @@ def test_elsewhere_nothing_is_asked(asked: Path, monkeypatch: pytest.MonkeyPatch
 def test_where_the_pod_may_not_be_looked_at_nothing_is_added(
     script: str, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_command(tmp_path, monkeypatch, "kubectl", script)
+    calls = put_command(tmp_path, monkeypatch, "kubectl", script)
+    for _ in range(3):  # as often as a draft is checked
+        assert like_own_pod(a_profile()).job.directives == ()
+    assert len(calls.read_text().splitlines()) == 1
+
+
+def test_a_pod_that_was_not_shown_is_asked_for_again_later(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_command(tmp_path, monkeypatch, "kubectl", "exit 1")
     assert like_own_pod(a_profile()).job.directives == ()
+    put_command(tmp_path, monkeypatch, "kubectl", f"echo {shlex.quote(json.dumps(OWN))}")
+    assert like_own_pod(a_profile()).job.directives == ()
+    monkeypatch.setattr(ownpod, "REFUSED_SECONDS", 0.0)
+    assert like_own_pod(a_profile()).job.directives
+
+
+def test_our_own_pod_is_asked_for_in_the_context_that_the_profile_names(asked: Path) -> None:
+    like_own_pod(a_profile(job={"gpus": 0, "submit_args": ["--context=near"]}))
+    assert asked.read_text().startswith("--context=near get pod ")
 
 
 def test_a_preview_shows_it(asked: Path, home: Path) -> None:

@@ -14,6 +14,7 @@ from jupyter_gpucluster.backends import (
     find_backend,
     submit_command,
 )
+from jupyter_gpucluster.backends.kubernetes import Kubernetes
 from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import (
     ON_THIS_MACHINE,
@@ -21,6 +22,7 @@ from jupyter_gpucluster.records import (
     Job,
     JobShape,
     JobState,
+    Phase,
     Process,
     Record,
     Spec,
@@ -29,8 +31,9 @@ from jupyter_gpucluster.records import (
     from_json,
     to_json,
 )
-from jupyter_gpucluster.relay import answer, permitted
+from jupyter_gpucluster.relay import answer, clean_up, permitted
 from jupyter_gpucluster.store import ClusterDirectory
+from tests.commands import put_command
 
 SYSTEMS = sorted(BACKENDS.keys() - ON_THIS_MACHINE)
 
@@ -99,6 +102,24 @@ def test_the_profile_s_own_arguments_are_run_as_they_are_on_record(
         assert permitted(directory, record, submit, stdin) is right
         assert permitted(directory, record, cancel_command(dialect, ["71"], arguments), "") is right
     assert not permitted(directory, record, cancel_command(dialect, ["72"], job.cancel_args), "")
+
+
+@pytest.mark.parametrize("failures,calls", [(0, 1), (1, 2), (9, 2)])
+def test_the_pod_of_a_head_that_is_over_is_deleted_where_the_cluster_was_started(
+    root: Path, monkeypatch: pytest.MonkeyPatch, failures: int, calls: int
+) -> None:
+    directory, record = cluster(root, "kubernetes")
+    where = ("--context=far", "--namespace=physics")
+    job = JobShape(account="physics", submit_args=where[:1], cancel_args=where)
+    own = Job("gpc-abc123-0", 0, JobState.DONE, id="gpc-abc123-0-0", ended=1.0)
+    spec = replace(record.spec, job=job, in_job=True)
+    directory.write_record(replace(record, spec=spec, jobs=(own,), phase=Phase.STOPPED))
+    monkeypatch.setattr(Kubernetes, "hurry_seconds", 0.0)
+    asked = root.parent / "kubectl.calls"
+    put_command(root.parent, monkeypatch, "kubectl", f"[ $(wc -l <{asked}) -gt {failures} ]")
+    clean_up(directory)
+    words = " ".join([*where, "delete pods --wait=false --ignore-not-found gpc-abc123-0-0"])
+    assert asked.read_text().splitlines() == [words] * calls
 
 
 @pytest.mark.parametrize("mine", [True, False])

@@ -53,7 +53,7 @@ class Started:
         (place / "work").mkdir(exist_ok=True)
         with (place / f"{KEY}.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(starter), *arguments],
+                [sys.executable, str(starter), "-m", *arguments],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=place / "work",

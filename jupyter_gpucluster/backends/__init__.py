@@ -12,7 +12,9 @@ from .cobalt import Cobalt
 from .demo import Demo
 from .htcondor import HTCondor
 from .htcondor import elsewhere as on_another_schedd
-from .kubernetes import Kubernetes, in_namespace
+from .kubectl import arguments_elsewhere as arguments_of_place
+from .kubectl import elsewhere as in_another_place
+from .kubernetes import Kubernetes
 from .local import Local
 from .lsf import Lsf
 from .moab import Moab
@@ -107,15 +109,15 @@ def elsewhere(name: str, job: Sent) -> dict[str, str]:
     """Return the variables by which commands find jobs that are sent elsewhere.
 
     A script of Slurm's may name another of its clusters; what lists and cancels does not read it.
-    Neither does it know the arguments of the submit command, nor a pod's namespace.
+    Neither does it know the arguments of the submit command, nor a pod's context and namespace.
     """
     if name == "slurm":
         return on_another_slurm(job.directives, job.submit_args)
     if name == "kubernetes":
-        return in_namespace(job.account)
+        return in_another_place(job.account, job.submit_args)
     return on_another_schedd(job.submit_args) if name == "htcondor" else {}
 
 
 def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
     """Return the arguments by which commands that end or enter jobs find those sent elsewhere."""
-    return (f"--namespace={job.account}",) if name == "kubernetes" and job.account else ()
+    return arguments_of_place(job.account, job.submit_args) if name == "kubernetes" else ()

@@ -24,6 +24,10 @@ class Backend(Protocol):
     """The same while a change that was asked for is under way."""
     most_tasks: int
     """The most jobs that one submission may hold."""
+    prefix: str
+    """The word with which a directive begins; empty where there are none."""
+    job_class: str
+    """dask-jobqueue's class of such jobs, such as ``slurm.SLURMJob``; empty where it has none."""
     task: str
     """A job's number within its submission, from 0, as a shell expands it in the job."""
     restarts: str

@@ -45,6 +45,8 @@ class Cobalt:
 
     name = "cobalt"
     title = "Cobalt"
+    prefix = "#COBALT"
+    job_class = ""
     poll_seconds = 10.0
     hurry_seconds = 3.0
     most_tasks = 1

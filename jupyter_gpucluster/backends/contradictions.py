@@ -45,7 +45,7 @@ OURS = {
     "spec.restartPolicy": "lets a worker start again in its pod, which is up to the cluster",
 }
 """Fields of a pod that are not up to a profile."""
-OF_ACCESS = re.compile(r"--(?:namespace|context|cluster|user|kubeconfig|server)\b|-[ns]")
+OF_ACCESS = re.compile(r"--(?:namespace|cluster|user|kubeconfig|server)\b|--context(?!=)|-[ns]")
 """Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
 UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
@@ -113,7 +113,8 @@ def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
     for text in filter(OF_ACCESS.match, texts if prefix == "#KUBERNETES" else ()):
         raise InvalidInput(
             f"The argument {text!r} sends pods where nobody looks for them.",
-            hint="job.account is the namespace; for the rest set KUBECONFIG where Jupyter starts.",
+            hint="job.account is the namespace, --context=NAME in one word another context; for the"
+            " rest set KUBECONFIG where Jupyter starts.",
             detail="job.submit_args",
         )
     if prefix in ("#CONDOR", "#KUBERNETES") or not texts:
@@ -136,7 +137,7 @@ def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
 def names_the_job(backend: str, text: str) -> bool:
     """Tell whether a directive sets what a job is called."""
     dialect = BACKENDS.get(backend)
-    prefix = prefix_of(dialect.directives(JobShape(), "mark", "output")) if dialect else ""
+    prefix = dialect.prefix if dialect else ""
     return option_of(f"{prefix} {text}")[0] == NAMES.get(prefix)
 
 

@@ -44,6 +44,8 @@ class Demo(Local):
 
     name = "demo"
     title = "the simulated site"
+    prefix = "#DEMO"
+    job_class = ""
     most_tasks = 100
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

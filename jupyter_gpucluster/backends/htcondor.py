@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .jobclasses import head
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
 from .reasons import htcondor as reasons
@@ -53,6 +54,8 @@ class HTCondor:
 
     name = "htcondor"
     title = "HTCondor"
+    prefix = "#CONDOR"
+    job_class = "htcondor.HTCondorJob"
     poll_seconds = 10.0
     hurry_seconds = 3.0
     most_tasks = 1000
@@ -78,22 +81,26 @@ class HTCondor:
                 'MY.JobFlavour = "longlunch".',
                 detail="job.queue",
             )
+        memory, asked = memory_of(job, self.title), {}
+        if job.cpus is not None:
+            asked["RequestCpus"] = job.cpus
+        if memory is not None:
+            asked["RequestMemory"] = memory // 2**20
+        told = {"name": directive_value(mark, "mark"), "job_extra_directives": asked}
+        # The rest is for a count of its own, or of what is not asked for.
+        kept = ("batch_name = ", *(f"{name} = " for name in asked))
+        written = [x for x in head(self.job_class, told) if x.startswith(kept)]
         file = directive_value(output, "output").removesuffix(".out") + ".$(ProcId).out"
-        lines = [f"batch_name = {directive_value(mark, 'mark')}"]
-        lines += [f"output = {file}", f"error = {file}"]
+        lines = [f"output = {file}", f"error = {file}"]
         # Jobs are ended by removing them; what they said would be lost without streaming.
         lines += ["stream_output = True", "stream_error = True"]
         if job.account:
             lines.append(f"accounting_group = {directive_value(job.account, 'job.account')}")
-        if job.cpus is not None:
-            lines.append(f"RequestCpus = {job.cpus}")
-        if (memory := memory_of(job, self.title)) is not None:
-            lines.append(f"RequestMemory = {memory // 2**20}")
         if job.gpus:
             lines += self.gpus(job)
         end = f"{reasons.PAST_WALLTIME} {job.walltime}" if job.walltime is not None else ""
         lines.append(f"periodic_remove = ({DEAD})" + (f" || ({end})" if end else ""))
-        return [f"{PREFIX}{line}" for line in lines]
+        return [f"{PREFIX}{line}" for line in (*written, *lines)]
 
     def gpus(self, job: JobShape) -> list[str]:
         request = job.gpu_request or "request_gpus"

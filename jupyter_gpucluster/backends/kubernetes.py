@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import BackendError, BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .kubectl import FREE, LIST, refuse_without_context
 from .manifest import PREFIX, escaped, look, pod_of
 from .memory import memory_of
 from .podstatus import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
@@ -23,13 +24,6 @@ from .refusal import refusal
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
 LIMITS = "spec.containers[0].resources.limits"
-NAMESPACE = "GPUCLUSTER_NAMESPACE"
-"""Variable by which listing commands find the namespace that the pods are in."""
-LIST = (
-    f'exec kubectl get pods ${{{NAMESPACE}:+--namespace="${NAMESPACE}"}} --output=json'
-    ' --selector="$1"'
-)
-"""The script is fixed, and so is that nothing but a selector may be added."""
 MOST_MARKS = 50
 """More of them would make a URL that proxies refuse; then all pods of ours are listed."""
 LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -58,6 +52,8 @@ class Kubernetes:
 
     name = "kubernetes"
     title = "Kubernetes"
+    prefix = "#KUBERNETES"
+    job_class = ""
     poll_seconds = 10.0
     hurry_seconds = 1.0
     most_tasks = 100
@@ -109,6 +105,7 @@ class Kubernetes:
         # Nobody else has these names: what is there was taken before, and its answer was lost.
         if {*created, *EXISTS.findall(result.stderr)} >= set(names):
             return names
+        refuse_without_context(result)
         if result.exit_code and (not SILENT.search(result.stderr) or NOWHERE in result.stderr):
             words = re.sub(r'error when creating "STDIN": ', "", _error_line(result))
             error = refusal(self.title, result, reasons.REFUSALS, words)
@@ -166,7 +163,7 @@ class Kubernetes:
         return ["kubectl", "delete", "pods", "--wait=false", "--ignore-not-found", *ids]
 
     def capacity(self) -> list[str] | None:
-        return ["kubectl", "get", "nodes,pods", "--all-namespaces", "--output=json"]
+        return ["sh", "-c", FREE, "kubectl"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
         if result.exit_code and "(Forbidden)" in result.stderr:
@@ -177,11 +174,6 @@ class Kubernetes:
                 detail=result.stderr,
             )
         return gpus_of(_items(result))
-
-
-def in_namespace(account: str) -> dict[str, str]:
-    """Return the variable that tells what lists pods of the namespace that they are sent to."""
-    return {NAMESPACE: account} if account else {}
 
 
 def _parts(line: str) -> tuple[str, str, str]:
@@ -242,6 +234,7 @@ def _items(result: CommandResult) -> list[dict[str, Any]]:
         listed = None
     items = look(listed, "items")
     if not isinstance(items, list):
+        refuse_without_context(result)
         said = (result.stderr or result.stdout)[-2000:]
         raise BackendUnavailable("Kubernetes did not answer kubectl get.", detail=said)
     return [item for item in items if isinstance(item, dict)]

@@ -25,6 +25,8 @@ class Local:
 
     name = "local"
     title = "this machine"
+    prefix = ""
+    job_class = ""
     poll_seconds = 1.0
     hurry_seconds = 0.05
     most_tasks = 1000

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .jobclasses import head, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
 from .reasons import lsf as reasons
@@ -63,6 +64,8 @@ class Lsf:
 
     name = "lsf"
     title = "LSF"
+    prefix = "#BSUB"
+    job_class = "lsf.LSFJob"
     poll_seconds = 10.0
     hurry_seconds = 3.0
     most_tasks = 1000
@@ -73,19 +76,23 @@ class Lsf:
     gpu_requests = ("gpu", "ngpus_physical", "ngpus_excl_p", "nnodes", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        lines = [f"-J {directive_value(mark, 'mark')}", f"-o {directive_value(output, 'output')}"]
+        name = directive_value(mark, "mark")
+        told, unasked, more = self.resources(job)
+        told |= {"name": name, "job_name": name}
         if job.queue:
-            lines.append(f"-q {directive_value(job.queue, 'job.queue')}")
+            told["queue"] = directive_value(job.queue, "job.queue")
         if job.account:
-            lines.append(f'-P "{directive_value(job.account, "job.account")}"')
-        lines += self.resources(job)
+            told["project"] = directive_value(job.account, "job.account")
         if job.walltime is not None:
             minutes = -(-job.walltime // 60)
-            lines.append(f"-W {minutes // 60:02d}:{minutes % 60:02d}")
+            told["walltime"] = f"{minutes // 60:02d}:{minutes % 60:02d}"
+        written = without(head(self.job_class, told), *(f"#BSUB {each} " for each in unasked))
+        lines = [f"-o {directive_value(output, 'output')}", *more]
         remark = [SUBMITTED[job.submit_by]] if job.submit_by in SUBMITTED else []
-        return [*(f"#BSUB {line}" for line in lines), *remark]
+        return [*written, *(f"#BSUB {line}" for line in lines), *remark]
 
-    def resources(self, job: JobShape) -> list[str]:
+    def resources(self, job: JobShape) -> tuple[dict[str, object], list[str], list[str]]:
+        """Return what the class is told of cores and memory, what it adds, and what it lacks."""
         request = job.gpu_request or "gpu"
         if request not in self.gpu_requests:
             raise InvalidInput(
@@ -95,18 +102,22 @@ class Lsf:
             )
         if request == "nnodes" or any(EASY.match(own) for own in job.directives):
             # Easy mode gives whole nodes with all they have; it refuses -n, -R and -M.
-            return [f"-nnodes {job.nodes}"]
-        lines = []
-        if job.cpus is not None or job.nodes > 1:
+            return {}, ["-n", "-R", "-M"], [f"-nnodes {job.nodes}"]
+        told: dict[str, object] = {}
+        unasked, lines = [], self.gpus(job, request) if job.gpus else []
+        if job.cpus is None and job.nodes == 1:
+            unasked += ["-n", "-R"]
+        else:
             each = -(-(job.cpus or job.nodes) // job.nodes)
-            lines.append(f"-n {each * job.nodes}")
+            told["ncpus"] = each * job.nodes
             if job.nodes > 1:
-                lines.append(f'-R "span[ptile={each}]"')
-            elif each > 1:
-                lines.append('-R "span[hosts=1]"')
-        if (memory := memory_of(job, self.title)) is not None:
-            lines.append(f"-M {-(-memory // job.nodes // limit_unit(os.environ))}")
-        return lines + (self.gpus(job, request) if job.gpus else [])
+                unasked.append("-R")
+                lines.insert(0, f'-R "span[ptile={each}]"')
+        if (memory := memory_of(job, self.title)) is None:
+            unasked.append("-M")
+        else:
+            told |= {"mem": -(-memory // job.nodes), "lsf_units": limit_letter(os.environ)}
+        return told, unasked, lines
 
     def gpus(self, job: JobShape, request: str) -> list[str]:
         each = -(-job.gpus // job.nodes)
@@ -231,10 +242,15 @@ class Lsf:
 
 
 def limit_unit(environment: Mapping[str, str]) -> int:
-    """Return the bytes of one unit of ``-M``: LSF_UNIT_FOR_LIMITS in lsf.conf, else kilobytes.
+    """Return the bytes of one unit of ``-M``.
 
     LSF counts in powers of 1000 here, as dask-jobqueue does.
     """
+    return int(1000 ** ("kmgtpe".index(limit_letter(environment)) + 1))
+
+
+def limit_letter(environment: Mapping[str, str]) -> str:
+    """Return the first letter of that unit: LSF_UNIT_FOR_LIMITS in lsf.conf, else kilobytes."""
     directory = environment.get("LSF_ENVDIR") or environment.get("LSF_CONFDIR") or "/etc"
     try:
         text = Path(directory, "lsf.conf").read_text("utf-8", "replace")
@@ -242,7 +258,7 @@ def limit_unit(environment: Mapping[str, str]) -> int:
         text = ""
     # The last line counts where there are several.
     units = re.findall(r"^\s*LSF_UNIT_FOR_LIMITS\s*=\s*\"?([kmgtpe])", text, re.I | re.M)
-    return int(1000 ** ("kmgtpe".index(units[-1].lower()) + 1)) if units else 1000
+    return units[-1].lower() if units else "k"
 
 
 def _by_file(submission: Submission) -> bool:

@@ -50,6 +50,7 @@ class Moab(Torque):
 
     name = "moab"
     title = "Moab"
+    job_class = "moab.MoabJob"
     most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks
     task = "0"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .jobclasses import head
 from .quoting import directive_value, gpu_kind, hours, resource_name
 from .reasons import oar as reasons
 from .refusal import refusal
@@ -43,6 +44,8 @@ class Oar:
 
     name = "oar"
     title = "OAR"
+    prefix = "#OAR"
+    job_class = "oar.OARJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
     most_tasks = 1000
@@ -50,19 +53,21 @@ class Oar:
     restarts = "0"  # a job that runs again is another job, with another id
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        lines = [f"-n {directive_value(mark, 'mark')}"]
+        told: dict[str, object] = {
+            "job_name": directive_value(mark, "mark"),
+            "resource_spec": self.resources(job),
+            # It writes a second -p, which would replace the first.
+            "memory_per_core_property_name": "not_applicable",
+        }
         if job.queue:
-            lines.append(f"-q {directive_value(job.queue, 'job.queue')}")
+            told["queue"] = directive_value(job.queue, "job.queue")
         if job.account:
-            lines.append(f"--project {directive_value(job.account, 'job.account')}")
-        # One line: a second -l would be an alternative among which OAR may choose.
-        walltime = [f"walltime={hours(job.walltime)}"] if job.walltime is not None else []
-        lines.append(f"-l {','.join([self.resources(job), *walltime])}")
-        if properties := self.properties(job):
-            lines += [f"-p {each}" for each in properties]
+            told["project"] = directive_value(job.account, "job.account")
+        if job.walltime is not None:
+            told["walltime"] = hours(job.walltime)
         output = directive_value(output, "output")
-        lines += [f"-O {output}", f"-E {output}"]
-        return [f"#OAR {line}" for line in lines]
+        lines = [*(f"-p {each}" for each in self.properties(job)), f"-O {output}", f"-E {output}"]
+        return [*head(self.job_class, told), *(f"#OAR {line}" for line in lines)]
 
     def properties(self, job: JobShape) -> list[str]:
         """Return what resources must be like: a second -p would replace the first."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .jobclasses import head
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind, hours, resource_name
 from .reasons import pbs as reasons
@@ -53,6 +54,8 @@ class Pbs:
 
     name = "pbs"
     title = "PBS"
+    prefix = "#PBS"
+    job_class = "pbs.PBSJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
     most_tasks = 1000
@@ -60,19 +63,21 @@ class Pbs:
     restarts = "0"  # run_count is on the server, not in the job's environment
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        lines = [f"-N {directive_value(mark, 'mark')}"]
+        first, *more = self.resources(job)
+        told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
         if job.queue:
-            lines.append(f"-q {directive_value(job.queue, 'job.queue')}")
+            told["queue"] = directive_value(job.queue, "job.queue")
         if job.account:
-            lines.append(f"-A {directive_value(job.account, 'job.account')}")
-        lines += self.resources(job)
+            told["account"] = directive_value(job.account, "job.account")
         if job.walltime is not None:
-            lines.append(f"-l walltime={hours(job.walltime)}")
-        lines += ["-j oe", f"-o {directive_value(output, 'output')}"]
-        return [f"#PBS {line}" for line in lines]
+            told["walltime"] = hours(job.walltime)
+        written = head(self.job_class, {**told, "resource_spec": first})
+        lines = [*(f"-l {each}" for each in more), "-j oe"]
+        lines.append(f"-o {directive_value(output, 'output')}")
+        return [*written, *(f"#PBS {line}" for line in lines)]
 
     def resources(self, job: JobShape) -> list[str]:
-        """Return what asks for nodes and for what each gives."""
+        """Return what asks for nodes and for what each gives, and what else is asked for."""
         chunk = f"select={job.nodes}"
         if job.cpus is not None:
             chunk += f":ncpus={-(-job.cpus // job.nodes)}"
@@ -84,11 +89,11 @@ class Pbs:
         if job.gpus and request != "none":
             name = resource_name(request, "job.gpu_request")
             chunk += f":{name}={-(-job.gpus // job.nodes)}"
-        lines = [f"-l {chunk}"]
+        lines = [chunk]
         if job.nodes > 1:
-            lines.append("-l place=scatter")
+            lines.append("place=scatter")
         if job.gpus and job.gpu_type:
-            lines.append(f"-l gpu_type={gpu_kind(job.gpu_type)}")
+            lines.append(f"gpu_type={gpu_kind(job.gpu_type)}")
         return lines
 
     def submit(self, submission: Submission) -> list[str]:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .jobclasses import head
 from .quoting import directive_value, gpu_kind, hours, resource_name
 from .reasons import sge as reasons
 from .refusal import refusal
@@ -55,6 +56,8 @@ class Sge:
 
     name = "sge"
     title = "Grid Engine"
+    prefix = "#$"
+    job_class = "sge.SGEJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
     most_tasks = 1000
@@ -66,18 +69,17 @@ class Sge:
     environment = "smp"
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        lines = [f"-N {directive_value(mark, 'mark')}"]
+        told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
         if job.queue:
-            lines.append(f"-q {directive_value(job.queue, 'job.queue')}")
+            told["queue"] = directive_value(job.queue, "job.queue")
         if job.account:
-            lines.append(f"-P {directive_value(job.account, 'job.account')}")
-        lines += self.resources(job)
+            told["project"] = directive_value(job.account, "job.account")
         if job.walltime is not None:
-            lines.append(f"-l h_rt={hours(job.walltime)}")
-        lines += [f"-o {directive_value(output, 'output')}", "-cwd", "-j y"]
+            told["walltime"] = hours(job.walltime)
+        lines = [*self.resources(job), f"-o {directive_value(output, 'output')}"]
         # Where queues say shell_start_mode posix_compliant, the script's first line counts nothing.
         lines.append("-S /bin/bash")
-        return [f"#$ {line}" for line in lines]
+        return [*head(self.job_class, told), *(f"#$ {line}" for line in lines)]
 
     def resources(self, job: JobShape) -> list[str]:
         """Return what asks for cores, memory and GPUs."""

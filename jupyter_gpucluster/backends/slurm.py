@@ -10,6 +10,7 @@ from datetime import datetime
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .directives import option_of, options_in
+from .jobclasses import head, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind, hours
 from .reasons import slurm as reasons
@@ -67,6 +68,8 @@ class Slurm:
 
     name = "slurm"
     title = "Slurm"
+    prefix = "#SBATCH"
+    job_class = "slurm.SLURMJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
     most_tasks = 1000
@@ -75,35 +78,39 @@ class Slurm:
     gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        memory = memory_of(job, self.title, ("mem-per-cpu", "mem-per-gpu"))
+        whole = memory is not None and not job.memory_request
+        ranks = job.nodes * job.ranks
+        told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
+        if job.queue:
+            told["queue"] = directive_value(job.queue, "job.queue")
+        if job.account:
+            told["account"] = directive_value(job.account, "job.account")
+        if job.cpus is not None:
+            told["job_cpu"] = -(-job.cpus // ranks)
+        if memory is not None and whole:
+            told["job_mem"] = f"{-(-memory // job.nodes // 2**20)}M"
+        if job.walltime is not None:
+            told["walltime"] = hours(job.walltime)
+        unasked = [
+            *(["#SBATCH --cpus-per-task="] if job.cpus is None else []),
+            *([] if whole else ["#SBATCH --mem="]),
+            *(["#SBATCH -n "] if ranks > 1 else []),
+        ]
         # Of a file that all tasks share each one would cut off what the others' say.
         file = directive_value(output, "output").removesuffix(".out") + ".%a.out"
-        lines = [f"-J {directive_value(mark, 'mark')}", f"-o {file}"]
-        ranks = job.nodes * job.ranks
-        lines += [f"-N {job.nodes}", f"-n {ranks}"]
+        lines = [f"-o {file}", f"-N {job.nodes}"]
+        if ranks > 1:
+            lines.append(f"-n {ranks}")
         if job.ranks > 1:
             lines.append(f"--ntasks-per-node={job.ranks}")
-        if job.queue:
-            lines.append(f"-p {directive_value(job.queue, 'job.queue')}")
-        if job.account:
-            lines.append(f"-A {directive_value(job.account, 'job.account')}")
-        if job.cpus is not None:
-            lines.append(f"--cpus-per-task={-(-job.cpus // ranks)}")
-        lines += self.memory(job)
-        if job.walltime is not None:
-            lines.append(f"-t {hours(job.walltime)}")
+        if memory is not None and job.memory_request:
+            each = {"mem-per-cpu": job.cpus, "mem-per-gpu": job.gpus}[job.memory_request] or 1
+            lines.append(f"--{job.memory_request}={-(-memory // each // 2**20)}M")
         if job.gpus:
             lines += self.gpus(job)
-        return [f"#SBATCH {line}" for line in lines]
-
-    def memory(self, job: JobShape) -> list[str]:
-        memory = memory_of(job, self.title, ("mem-per-cpu", "mem-per-gpu"))
-        if memory is None:
-            return []
-        if job.memory_request == "mem-per-cpu":
-            return [f"--mem-per-cpu={-(-memory // (job.cpus or 1) // 2**20)}M"]
-        if job.memory_request == "mem-per-gpu":
-            return [f"--mem-per-gpu={-(-memory // (job.gpus or 1) // 2**20)}M"]
-        return [f"--mem={-(-memory // job.nodes // 2**20)}M"]
+        written = without(head(self.job_class, told), *unasked)
+        return [*written, *(f"#SBATCH {line}" for line in lines)]
 
     def gpus(self, job: JobShape) -> list[str]:
         kind = f"{gpu_kind(job.gpu_type)}:" if job.gpu_type else ""

@@ -50,7 +50,7 @@ class Torque(Pbs):
             node += f":{gpu_kind(job.gpu_type)}"
         # Unlike a chunk of PBS Pro, `mem` is that of all nodes together.
         memory = memory_of(job, self.title)
-        return [f"-l {node}", *([f"-l mem={size(memory)}"] if memory is not None else [])]
+        return [node, *([f"mem={size(memory)}"] if memory is not None else [])]
 
     def submit(self, submission: Submission) -> list[str]:
         array = ["-t", f"0-{submission.count - 1}"] if submission.count > 1 else []

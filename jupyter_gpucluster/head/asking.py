@@ -25,6 +25,8 @@ class Told:
     again: float = 0.0
     """Seconds until a listing is due, where none was."""
     silent_since: float | None = None
+    cure: str = ""
+    """What to do about the silence, where it does not pass by itself."""
 
 
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
@@ -52,16 +54,16 @@ async def ask(
     """
     ids = [job.id for job in record.jobs if job.id and job.state not in FINAL]
     if not ids and all(job.id or not is_alive(job) for job in record.jobs):
-        return Told(silent_since=before.silent_since)
+        return Told(silent_since=before.silent_since, cure=before.cure)
     lost = _lost(record, now)
     if record.spec.backend in KEEPS_ENDED:
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
     poll = await queue.look(() if lost else ids, period)
     if not poll.asked:
-        return Told(again=poll.again, silent_since=before.silent_since)
+        return Told(again=poll.again, silent_since=before.silent_since, cure=before.cure)
     if poll.listing is None:
-        return Told(silent_since=before.silent_since or now)
+        return Told(silent_since=before.silent_since or now, cure=queue.cure)
     gone = [job.id for job in record.jobs if job.id and is_alive(job)]
     gone = [id for id in gone if id not in poll.listing]
     named = {status.mark for status in poll.listing.values()}

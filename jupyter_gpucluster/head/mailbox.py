@@ -7,8 +7,9 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ..backends.kubectl import CONTEXT, has_contexts, without_context
 from ..errors import StateError
 from ..processes import this_process
 from ..records import CommandResult, from_json, to_json
@@ -68,9 +69,16 @@ class MailboxRunner:
 class NodeRunner(ProcessRunner):
     """Runs commands on the node of the head's job, and says so where one is not there."""
 
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(environment)
+        # Contexts are in a file of the Jupyter host's, and a pod has a service account.
+        self.without_context = not has_contexts(self.environment)
+        if self.without_context:
+            self.environment.pop(CONTEXT, None)
+
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command as `ProcessRunner` does."""
-        result = await super().run(argv, stdin)
+        result = await super().run(without_context(argv) if self.without_context else argv, stdin)
         if result.exit_code != MISSING:
             return result
         told = (

@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from ..backends import elsewhere
 from ..daskfiles import own_settings
 from ..errors import GpuClusterError, StateError
 from ..inheritance import inherited
@@ -147,7 +148,9 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
         if spec.relayed:
             return MailboxRunner(directory)
         # What a head in a job submits is a job of its own, none within that job.
-        return NodeRunner(inherited(os.environ)) if spec.in_job else ProcessRunner()
+        if not spec.in_job:
+            return ProcessRunner()
+        return NodeRunner(inherited(os.environ) | elsewhere(spec.backend, spec.job))
 
     def command(channel: int) -> list[str]:
         argv = [sys.executable, "-P", str(HERE), "jobs", "--channel", str(channel)]

@@ -23,7 +23,7 @@ from ..errors import (
     GpuClusterError,
     LimitReached,
 )
-from ..leftovers import heads_job_left
+from ..leftovers import heads_job_left, remove
 from ..processes import is_alive as process_lives
 from ..processes import this_process
 from ..records import (
@@ -274,6 +274,7 @@ class Service:
         return Observation(
             listing=told.listing,
             silent_since=told.silent_since,
+            cure=told.cure,
             answers=answers,
             workers=self.watch.workers(),
             history=told.history,
@@ -358,7 +359,7 @@ class Service:
         elif isinstance(action, Finish):
             # A relay sees the end, too, and answers no more.
             if not self.record.spec.relayed and (ids := heads_job_left(self.record)):
-                await self.queue.cancel(ids)
+                await remove(self.queue, ids)
             self.finished = True
 
     async def submit(self, action: Submit) -> None:

@@ -48,6 +48,8 @@ class Observation:
     listing: Mapping[str, JobStatus] | None = None
     """All jobs by id; None where the queueing system was not asked or did not answer."""
     silent_since: float | None = None
+    cure: str = ""
+    """What to do about the silence, where it does not pass by itself."""
     answers: tuple[Answer, ...] = ()
     history: Mapping[str, JobStatus] = field(default_factory=dict)
     """What accounting says of jobs that are no longer listed, by id."""

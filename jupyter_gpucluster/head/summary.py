@@ -118,7 +118,10 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         profile=record.spec.profile,
         phase=record.phase,
         phase_since=record.phase_since,
-        reason=record.reason or absence(record, now) or next((job.reason for job in waiting), ""),
+        reason=record.reason
+        or seen.cure
+        or absence(record, now)
+        or next((job.reason for job in waiting), ""),
         words=", ".join(
             [describe(record, counts, leaving, None if starts is None else starts - now), *others]
         ),

@@ -75,13 +75,13 @@ def test_directives_are_lines_of_a_description() -> None:
     shape = JobShape(**{**shape.__dict__, "gpu_type": "A100"})
     assert CONDOR.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
         "#CONDOR batch_name = gpc-abc123-1",
+        "#CONDOR RequestCpus = 8",
+        "#CONDOR RequestMemory = 9536",
         "#CONDOR output = /shared/logs/gpc-abc123-1.$(ProcId).out",
         "#CONDOR error = /shared/logs/gpc-abc123-1.$(ProcId).out",
         "#CONDOR stream_output = True",
         "#CONDOR stream_error = True",
         "#CONDOR accounting_group = group_phys",
-        "#CONDOR RequestCpus = 8",
-        "#CONDOR RequestMemory = 9536",
         "#CONDOR request_gpus = 2",
         '#CONDOR require_gpus = regexp("A100", DeviceName)',
         f"#CONDOR periodic_remove = {DEAD} || "

@@ -13,17 +13,17 @@ SHAPE = JobShape(
     gpus=2, cpus=4, memory=8 * 2**30, walltime=3600, queue="gpu", account="abc", gpu_type="a100"
 )
 LINES = {
-    "slurm": "salloc -N 1 -n 1 -p gpu -A abc --cpus-per-task=4 --mem=8192M -t 01:00:00"
+    "slurm": "salloc -p gpu -A abc -n 1 --cpus-per-task=4 --mem=8192M -t 01:00:00 -N 1"
     " --gpus-per-node=a100:2",
-    "pbs": "qsub -I -q gpu -A abc -l select=1:ncpus=4:mem=8192MB:ngpus=2 -l gpu_type=a100"
-    " -l walltime=01:00:00",
-    "torque": "qsub -I -q gpu -A abc -l nodes=1:ppn=4:gpus=2:a100 -l mem=8192MB"
-    " -l walltime=01:00:00",
-    "moab": "msub -I -q gpu -A abc -l nodes=1:ppn=4:gpus=2:a100 -l mem=8192MB -l walltime=01:00:00",
+    "pbs": "qsub -I -q gpu -A abc -l select=1:ncpus=4:mem=8192MB:ngpus=2 -l walltime=01:00:00"
+    " -l gpu_type=a100",
+    "torque": "qsub -I -q gpu -A abc -l nodes=1:ppn=4:gpus=2:a100 -l walltime=01:00:00"
+    " -l mem=8192MB",
+    "moab": "msub -I -q gpu -A abc -l nodes=1:ppn=4:gpus=2:a100 -l walltime=01:00:00 -l mem=8192MB",
     "lsf": "bsub -Is -q gpu -P abc -n 4 -R 'span[hosts=1]' -M 8589935"
-    " -gpu num=2:gmodel=a100:j_exclusive=yes -W 01:00 bash",
-    "sge": "qrsh -q gpu -P abc -pe smp 4 -l mem_free=2048M -l gpu=2 -l gpu_type=a100"
-    " -l h_rt=01:00:00 -cwd",
+    " -W 01:00 -gpu num=2:gmodel=a100:j_exclusive=yes bash",
+    "sge": "qrsh -q gpu -P abc -l h_rt=01:00:00 -cwd -pe smp 4 -l mem_free=2048M -l gpu=2"
+    " -l gpu_type=a100",
     "oar": "oarsub -I -q gpu --project abc -l /nodes=1/gpu=2/core=2,walltime=01:00:00"
     """ -p 'gpu_model='"'"'a100'"'"''""",
     "cobalt": "qsub -I -q gpu -A abc -t 01:00:00 -n 1",
@@ -41,7 +41,7 @@ def test_a_profile_s_own_directives_and_arguments_are_in_it() -> None:
     shape = JobShape(directives=("-C 'a&b'", "--requeue", "--comment='it''s"))
     lines = directives_of(find_backend("slurm"), shape, "m", "/logs/out")
     line = interactive_line("slurm", lines, ["-M", "other"])
-    assert line.startswith("salloc -M other -N 1")
+    assert line.startswith("salloc -M other -n 1")
     assert "-C 'a&b'" in line
     assert "requeue" not in line
 

@@ -1,4 +1,7 @@
-"""For the same section of Dask's configuration we ask for what dask-jobqueue asks for."""
+"""A section of Dask's configuration comes to what dask-jobqueue itself makes of it.
+
+Its classes write our scripts, too, but are told what a profile says, not the section.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from jupyter_gpucluster.backends import arguments_elsewhere, cancel_command, elsewhere
 from jupyter_gpucluster.backends.contradictions import directives_of
-from jupyter_gpucluster.backends.kubernetes import NAMESPACE, Kubernetes
+from jupyter_gpucluster.backends.kubectl import CONTEXT, NAMESPACE
+from jupyter_gpucluster.backends.kubernetes import Kubernetes
 from jupyter_gpucluster.backends.manifest import escaped, pod_of, steps_of
 from jupyter_gpucluster.backends.reasons import kubernetes as reasons
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
@@ -295,14 +297,14 @@ def test_a_directive_that_leaves_no_pod_is_refused(directive: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "argument", ["--namespace=x", "-n x", "-nx", "--context x", "--kubeconfig=/x"]
+    "argument", ["--namespace=x", "-n x", "-nx", "--context x", "--kubeconfig=/x", "--cluster=x"]
 )
 def test_an_argument_that_sends_pods_where_nobody_looks_is_refused(argument: str) -> None:
     job = JobShape(submit_args=tuple(argument.split()))
     with pytest.raises(InvalidInput) as caught:
         directives_of(KUBERNETES, job, MARK, "/o")
     assert caught.value.detail == "job.submit_args"
-    fine = JobShape(submit_args=("--validate=false",))
+    fine = JobShape(submit_args=("--validate=false", "--context=x"))
     assert directives_of(KUBERNETES, fine, MARK, "/o")
 
 
@@ -420,27 +422,38 @@ def test_who_has_no_access_is_told_so(code: int, stderr: str, cure: str) -> None
         KUBERNETES.parse_status(answer("", code, stderr))
 
 
-def test_all_commands_work_in_the_namespace_that_pods_are_sent_to(tmp_path: Path) -> None:
+def test_all_commands_work_where_pods_are_sent_to(tmp_path: Path) -> None:
     program = tmp_path / "kubectl"
     program.write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
     program.chmod(0o755)
-    job = JobShape(account="physics")
+    job = JobShape(account="physics", submit_args=("--context=old", "--context=arn:a/b c"))
     argv = KUBERNETES.status("ann", [f"{MARK}-0", f"{MARK}-1", "gpc-abc123-2-0"])
     for variables, words in (
         ({}, []),
-        (elsewhere("kubernetes", job), ["--namespace=physics"]),
-        ({NAMESPACE: "x --all y"}, ["--namespace=x --all y"]),
+        (elsewhere("kubernetes", job), ["--context=arn:a/b c", "--namespace=physics"]),
+        ({CONTEXT: "$(a) b", NAMESPACE: "x --all"}, ["--context=$(a) b", "--namespace=x --all"]),
     ):
         environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **variables}
         said = subprocess.check_output(argv, env=environment, text=True).splitlines()
         selector = "--selector=jupyter-gpucluster/mark in (gpc-abc123-1,gpc-abc123-2)"
-        assert said == ["get", "pods", *words, "--output=json", selector]
+        assert said == [*words, "get", "pods", "--output=json", selector]
     cancel = cancel_command(KUBERNETES, ["p"], arguments_elsewhere("kubernetes", job))
     assert cancel == [
-        "kubectl", "--namespace=physics", "delete", "pods", "--wait=false", "--ignore-not-found",
-        "p",
+        "kubectl", "--context=arn:a/b c", "--namespace=physics",
+        "delete", "pods", "--wait=false", "--ignore-not-found", "p",
     ]  # fmt: skip
     assert arguments_elsewhere("kubernetes", JobShape()) == ()
+
+
+GONE = "Error in configuration: context was not found for specified context: site a\n"
+
+
+@pytest.mark.parametrize("said", [GONE, 'error: context "site a" does not exist\n'])
+def test_a_context_that_is_not_there_any_more_is_no_answer_and_has_a_way_out(said: str) -> None:
+    for ask in (partial(KUBERNETES.parse_submit, THREE), KUBERNETES.parse_status):
+        with pytest.raises(BackendUnavailable, match="lacks the context 'site a'") as caught:
+            ask(answer("", 1, said))
+        assert "kubectl config rename-context OTHER 'site a'" in caught.value.hint
 
 
 def test_all_pods_of_ours_are_listed_where_one_is_lost_or_there_are_too_many() -> None:

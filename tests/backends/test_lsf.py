@@ -58,24 +58,26 @@ def test_directives_ask_for_one_host() -> None:
     )
     assert LSF.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
         "#BSUB -J gpc-abc123-1",
-        "#BSUB -o /shared/logs/gpc-abc123-1.out",
         "#BSUB -q gpu",
         '#BSUB -P "phys"',
         "#BSUB -n 40",
         '#BSUB -R "span[hosts=1]"',
         "#BSUB -M 500000",
-        '#BSUB -gpu "num=4:j_exclusive=yes"',
         "#BSUB -W 01:31",
+        "#BSUB -o /shared/logs/gpc-abc123-1.out",
+        '#BSUB -gpu "num=4:j_exclusive=yes"',
     ]
 
 
 def test_several_nodes_share_cores_memory_and_gpus() -> None:
     shape = JobShape(nodes=2, gpus=8, cpus=80, memory=10**12, gpu_type="TeslaV100_SXM2")
     lines = LSF.directives(shape, "m", "/o")
-    assert lines[2:] == [
+    assert lines == [
+        "#BSUB -J m",
         "#BSUB -n 80",
-        '#BSUB -R "span[ptile=40]"',
         "#BSUB -M 500000",
+        "#BSUB -o /o",
+        '#BSUB -R "span[ptile=40]"',
         '#BSUB -gpu "num=4:gmodel=TeslaV100_SXM2:j_exclusive=yes"',
     ]
 
@@ -83,16 +85,19 @@ def test_several_nodes_share_cores_memory_and_gpus() -> None:
 @pytest.mark.parametrize(
     "request_,lines",
     [
-        ("gpu", ["#BSUB -n 1", '#BSUB -gpu "num=2:j_exclusive=yes"']),
-        ("ngpus_physical", ["#BSUB -n 1", '#BSUB -R "rusage[ngpus_physical=2]"']),
-        ("ngpus_excl_p", ["#BSUB -n 1", '#BSUB -R "rusage[ngpus_excl_p=2]"']),
-        ("none", ["#BSUB -n 1"]),
-        ("nnodes", ["#BSUB -nnodes 1"]),
+        ("gpu", ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -gpu "num=2:j_exclusive=yes"']),
+        (
+            "ngpus_physical",
+            ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -R "rusage[ngpus_physical=2]"'],
+        ),
+        ("ngpus_excl_p", ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -R "rusage[ngpus_excl_p=2]"']),
+        ("none", ["#BSUB -n 1", "#BSUB -o /o"]),
+        ("nnodes", ["#BSUB -o /o", "#BSUB -nnodes 1"]),
     ],
 )
 def test_gpus_are_asked_for_in_the_sites_way(request_: str, lines: list[str]) -> None:
     shape = JobShape(gpus=2, cpus=1, gpu_request=request_)
-    assert LSF.directives(shape, "m", "/o")[2:] == lines
+    assert LSF.directives(shape, "m", "/o") == ["#BSUB -J m", *lines]
 
 
 def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:

@@ -51,8 +51,8 @@ def test_directives_are_those_of_torque() -> None:
         "#PBS -q batch",
         "#PBS -A gv",
         "#PBS -l nodes=1:ppn=8:gpus=2",
-        "#PBS -l mem=64GB",
         "#PBS -l walltime=00:01:00",
+        "#PBS -l mem=64GB",
         "#PBS -j oe",
         "#PBS -o /logs/x.out",
     ]

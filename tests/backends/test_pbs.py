@@ -83,19 +83,19 @@ def test_directives_ask_for_one_chunk() -> None:
 def test_several_nodes_share_what_the_job_asks_for_and_are_several() -> None:
     shape = JobShape(nodes=2, gpus=8, cpus=64, memory=2**38, gpu_type="v100")
     assert PBS.resources(shape) == [
-        "-l select=2:ncpus=32:mem=128GB:ngpus=4",
-        "-l place=scatter",
-        "-l gpu_type=v100",
+        "select=2:ncpus=32:mem=128GB:ngpus=4",
+        "place=scatter",
+        "gpu_type=v100",
     ]
 
 
 @pytest.mark.parametrize(
     "backend,request_,line",
     [
-        (PBS, "gpus", "-l select=1:gpus=2"),
-        (PBS, "none", "-l select=1"),
-        (TORQUE, "", "-l nodes=1:gpus=2"),
-        (TORQUE, "none", "-l nodes=1"),
+        (PBS, "gpus", "select=1:gpus=2"),
+        (PBS, "none", "select=1"),
+        (TORQUE, "", "nodes=1:gpus=2"),
+        (TORQUE, "none", "nodes=1"),
     ],
 )
 def test_gpus_are_asked_for_in_the_site_s_spelling(backend: Pbs, request_: str, line: str) -> None:
@@ -104,7 +104,7 @@ def test_gpus_are_asked_for_in_the_site_s_spelling(backend: Pbs, request_: str, 
 
 def test_torque_asks_for_nodes_and_for_the_memory_of_all_of_them() -> None:
     shape = JobShape(nodes=2, gpus=4, cpus=16, memory=2**37, gpu_type="v100")
-    assert TORQUE.resources(shape) == ["-l nodes=2:ppn=8:gpus=2:v100", "-l mem=128GB"]
+    assert TORQUE.resources(shape) == ["nodes=2:ppn=8:gpus=2:v100", "mem=128GB"]
 
 
 def test_memory_is_rounded_up_in_the_largest_unit_of_two_digits() -> None:

@@ -75,13 +75,13 @@ def test_directives_ask_for_slots_memory_of_each_and_gpus() -> None:
         "#$ -N gpc-7f3a2b-1",
         "#$ -q gpu.q",
         "#$ -P phys",
+        "#$ -l h_rt=02:00:00",
+        "#$ -cwd",
+        "#$ -j y",
         "#$ -pe smp 4",
         "#$ -l mem_free=8192M",
         "#$ -l gpu=2",
-        "#$ -l h_rt=02:00:00",
         "#$ -o /logs/x.out",
-        "#$ -cwd",
-        "#$ -j y",
         "#$ -S /bin/bash",
     ]
 

@@ -1,12 +1,12 @@
 #!/bin/bash
 #CONDOR batch_name = gpc-7f3a2b-1
+#CONDOR RequestCpus = 8
+#CONDOR RequestMemory = 32768
 #CONDOR output = /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.$(ProcId).out
 #CONDOR error = /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.$(ProcId).out
 #CONDOR stream_output = True
 #CONDOR stream_error = True
 #CONDOR accounting_group = group_physics
-#CONDOR RequestCpus = 8
-#CONDOR RequestMemory = 32768
 #CONDOR request_gpus = 1
 #CONDOR require_gpus = regexp("A100", DeviceName)
 #CONDOR periodic_remove = (JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0) || (JobStatus == 2 && time() - JobCurrentStartDate > 28800)
@@ -26,7 +26,7 @@ export CUDA_DEVICE_ORDER=PCI_BUS_ID
 export GPUCLUSTER_LEFT=$((28740 - SECONDS))
 [ "$GPUCLUSTER_LEFT" -le 0 ] || export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION="${DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION:-$GPUCLUSTER_LEFT s}"
 echo "gpucluster: starting Python since $(date +%FT%T%z)"
-/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --nthreads 1 --memory-limit 34359738368 --no-dashboard --dashboard-address 127.0.0.1:0 --death-timeout 60 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem --name "$GPUCLUSTER_WORKER" &
+/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py -m dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --name "$GPUCLUSTER_WORKER" --nthreads 1 --memory-limit 32.00GiB --death-timeout 60 --no-dashboard --dashboard-address 127.0.0.1:0 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem &
 worker=$!
 # The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {

@@ -1,13 +1,13 @@
 #!/bin/bash
 #BSUB -J gpc-7f3a2b-1
-#BSUB -o /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.out
 #BSUB -q gpu
 #BSUB -P "phys0042"
 #BSUB -n 8
 #BSUB -R "span[hosts=1]"
 #BSUB -M 60000
-#BSUB -gpu "num=2:j_exclusive=yes"
 #BSUB -W 02:00
+#BSUB -o /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/logs/gpc-7f3a2b-1.out
+#BSUB -gpu "num=2:j_exclusive=yes"
 export GPUCLUSTER_JOB=gpc-7f3a2b-1_$((${LSB_JOBINDEX:-0} > 0 ? LSB_JOBINDEX - 1 : 0))
 GPUCLUSTER_RESTARTS=$([ "${LSB_RESTART:-N}" = Y ] && date +%s || echo 0)
 export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"
@@ -28,7 +28,7 @@ export GPUCLUSTER_LEFT=$((7140 - SECONDS))
 GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 [ "$GPUCLUSTER_CORES" -ge 2 ] || echo "Warning: $GPUCLUSTER_CORES cores for 2 threads"
 echo "gpucluster: starting Python since $(date +%FT%T%z)"
-/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --nthreads 1 --memory-limit 30000000000 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --death-timeout 60 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem --name "$GPUCLUSTER_WORKER" &
+/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py -m dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --name "$GPUCLUSTER_WORKER" --nthreads 1 --memory-limit 27.94GiB --death-timeout 60 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem &
 worker=$!
 # The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from jupyter_gpucluster.backends import find_backend
 from jupyter_gpucluster.head.asking import Told, ask
+from jupyter_gpucluster.head.situation import Observation
+from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.records import CommandResult, Job, JobState, Record
 from jupyter_gpucluster.store import ClusterDirectory
 from jupyter_gpucluster.submission import COMMAND_SECONDS, Queue
@@ -66,6 +68,23 @@ async def test_silence_is_known_by_its_beginning_and_asks_for_nothing_more(home:
     told = await told_by(slurm, with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home)
     assert told == Told(silent_since=1000.0)
     assert slurm.commands() == ["squeue"]
+
+
+async def test_what_ends_a_silence_that_does_not_pass_by_itself_is_told(home: Path) -> None:
+    class Kubectl(Slurm):
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            said = "Error in configuration: context was not found for specified context: far"
+            return CommandResult(tuple(argv), 1, "", said)
+
+    (home / "abc123").mkdir()
+    directory, kept = ClusterDirectory(home / "abc123"), Told(silent_since=900.0)
+    queue = Queue(find_backend("kubernetes"), Kubectl())
+    record = with_jobs(Job(MARK, 0, JobState.RUNNING, f"{MARK}-0"))
+    told = await ask(queue, directory, record, kept, 1000.0, 10.0)
+    assert (told.listing, told.silent_since) == (None, 900.0)
+    summary = summarise(record, Observation(silent_since=900.0, cure=told.cure), 1000.0)
+    assert summary.reason.startswith("kubectl's file lacks the context 'far'")
+    assert "kubectl config rename-context OTHER far" in summary.reason
 
 
 async def test_what_is_no_longer_listed_is_looked_for_in_accounting_and_in_its_exit_file(

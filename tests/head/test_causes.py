@@ -12,7 +12,7 @@ import pytest
 from jupyter_gpucluster import workerstart
 from jupyter_gpucluster.head.observation import Watch
 
-MODULE = f"{workerstart.__file__} distributed.cli.dask_worker"
+MODULE = f"{workerstart.__file__} -m distributed.cli.dask_worker"
 WORKER = f"{sys.executable} {MODULE} --no-dashboard --nthreads 1"
 
 
@@ -34,7 +34,7 @@ def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
         ("nosuchloader x", "has no such command", "nosuchloader: command not found"),
         (f"{sys.executable} -I -S {MODULE}", "has no Dask",
          "No module named 'distributed'"),
-        (f"{sys.executable} /gone/jobs/workerstart.py distributed.cli.dask_worker",
+        (f"{sys.executable} /gone/jobs/workerstart.py -m distributed.cli.dask_worker",
          "let the container have it", "can't open file"),
         (f"/opt/gone/bin/python3 {MODULE}", "cannot run the cluster's Python",
          "/opt/gone/bin/python3: No such file or directory"),

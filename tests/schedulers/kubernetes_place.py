@@ -90,6 +90,18 @@ class KubernetesPlace(SimulatedPlace):
         ran = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
         return engine.Answer(ran.stdout, ran.stderr, ran.returncode)
 
+    def configure(self, *words: str) -> None:
+        """Change the user's file as users do."""
+        told = self.kubectl("config", *words)
+        assert told.code == 0, told
+
+    def switch_away(self) -> None:
+        """Have kubectl look into another namespace, and at a server that is none."""
+        self.configure("set-context", "--current", "--namespace=default")
+        self.configure("set-cluster", "dead", "--server=https://127.0.0.1:1")
+        self.configure("set-context", "dead", "--cluster=dead", f"--user={USER}")
+        self.configure("use-context", "dead")
+
     def living(self) -> dict[str, tuple[int, int]]:
         """Return number and task of the job of each pod that waits or runs, by its name."""
         with engine.opened(self.base) as site:

@@ -16,7 +16,7 @@ import pytest
 from jupyter_gpucluster.backends import arguments_elsewhere, elsewhere, find_backend
 from jupyter_gpucluster.backends.directives import merge
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.records import Capacity, JobShape, JobState, JobStatus, Phase, Submission
+from jupyter_gpucluster.records import Capacity, JobShape, JobState, JobStatus, Submission
 from jupyter_gpucluster.submission import ProcessRunner, Queue
 from tests.clusters.driving import head_of
 from tests.waiting import until
@@ -58,19 +58,17 @@ def test_a_cluster_lives_and_ends_clean(place: KubernetesPlace, somebody: Person
 
 
 def test_a_head_in_a_pod_grows_and_shrinks_through_the_relay(
-    place: KubernetesPlace, somebody: Person
+    place: KubernetesPlace, somebody: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.words = replace(WORDS, job=f"{{{OWN}}}")
+
+    def let_pods_start() -> None:
+        place.switch_away()  # the head's pod waits by now
+        KubernetesPlace.open(place)
+
+    monkeypatch.setattr(place, "open", let_pods_start)
     grow_and_shrink_through_the_relay(place, somebody)
     assert place.left() == []
-
-
-def test_the_pods_of_a_head_that_died_are_deleted(place: KubernetesPlace, somebody: Person) -> None:
-    place.open()
-    life = Life(somebody, write_profile(somebody, place, place.words.job), 2)
-    os.kill(head_of(life.ready(2)), signal.SIGKILL)
-    assert life.ended().phase is Phase.FAILED
-    until(lambda: place.left() == [])
 
 
 def test_pods_are_like_the_one_that_jupyter_is_in_and_go_with_it(
@@ -96,6 +94,24 @@ def test_pods_are_like_the_one_that_jupyter_is_in_and_go_with_it(
     until(lambda: place.left() == [])
 
 
+def test_a_cluster_stays_where_it_began_whatever_kubectl_is_switched_to(
+    place: KubernetesPlace, somebody: Person
+) -> None:
+    place.open()
+    profile = write_profile(somebody, place, f"{{{OWN}}}")
+    life, lost = Life(somebody, profile, 1), Life(somebody, profile, 1)
+    life.ready(1)
+    head = head_of(lost.ready(1))
+    place.switch_away()
+    life.scale(2)
+    shell = somebody.clusters.entry(life.id, ["true"], terminal=False)
+    assert shell[:4] == ["kubectl", "--context=site", "--namespace=physics", "exec"]
+    os.kill(head, signal.SIGKILL)
+    assert lost.ended().reason.endswith(f"cancelled: gpc-{lost.id}-1-0.")
+    life.stop()
+    until(lambda: place.left() == [])
+
+
 class Pods:
     """Submissions of a script, beside any cluster."""
 
@@ -117,7 +133,8 @@ class Pods:
         lines = merge(lines, job.directives, ())
         file = self.home / "job.sh"
         file.write_text("\n".join(["#!/bin/bash", *lines, script]) + "\n")
-        sent = Submission(MARK, str(file), count, text=file.read_text())
+        text = file.read_text()
+        sent = Submission(MARK, str(file), count, text=text, arguments=job.submit_args)
         return asyncio.run(self.queue.submit(sent))
 
     def listed(self) -> list[JobStatus]:
@@ -210,6 +227,22 @@ def test_a_submission_whose_answer_was_lost_is_not_repeated(submitted: Pods) -> 
     taken = submitted.submit("sleep 60", 2)
     assert submitted.submit("sleep 60", 2) == taken
     assert [job.id for job in submitted.until(RUNNING, RUNNING)] == list(taken)
+
+
+def test_pods_are_left_alone_while_their_context_is_missing(
+    place: KubernetesPlace, submitted: Pods
+) -> None:
+    job = replace(USUAL, submit_args=("--context=site",))
+    submitted.submit("sleep 60", 1, job)
+    submitted.until(RUNNING)
+    place.configure("rename-context", "site", "moved")
+    assert asyncio.run(submitted.queue.poll(())) is None
+    assert "rename-context OTHER site" in submitted.queue.cure
+    with pytest.raises(BackendUnavailable, match="lacks the context 'site'"):
+        submitted.submit("sleep 60", 1, job)
+    place.configure("rename-context", "moved", "site")
+    submitted.until(RUNNING)
+    assert submitted.queue.cure == ""
 
 
 def test_gpus_are_counted_where_one_may_see_all_pods(

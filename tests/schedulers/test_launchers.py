@@ -19,7 +19,7 @@ from jupyter_gpucluster.jobscript import MARK
 from jupyter_gpucluster.records import JobState, Phase, Target
 from jupyter_gpucluster.starting import Request
 from jupyter_gpucluster.store import ClusterDirectory
-from tests.test_launchers import Job
+from tests.test_launchers import NAMED, Job
 from tests.waiting import until, workers_of
 
 from .conftest import WriteProfile
@@ -108,7 +108,7 @@ def test_ranks_see_the_gpus_of_their_node(site: SlurmSite, ranks: int, seen: lis
     try:
         job = Job(
             place,
-            'echo "worker ${*: -1} sees $CUDA_VISIBLE_DEVICES"',
+            NAMED + '; echo "worker $name sees $CUDA_VISIBLE_DEVICES"',
             backend="slurm",
             job={"nodes": 2, "gpus": 8, "cpus": 8, "memory": 2**30, "queue": "gpu"},
             launcher={"name": "srun", "ranks_per_node": ranks},
