@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Mapping
@@ -71,7 +72,7 @@ def ask(backend: Backend, root: Path, variables: Mapping[str, str] | None = None
         Its command is not on this host, or its answer cannot be read.
     """
     variables = variables or {}
-    key = (backend.name, str(root), *variables.values())
+    key = (backend.name, str(root), *itertools.chain(*variables.items()))
     when, answer = _answers.get(key, (float("-inf"), []))
     if time.monotonic() - when >= REMEMBERED_SECONDS:
         try:

@@ -80,7 +80,7 @@ def _current(wanted: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 def _namespace_of_our_pod(environ: Mapping[str, str]) -> str:
     """Return what kubectl takes in a pod where its file names none."""
-    if IN_A_POD not in environ:
+    if IN_A_POD not in environ or not Path(ACCOUNT, "token").is_file():
         return ""
     try:
         told = Path(ACCOUNT, "namespace").read_text("utf-8")

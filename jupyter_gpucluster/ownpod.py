@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .backends.directives import option_of
-from .backends.kubectl import ARGUMENT, arguments_elsewhere, context_in
+from .backends.kubectl import arguments_elsewhere
 from .backends.manifest import PREFIX, look, steps_of
 from .errors import InvalidInput
 from .inheritance import inherited
@@ -25,21 +25,29 @@ ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOGETHER = ("spec.volumes", "spec.containers[0].volumeMounts")
 
 REFUSED_SECONDS = 60.0
-"""For so long one that was not shown is not asked for again: drafts are checked at every change."""
+"""For so long drafts do not ask again for one that was not shown: each change checks them."""
 
-_own: dict[tuple[str, str], dict[str, Any]] = {}
-_refused: dict[tuple[str, str], float] = {}
+_own: dict[tuple[str, ...], dict[str, Any]] = {}
+_refused: dict[tuple[str, ...], float] = {}
 
 
-def like_own_pod(profile: Profile, environ: Mapping[str, str] = os.environ) -> Profile:
+def like_own_pod(
+    profile: Profile, environ: Mapping[str, str] = os.environ, *, draft: bool = False
+) -> Profile:
     """Return the profile with what it leaves open of its pods, as in the pod that we are in.
 
     A profile for pods beside Jupyter's then needs no image, no volumes and no user.  Where we are
     in none, or may not look at it, nothing is added.
+
+    Parameters
+    ----------
+    draft
+        Whether nothing is started by it, so that a refusal of some seconds ago will do.
     """
     if profile.backend != "kubernetes" or IN_A_POD not in environ:
         return profile
-    pod = _own_pod(os.uname().nodename, context_in(profile.job.submit_args))
+    where = arguments_elsewhere("", profile.job.submit_args)
+    pod = _own_pod((*where, "get", "pod", os.uname().nodename), draft=draft)
     if profile.job.account not in ("", look(pod, "metadata", "namespace")):
         return profile  # volumes and accounts are of a namespace
     given = [] if profile.environment.container is None else ["spec.containers[0].image"]
@@ -98,24 +106,23 @@ def fields_of(pod: Mapping[str, Any], *, owned: bool) -> Iterator[tuple[str, Any
     return ((field, value) for field, value in found.items() if value)
 
 
-def _own_pod(name: str, context: str) -> dict[str, Any]:
-    """Ask for the pod of that name; nothing of it that matters changes as long as it runs."""
-    key = (name, context)
-    if key not in _own:
-        if time.monotonic() - _refused.get(key, float("-inf")) < REFUSED_SECONDS:
+def _own_pod(words: tuple[str, ...], *, draft: bool) -> dict[str, Any]:
+    """Ask kubectl for our pod; nothing of it that matters changes as long as it runs."""
+    if words not in _own:
+        age = time.monotonic() - _refused.get(words, float("-inf"))
+        if draft and age < REFUSED_SECONDS:
             return {}
         runner = ProcessRunner(inherited(os.environ), seconds=SECONDS)
-        argv = ["kubectl", *arguments_elsewhere("", [f"{ARGUMENT}{context}"])]
-        result = run_aside(runner.run([*argv, "get", "pod", name, "--output=json"]))
+        result = run_aside(runner.run(["kubectl", *words, "--output=json"]))
         try:
             pod = json.loads(result.stdout) if result.exit_code == 0 else None
         except (ValueError, RecursionError):
             pod = None
         if not isinstance(pod, dict):
-            _refused[key] = time.monotonic()
+            _refused[words] = time.monotonic()
             return {}
-        _own[key] = pod
-    return _own[key]
+        _own[words] = pod
+    return _own[words]
 
 
 def _overlap(one: str, other: str) -> bool:

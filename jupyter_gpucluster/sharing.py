@@ -64,9 +64,18 @@ class SharedQueue:
         The directory of cluster directories.
     owner
         The id of this head's cluster.
+    variables
+        By which commands find the cluster's jobs, where they are sent elsewhere.
     """
 
-    def __init__(self, root: Path, backend: Backend, user: str, owner: str) -> None:
+    def __init__(
+        self,
+        root: Path,
+        backend: Backend,
+        user: str,
+        owner: str,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.backend = backend
         self.user = user
         self.owner = owner
@@ -76,7 +85,8 @@ class SharedQueue:
         self.changed = -1.0
         everybody = backend.status(user, ())
         self.by_ids = backend.status(user, ("1",)) != everybody
-        place = [f"{name}={os.environ[name]}" for name in PLACES if name in os.environ]
+        found = {**os.environ, **(variables or {})}
+        place = [f"{name}={found[name]}" for name in PLACES if name in found]
         commands = [shutil.which(word) or "" for word in everybody[:4]]
         words = json.dumps([os.uname().nodename, user, backend.name, place, commands])
         stem = f".{backend.name}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"

@@ -274,7 +274,8 @@ def settle(request: Request, *, here: bool = True) -> Plan:
     machine = look_around()
     joined = join(request.allocation, profile) if request.allocation else None
     environ = os.environ if joined is None else joined.environment()
-    profile = like_own_pod(in_this_place(in_allocation(profile, machine, environ)))
+    profile = in_this_place(in_allocation(profile, machine, environ))
+    profile = like_own_pod(profile, draft=not here)
     asked = request.target
     target = asked or Target(*[default_workers(profile, machine)] * 2)
     check_target(target, least=1)

@@ -98,7 +98,8 @@ def worker_command(
             "scheduler": f"--scheduler-file {shlex.quote(str(directory.scheduler_file))}",
             "name": WORKER_NAME,
             "cores": threads * workers,
-            "memory": (spec.worker.memory_limit or 2**20) * workers,
+            # With less Slurm's fails.
+            "memory": max(spec.worker.memory_limit or 2**20, 2**10) * workers,
             "processes": workers,
             "death_timeout": DEATH_TIMEOUT,
             "local_directory": place or None,
@@ -108,6 +109,8 @@ def worker_command(
     if spec.worker.memory_limit is None:  # the class writes one anyway
         told = f"--name {WORKER_NAME} --nthreads {threads}"
         line = line.replace(f"{told} --memory-limit 1.00MiB", told, 1)
+    if any(word.partition("=")[0] == "--name" for word in extra):  # the last one counts
+        line += f" --name {WORKER_NAME}"
     return line
 
 

@@ -29,7 +29,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def profile(home: Path, text: str) -> str:
     path = home / "data" / "gpucluster" / "profiles" / "site.yaml"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"title: A site\n{text}\n")
     return "site"
 
@@ -86,6 +86,16 @@ def test_a_system_that_cannot_tell_is_not_asked(home: Path) -> None:
         "partitions": [],
         "words": "Cobalt does not tell how many GPUs are free.",
     }
+
+
+def test_a_context_is_not_taken_for_the_namespace_of_that_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = put_command(home, monkeypatch, "kubectl", """echo '{"items": []}'""")
+    for job in ("account: lab", "submit_args: [--context=lab]"):
+        look(home, profile(home, f"backend: kubernetes\njob: {{{job}}}"))
+    asked = "get nodes,pods --all-namespaces --output=json"
+    assert calls.read_text().splitlines() == [asked, f"--context=lab {asked}"]
 
 
 def test_a_command_that_is_not_here_says_where_to_ask(

@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.places import places
 
 CHECKOUT = Path(__file__).parent.parent
@@ -22,6 +23,7 @@ ELSEWHERE = ("pip install", "make ")
 BLOCK = re.compile(r"^```(sh|shell|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 YAML = re.compile(r"^```(yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SCRIPT = re.compile(r"^```bash\n(#.*?)^```", re.MULTILINE | re.DOTALL)
 SECONDS = 240
 
 pytestmark = pytest.mark.slow
@@ -90,6 +92,23 @@ def test_what_a_terminal_shows(session: str, folder: Path) -> None:
         )
         assert result.returncode == 0, result.stdout + result.stderr
         assert shown in result.stdout
+
+
+@pytest.mark.parametrize("system", ["cobalt", "htcondor", "lsf", "oar", "pbs", "sge", "slurm"])
+def test_the_directives_that_a_page_shows_are_those_of_its_profile(
+    system: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (DOCS / "backends" / f"{system}.md").read_text()
+    path = home / "data" / "gpucluster" / "profiles" / "shown.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(YAML.findall(page)[0][1])
+    (home / "lsf.conf").write_text("LSF_UNIT_FOR_LIMITS=MB\n")
+    monkeypatch.setenv("LSF_ENVDIR", str(home))
+    lines = iter(Clusters().script("shown").text.replace("<id>", "7f3a2b").splitlines())
+    for shown in SCRIPT.findall(page)[0].splitlines():
+        beginning = shown.removesuffix("...")
+        assert any(line == shown or (shown != beginning and line.startswith(beginning))
+                   for line in lines), shown  # fmt: skip
 
 
 def test_the_commands_for_a_clone_exist() -> None:

@@ -298,6 +298,23 @@ def test_the_worker_s_own_command_is_read_as_it_was_written(tmp_path: Path) -> N
     assert worker.host == "127.0.0.1"
 
 
+@pytest.mark.parametrize("own", [["--name", "mine"], ["--name=mine"]])
+def test_a_worker_keeps_the_name_by_which_its_cluster_knows_it(
+    tmp_path: Path, own: list[str]
+) -> None:
+    profile = a_profile(backend="slurm", workers={"extra_args": own})
+    lines = script_of(profile, a_spec(profile, tmp_path), tmp_path).splitlines()
+    line = next(line for line in lines if "dask_worker" in line)
+    assert line.partition(" mine")[2] or line.partition("=mine")[2]
+    assert line.rpartition(" --name ")[2] == '"$GPUCLUSTER_WORKER" &'
+
+
+def test_a_memory_limit_of_bytes_is_written_for_slurm_too(tmp_path: Path) -> None:
+    profile = a_profile(backend="slurm", workers={"memory_limit": 512})
+    script = script_of(profile, a_spec(profile, tmp_path), tmp_path)
+    assert " --memory-limit 1.00kiB " in script
+
+
 # Shares of the machine.
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jupyter_gpucluster import kubecontext
+from jupyter_gpucluster.backends import elsewhere, find_backend
 from jupyter_gpucluster.backends.kubectl import CONTEXT
 from jupyter_gpucluster.errors import InvalidInput
 from jupyter_gpucluster.head.mailbox import NodeRunner
 from jupyter_gpucluster.kubecontext import in_this_place
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.specs import group_profile
+from jupyter_gpucluster.submission import ProcessRunner, Queue
 from tests.commands import put_command
 
 HUB = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
@@ -27,6 +30,17 @@ CONTEXTS: dict[str, dict[str, str]] = {
     "usual": {"namespace": "default"},
     "odd": {"namespace": "No Name"},
 }
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where a pod finds its service account."""
+    place = tmp_path / "account"
+    place.mkdir()
+    for name, text in (("token", "secret"), ("namespace", "hub\n")):
+        (place / name).write_text(text)
+    monkeypatch.setattr(kubecontext, "ACCOUNT", str(place))
+    return place
 
 
 @pytest.fixture
@@ -90,23 +104,23 @@ def test_what_the_profile_says_counts(file: Path) -> None:
     ],
 )
 def test_a_namespace_that_is_not_named_is_the_pods_own_or_the_usual(
-    file: Path, context: str, beside: str, in_a_pod: str
+    file: Path, account: Path, context: str, beside: str, in_a_pod: str
 ) -> None:
     switch(file, context)
     assert place(a_profile())[1] == beside
+    assert place(a_profile(), **HUB)[1] == in_a_pod
+    (account / "namespace").unlink()
     assert place(a_profile(), **HUB, POD_NAMESPACE="hub")[1] == in_a_pod
+    (account / "token").unlink()  # then kubectl knows of no pod, either
+    assert place(a_profile(), **HUB, POD_NAMESPACE="hub")[1] == beside
 
 
-def test_without_a_file_a_pod_has_a_namespace_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_a_pod_has_a_namespace_only(tmp_path: Path, account: Path) -> None:
     nothing = {"KUBECONFIG": str(tmp_path / "none")}
     assert place(a_profile(), **nothing) == ((), "")
-    assert place(a_profile(), **nothing, **HUB) == ((), "")
-    monkeypatch.setattr(kubecontext, "ACCOUNT", str(tmp_path))
-    (tmp_path / "namespace").write_text("hub\n")
-    assert place(a_profile(), **nothing) == ((), "")
     assert place(a_profile(), **nothing, **HUB) == ((), "hub")
+    (account / "token").unlink()
+    assert place(a_profile(), **nothing, **HUB) == ((), "")
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo '{'", "echo '[]'", "echo 5; exit 0"])
@@ -153,3 +167,35 @@ def test_a_head_in_a_pod_without_the_file_takes_its_service_account(
     assert result.stdout == ("near\n" if has_file else "\n")
     given = "--context=near " if has_file else ""
     assert calls.read_text() == f"{given}--namespace=physics delete pods p\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["arn:aws:eks:eu-west-1:12:cluster/x", "gke_p_europe-west1-b_c", "ann@site: a b", "$x'`"],
+)
+def test_a_context_may_have_any_name(file: Path, name: str) -> None:
+    access = json.loads(file.read_text())
+    access["contexts"].append({"name": name, "context": {"cluster": "c", "user": "ann"}})
+    file.write_text(json.dumps(access))
+    switch(file, name)
+    profile = in_this_place(a_profile(), dict(os.environ))
+    assert profile.job.submit_args == (f"--context={name}",)
+    queue = Queue(
+        find_backend("kubernetes"),
+        ProcessRunner(elsewhere(profile.backend, profile.job) | dict(os.environ)),
+    )
+    assert asyncio.run(queue.poll(["gpc-abc123-1-0"])) is None
+    assert queue.cure == ""  # the context was found, and its server asked in vain
+    file.write_text(json.dumps(access | {"contexts": []}))
+    assert asyncio.run(queue.poll(["gpc-abc123-1-0"])) is None
+    assert shlex.quote(name) in queue.cure
+
+
+def test_a_head_in_a_job_of_another_system_looks_for_no_file_of_kubectls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = put_command(tmp_path, monkeypatch, "sbatch", "")
+    variables = {"PATH": os.environ["PATH"], "HOME": "/" + "x" * 5000}
+    asyncio.run(NodeRunner(variables).run(["sbatch", "--context=x", "job.sh"]))
+    assert calls.read_text() == "--context=x job.sh\n"
+    NodeRunner(variables | {CONTEXT: "near"})  # a place that cannot be looked at has no file

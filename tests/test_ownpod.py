@@ -141,19 +141,31 @@ def test_where_the_pod_may_not_be_looked_at_nothing_is_added(
     script: str, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = put_command(tmp_path, monkeypatch, "kubectl", script)
-    for _ in range(3):  # as often as a draft is checked
-        assert like_own_pod(a_profile()).job.directives == ()
+    for _ in range(3):  # as often as somebody types
+        assert like_own_pod(a_profile(), draft=True).job.directives == ()
     assert len(calls.read_text().splitlines()) == 1
 
 
 def test_a_pod_that_was_not_shown_is_asked_for_again_later(
     asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def shown(*, draft: bool = True) -> bool:
+        return bool(like_own_pod(a_profile(), draft=draft).job.directives)
+
     put_command(tmp_path, monkeypatch, "kubectl", "exit 1")
-    assert like_own_pod(a_profile()).job.directives == ()
+    assert not shown()
     put_command(tmp_path, monkeypatch, "kubectl", f"echo {shlex.quote(json.dumps(OWN))}")
-    assert like_own_pod(a_profile()).job.directives == ()
+    assert not shown()
     monkeypatch.setattr(ownpod, "REFUSED_SECONDS", 0.0)
+    assert shown()
+
+
+def test_a_start_asks_for_a_pod_that_was_not_shown_to_a_draft_just_before(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_command(tmp_path, monkeypatch, "kubectl", "exit 1")
+    assert like_own_pod(a_profile(), draft=True).job.directives == ()
+    put_command(tmp_path, monkeypatch, "kubectl", f"echo {shlex.quote(json.dumps(OWN))}")
     assert like_own_pod(a_profile()).job.directives
 
 

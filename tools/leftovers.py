@@ -8,6 +8,8 @@ import signal
 import time
 from pathlib import Path
 
+HELPERS = (b"multiprocessing.resource_tracker", b"backends/jobwriter.py")
+"""Processes of Python's and of ours that serve one that goes on."""
 GRACE_SECONDS = 5.0
 """How long processes that are already on their way out may take."""
 
@@ -34,8 +36,8 @@ def processes_of(home: Path) -> dict[int, str]:
         except OSError:
             continue  # it has just ended, or belongs to another user
         mine = os.fsencode(home) in command or os.fsencode(home) in environment
-        # Python's own helper ends with pytest itself.
-        helper = b"multiprocessing.resource_tracker" in command and parent(pid) == os.getpid()
+        # These end with pytest itself.
+        helper = any(name in command for name in HELPERS) and parent(pid) == os.getpid()
         if mine and not helper and pid != os.getpid():
             found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
     return found

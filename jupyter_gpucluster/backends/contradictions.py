@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import InvalidInput
+from ..errors import BackendError, InvalidInput
 from ..records import JobShape
 from . import BACKENDS
 from .asked import Amount, asked
@@ -45,7 +45,7 @@ OURS = {
     "spec.restartPolicy": "lets a worker start again in its pod, which is up to the cluster",
 }
 """Fields of a pod that are not up to a profile."""
-OF_ACCESS = re.compile(r"--(?:namespace|cluster|user|kubeconfig|server)\b|--context(?!=)|-[ns]")
+OF_ACCESS = re.compile(r"--(?:namespace|cluster|user|kubeconfig|server)\b|--context(?!=.)|-[ns]")
 """Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
 UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
@@ -225,7 +225,7 @@ def contradictory(
             except InvalidInput as error:
                 yield place, f"{error.message} {error.hint}"
         found = list(contradictions(job, generated))
-    except InvalidInput:
+    except (InvalidInput, BackendError):
         return  # a start says what else is wrong, with the user's options in it
     for place, key, wrong in found:
         # Braces hold the names of options, whose values only a start knows.

@@ -7,20 +7,31 @@ import contextlib
 import functools
 import json
 import os
-import select
 import site
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import IO, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendError
 
-KEPT = ("PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CONDA", "LANG", "LC_")
+if TYPE_CHECKING:
+    from io import BufferedRWPair
+
+WRITER = Path(__file__).resolve().with_name("jobwriter.py")
+KEPT = (
+    "PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CONDA", "LANG", "LC_",
+    # Where EasyBuild's, Guix's and Nix's Python finds packages.
+    "EBPYTHON", "GUIX_PYTHON", "NIX_PYTHON",
+)  # fmt: skip
 """How the variables begin that a Python may need; what is written depends on no other."""
 READING_SECONDS = 300
 """How long the child may take to import Dask: minutes where many jobs read one file system."""
+ENDING_SECONDS = 5
+"""How long a killed child is waited for: one that reads a dead file system may stay."""
 
 
 def begin() -> None:
@@ -73,7 +84,7 @@ def _asked(job_class: str, told: str) -> Mapping[str, Any]:
         raise BackendError(
             f"dask-jobqueue's {job_class.rpartition('.')[2]} cannot write the job's script.",
             hint="Install dask-jobqueue anew beside jupyter_gpucluster: "
-            f"{sys.executable} -m pip install --upgrade 'dask-jobqueue>=0.9'",
+            f"{sys.executable} -m pip install --upgrade 'dask-jobqueue>=0.9,<0.10'",
             detail=said["error"],
         )
     return said
@@ -83,71 +94,87 @@ class _Writer:
     """The child: started by the first question, gone some time after the last one."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin without a child; that of a process which forks is not its child's, too."""
         self.lock = threading.Lock()
-        self.child: subprocess.Popen[str] | None = None
+        self.child: subprocess.Popen[bytes] | None = None
+        self.line: BufferedRWPair | None = None
 
     def begin(self) -> None:
-        """Start the child unless it runs."""
-        with self.lock:
-            self._living()
+        """Start the child unless it runs; while somebody asks it does, or did not start."""
+        if self.lock.acquire(blocking=False):
+            try:
+                with contextlib.suppress(OSError):  # whoever asks is told
+                    self._living()
+            finally:
+                self.lock.release()
 
     def answer(self, question: str) -> dict[str, Any]:
         with self.lock:
-            text = self._asked(question)
-            # It may have ended for want of questions while this one was on its way.
-            text = text or self._asked(question)
+            try:
+                # It may have ended for want of questions while this one was on its way.
+                text = self._asked(question) or self._asked(question)
+            except OSError as error:
+                return {"error": f"{sys.executable}: {error.strerror or error}"}
         if not text:
-            return {"error": "its process ended or did not answer"}
+            return {"error": "its process ended without an answer"}
         said: dict[str, Any] = json.loads(text)
         return said
 
-    def _asked(self, question: str) -> str:
-        child = self._living()
-        questions, answers = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
+    def _asked(self, question: str) -> bytes:
+        text = b""
         try:
-            questions.write(question)
-            questions.flush()
-        except BrokenPipeError:
-            self.end()
-            return ""
-        ready = select.poll()
-        ready.register(answers, select.POLLIN)
-        text = answers.readline() if ready.poll(READING_SECONDS * 1000) else ""
-        if not text:
-            self.end()
+            line = self._living()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                line.write(question.encode())
+                line.flush()
+                text = line.readline()
+        finally:
+            # An answer that comes after a time-out or Ctrl-C would be taken for the next one.
+            if not text.endswith(b"\n"):
+                text = b""
+                self.end()
         return text
 
-    def _living(self) -> subprocess.Popen[str]:
-        if self.child is None or self.child.poll() is not None:
+    def _living(self) -> BufferedRWPair:
+        if self.child is None or self.line is None or self.child.poll() is not None:
             self.end()
-            self.child = _started()
-        return self.child
+            self.child, self.line = _started()
+        return self.line
 
     def end(self) -> None:
         """End the child; it is missed by nobody."""
-        if self.child is None:
+        child, line = self.child, self.line
+        self.child = self.line = None
+        if child is None or line is None:
             return
-        self.child.kill()
-        with contextlib.suppress(BrokenPipeError):
-            self.child.communicate()
-        self.child = None
+        child.kill()
+        with contextlib.suppress(OSError):
+            line.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(ENDING_SECONDS)
 
 
-def _started() -> subprocess.Popen[str]:
+def _started() -> tuple[subprocess.Popen[bytes], BufferedRWPair]:
     kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", f"{__package__}.jobwriter"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        # dask-jobqueue writes a file below the user's home, where packages may be, too.
-        env={**kept, "HOME": os.devnull, "PYTHONUSERBASE": site.getuserbase()},
-        cwd="/",  # a folder that is in use could not be removed
-        text=True,
-        encoding="utf-8",
-        start_new_session=True,  # Ctrl-C in a terminal is not meant for it
-    )
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(READING_SECONDS)
+        child = subprocess.Popen(
+            [sys.executable, "-P", str(WRITER)],
+            # Both ways: what a site has each Python print at its start is no answer.
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # dask-jobqueue writes a file below the user's home, where packages may be, too.
+            env={**kept, "HOME": os.devnull, "PYTHONUSERBASE": site.getuserbase()},
+            start_new_session=True,  # Ctrl-C in a terminal is not meant for it
+        )
+        return child, ours.makefile("rwb")
 
 
 _WRITER = _Writer()
 atexit.register(_WRITER.end)
+os.register_at_fork(after_in_child=_WRITER.forget)

@@ -60,7 +60,6 @@ def write(job_class: str, told: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as own:
-        # Nothing that a class prints may be taken for an answer.
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    os.chdir("/")  # a folder that is in use could not be removed; imports have looked at theirs
+    with os.fdopen(os.dup(sys.stdin.fileno()), "w") as own:
         main(own)

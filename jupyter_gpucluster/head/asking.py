@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..backends import find_backend
+from ..backends import elsewhere, find_backend
 from ..records import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus, Record
 from ..sharing import SharedQueue
 from ..store import ClusterDirectory
@@ -33,7 +33,9 @@ def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Q
     """Return the queueing system of a cluster; that of a site is shared with other heads."""
     backend, shared = find_backend(record.spec.backend), None
     if record.spec.backend not in ON_THIS_MACHINE:
-        shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id)
+        # A head in a job has them for commands only, and in a pod perhaps its node's name, too.
+        there = elsewhere(record.spec.backend, record.spec.job)
+        shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id, there)
     return Queue(backend, runner, shared, record.spec.job.cancel_args)
 
 

@@ -72,9 +72,9 @@ class NodeRunner(ProcessRunner):
     def __init__(self, environment: Mapping[str, str]) -> None:
         super().__init__(environment)
         # Contexts are in a file of the Jupyter host's, and a pod has a service account.
-        self.without_context = not has_contexts(self.environment)
+        self.without_context = CONTEXT in self.environment and not has_contexts(self.environment)
         if self.without_context:
-            self.environment.pop(CONTEXT, None)
+            del self.environment[CONTEXT]
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command as `ProcessRunner` does."""

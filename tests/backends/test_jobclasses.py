@@ -31,7 +31,19 @@ for module in pkgutil.iter_modules(dask_jobqueue.__path__):
             found.add(module.name + "." + name)
 print(json.dumps(sorted(found)))
 """
-WRITER = [sys.executable, "-P", "-m", "jupyter_gpucluster.backends.jobwriter"]
+WRITER = [sys.executable, "-P", str(jobclasses.WRITER)]
+FORKING = """
+import os, sys
+from jupyter_gpucluster.backends import jobclasses
+jobclasses.begin()
+child = jobclasses._WRITER.child
+pid = os.fork()
+if pid == 0:
+    sys.exit(jobclasses._WRITER.child is not None)
+assert os.waitpid(pid, 0)[1] == 0
+assert jobclasses.head("sge.SGEJob", {"job_name": "one"})[0] == "#$ -N one"
+assert jobclasses._WRITER.child is child
+"""
 
 
 @pytest.fixture
@@ -101,11 +113,69 @@ def test_where_it_cannot_be_imported_the_way_out_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "dask_jobqueue.py").write_text("import gone_with_an_upgrade")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", ".")
     with pytest.raises(BackendError, match="SLURMJob cannot write the job's script") as caught:
         jobclasses.head("slurm.SLURMJob", {"job_name": "m"})
     assert "No module named 'gone_with_an_upgrade'" in caught.value.detail
     assert "pip install --upgrade 'dask-jobqueue>=0.9" in caught.value.hint
+
+
+@pytest.mark.usefixtures("anew")
+def test_where_no_process_can_be_started_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    jobclasses.begin()
+    with pytest.raises(BackendError) as caught:
+        jobclasses.head("slurm.SLURMJob", {"job_name": "m"})
+    assert caught.value.detail == "/nowhere/python: No such file or directory"
+
+
+@pytest.mark.usefixtures("anew")
+def test_what_a_site_has_each_python_print_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text('print("Welcome to the site")')
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert jobclasses.head("sge.SGEJob", {"job_name": "one"})[0] == "#$ -N one"
+
+
+@pytest.mark.usefixtures("anew")
+def test_an_answer_to_an_interrupted_question_is_not_taken_for_the_next_one() -> None:
+    jobclasses.begin()
+    child = jobclasses._WRITER.child
+    assert child is not None
+    child.send_signal(signal.SIGSTOP)
+
+    def interrupt(*_: object) -> None:
+        child.send_signal(signal.SIGCONT)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            jobclasses.head("sge.SGEJob", {"job_name": "one"})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert jobclasses.head("slurm.SLURMJob", {"job_name": "two"})[0] == "#SBATCH -J two"
+
+
+@pytest.mark.usefixtures("anew")
+def test_a_child_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobclasses, "READING_SECONDS", 0.1)
+    jobclasses.begin()
+    child = jobclasses._WRITER.child
+    assert child is not None
+    child.send_signal(signal.SIGSTOP)
+    with pytest.raises(BackendError) as caught:
+        jobclasses.head("slurm.SLURMJob", {"job_name": "m"})
+    assert "timed out" in caught.value.detail
+    assert child.poll() == -signal.SIGKILL
+
+
+def test_a_process_that_forks_keeps_its_child_to_itself() -> None:
+    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=60)
 
 
 @pytest.mark.usefixtures("anew")

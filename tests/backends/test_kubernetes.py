@@ -297,7 +297,8 @@ def test_a_directive_that_leaves_no_pod_is_refused(directive: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "argument", ["--namespace=x", "-n x", "-nx", "--context x", "--kubeconfig=/x", "--cluster=x"]
+    "argument",
+    ["--namespace=x", "-n x", "-nx", "--context x", "--context=", "--kubeconfig=/x", "--cluster=x"],
 )
 def test_an_argument_that_sends_pods_where_nobody_looks_is_refused(argument: str) -> None:
     job = JobShape(submit_args=tuple(argument.split()))

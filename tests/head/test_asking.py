@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from jupyter_gpucluster.backends import find_backend
-from jupyter_gpucluster.head.asking import Told, ask
+from jupyter_gpucluster.head.asking import Told, ask, open_queue
 from jupyter_gpucluster.head.situation import Observation
 from jupyter_gpucluster.head.summary import summarise
-from jupyter_gpucluster.records import CommandResult, Job, JobState, Record
+from jupyter_gpucluster.records import CommandResult, Job, JobShape, JobState, Record
 from jupyter_gpucluster.store import ClusterDirectory
 from jupyter_gpucluster.submission import COMMAND_SECONDS, Queue
 
@@ -126,3 +126,15 @@ async def test_what_has_ended_is_asked_for_too_where_it_stays_listed(home: Path)
     (home / "abc123" / "exit").mkdir(parents=True)
     await ask(queue, ClusterDirectory(home / "abc123"), record, Told(), 1000.0, 10.0)
     assert commands.asked[0][-1] == "jupyter-gpucluster/mark in (gpc-abc123-1,gpc-abc123-2)"
+
+
+def test_heads_in_jobs_on_one_host_share_no_listing_of_different_places(home: Path) -> None:
+    def ledger(namespace: str) -> Path:
+        usual = a_record()
+        spec = replace(usual.spec, backend="kubernetes", job=JobShape(account=namespace))
+        directory = ClusterDirectory(home / "clusters" / usual.id)
+        queue = open_queue(directory, replace(usual, spec=spec), Slurm())
+        assert queue.shared is not None
+        return queue.shared.ledger_file
+
+    assert ledger("physics") == ledger("physics") != ledger("chemistry")
