@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendError
+from ..records import JobShape
+from .quoting import directive_value, hours
 
 if TYPE_CHECKING:
     from io import BufferedRWPair
@@ -70,6 +72,24 @@ def command(job_class: str, told: Mapping[str, object]) -> str:
     """
     line: str = _asked(job_class, json.dumps(told))["command"]
     return line
+
+
+def named(job: JobShape, mark: str, account: str = "account") -> dict[str, object]:
+    """Return what most classes are told alike: the job's name, queue, account and walltime.
+
+    Parameters
+    ----------
+    account
+        What the class calls it: ``account`` or ``project``.
+    """
+    told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
+    if job.queue:
+        told["queue"] = directive_value(job.queue, "job.queue")
+    if job.account:
+        told[account] = directive_value(job.account, "job.account")
+    if job.walltime is not None:
+        told["walltime"] = hours(job.walltime)
+    return told
 
 
 def without(lines: Sequence[str], *beginnings: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .jobclasses import head, without
+from .jobclasses import head, named, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
 from .reasons import lsf as reasons
@@ -76,13 +76,8 @@ class Lsf:
     gpu_requests = ("gpu", "ngpus_physical", "ngpus_excl_p", "nnodes", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        name = directive_value(mark, "mark")
         told, unasked, more = self.resources(job)
-        told |= {"name": name, "job_name": name}
-        if job.queue:
-            told["queue"] = directive_value(job.queue, "job.queue")
-        if job.account:
-            told["project"] = directive_value(job.account, "job.account")
+        told |= {"name": mark, **named(job, mark, "project")}
         if job.walltime is not None:
             minutes = -(-job.walltime // 60)
             told["walltime"] = f"{minutes // 60:02d}:{minutes % 60:02d}"

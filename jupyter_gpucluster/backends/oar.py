@@ -11,8 +11,8 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .jobclasses import head
-from .quoting import directive_value, gpu_kind, hours, resource_name
+from .jobclasses import head, named
+from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import oar as reasons
 from .refusal import refusal
 
@@ -53,18 +53,12 @@ class Oar:
     restarts = "0"  # a job that runs again is another job, with another id
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        told: dict[str, object] = {
-            "job_name": directive_value(mark, "mark"),
+        told = {
+            **named(job, mark, "project"),
             "resource_spec": self.resources(job),
             # It writes a second -p, which would replace the first.
             "memory_per_core_property_name": "not_applicable",
         }
-        if job.queue:
-            told["queue"] = directive_value(job.queue, "job.queue")
-        if job.account:
-            told["project"] = directive_value(job.account, "job.account")
-        if job.walltime is not None:
-            told["walltime"] = hours(job.walltime)
         output = directive_value(output, "output")
         lines = [*(f"-p {each}" for each in self.properties(job)), f"-O {output}", f"-E {output}"]
         return [*head(self.job_class, told), *(f"#OAR {line}" for line in lines)]

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .jobclasses import head
+from .jobclasses import head, named
 from .memory import memory_of
-from .quoting import directive_value, gpu_kind, hours, resource_name
+from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import pbs as reasons
 from .refusal import refusal
 
@@ -64,14 +64,7 @@ class Pbs:
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         first, *more = self.resources(job)
-        told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
-        if job.queue:
-            told["queue"] = directive_value(job.queue, "job.queue")
-        if job.account:
-            told["account"] = directive_value(job.account, "job.account")
-        if job.walltime is not None:
-            told["walltime"] = hours(job.walltime)
-        written = head(self.job_class, {**told, "resource_spec": first})
+        written = head(self.job_class, {**named(job, mark), "resource_spec": first})
         lines = [*(f"-l {each}" for each in more), "-j oe"]
         lines.append(f"-o {directive_value(output, 'output')}")
         return [*written, *(f"#PBS {line}" for line in lines)]

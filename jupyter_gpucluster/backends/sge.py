@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .jobclasses import head
-from .quoting import directive_value, gpu_kind, hours, resource_name
+from .jobclasses import head, named
+from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import sge as reasons
 from .refusal import refusal
 
@@ -69,17 +69,13 @@ class Sge:
     environment = "smp"
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
-        if job.queue:
-            told["queue"] = directive_value(job.queue, "job.queue")
-        if job.account:
-            told["project"] = directive_value(job.account, "job.account")
-        if job.walltime is not None:
-            told["walltime"] = hours(job.walltime)
         lines = [*self.resources(job), f"-o {directive_value(output, 'output')}"]
         # Where queues say shell_start_mode posix_compliant, the script's first line counts nothing.
         lines.append("-S /bin/bash")
-        return [*head(self.job_class, told), *(f"#$ {line}" for line in lines)]
+        return [
+            *head(self.job_class, named(job, mark, "project")),
+            *(f"#$ {line}" for line in lines),
+        ]
 
     def resources(self, job: JobShape) -> list[str]:
         """Return what asks for cores, memory and GPUs."""

@@ -10,9 +10,9 @@ from datetime import datetime
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .directives import option_of, options_in
-from .jobclasses import head, without
+from .jobclasses import head, named, without
 from .memory import memory_of
-from .quoting import directive_value, gpu_kind, hours
+from .quoting import directive_value, gpu_kind
 from .reasons import slurm as reasons
 from .refusal import refusal
 
@@ -81,17 +81,11 @@ class Slurm:
         memory = memory_of(job, self.title, ("mem-per-cpu", "mem-per-gpu"))
         whole = memory is not None and not job.memory_request
         ranks = job.nodes * job.ranks
-        told: dict[str, object] = {"job_name": directive_value(mark, "mark")}
-        if job.queue:
-            told["queue"] = directive_value(job.queue, "job.queue")
-        if job.account:
-            told["account"] = directive_value(job.account, "job.account")
+        told = named(job, mark)
         if job.cpus is not None:
             told["job_cpu"] = -(-job.cpus // ranks)
         if memory is not None and whole:
             told["job_mem"] = f"{-(-memory // job.nodes // 2**20)}M"
-        if job.walltime is not None:
-            told["walltime"] = hours(job.walltime)
         unasked = [
             *(["#SBATCH --cpus-per-task="] if job.cpus is None else []),
             *([] if whole else ["#SBATCH --mem="]),
