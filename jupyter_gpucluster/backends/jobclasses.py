@@ -103,8 +103,9 @@ def _asked(job_class: str, told: str) -> Mapping[str, Any]:
     if "error" in said:
         raise BackendError(
             f"dask-jobqueue's {job_class.rpartition('.')[2]} cannot write the job's script.",
-            hint="Try again; where it stays so, install dask-jobqueue anew beside jupyter_gpucluster: "
-            f"{sys.executable} -m pip install --upgrade 'dask-jobqueue>=0.9,<0.10'",
+            hint="Try again; where it stays so, install dask-jobqueue anew beside"
+            f" jupyter_gpucluster: {sys.executable} -m pip install --upgrade"
+            " 'dask-jobqueue>=0.9,<0.10'",
             detail=said["error"],
         )
     return said

@@ -50,11 +50,18 @@ def candidates(version: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", OTHERS)
-def test_a_cluster_works_from_the_wheel_in(version: str, wheel: Path, tmp_path: Path) -> None:
+def test_a_cluster_works_from_the_wheel_in(
+    version: str, wheel: Path, tmp_path: Path, home: Path
+) -> None:
     python = interpreter(version)
     environment = install(python, tmp_path / "venv", str(wheel))
     assert "No broken requirements" in environment.run("pip", "check")
     environment.run("jupyter", "gpucluster", "profiles", "--json")
+    profiles = home / "data" / "gpucluster" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "site.yaml").write_text("title: Site\nbackend: slurm\n", encoding="utf-8")
+    # Written by dask-jobqueue, which came with the wheel.
+    assert "#SBATCH -J gpc-" in environment.run("jupyter", "gpucluster", "script", "site")
     script = tmp_path / "work.py"
     script.write_text(WORK, encoding="utf-8")
     # What a later Python takes away, an earlier one warns of.
