@@ -98,17 +98,18 @@ def worker_command(
             "scheduler": f"--scheduler-file {shlex.quote(str(directory.scheduler_file))}",
             "name": WORKER_NAME,
             "cores": threads * workers,
-            # With less Slurm's fails.
-            "memory": max(spec.worker.memory_limit or 2**20, 2**10) * workers,
+            "memory": 2**20 * workers,
             "processes": workers,
             "death_timeout": DEATH_TIMEOUT,
             "local_directory": place or None,
             "worker_extra_args": [shlex.join([*own_arguments(spec, directory), *extra])],
         },
     )
-    if spec.worker.memory_limit is None:  # the class writes one anyway
-        told = f"--name {WORKER_NAME} --nthreads {threads}"
-        line = line.replace(f"{told} --memory-limit 1.00MiB", told, 1)
+    # The class rounds a limit, perhaps to more than there is, and always writes one.
+    limit = spec.worker.memory_limit
+    told = f"--name {WORKER_NAME} --nthreads {threads}"
+    exact = told if limit is None else f"{told} --memory-limit {limit}"
+    line = line.replace(f"{told} --memory-limit 1.00MiB", exact, 1)
     if any(word.partition("=")[0] == "--name" for word in extra):  # the last one counts
         line += f" --name {WORKER_NAME}"
     return line

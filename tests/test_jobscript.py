@@ -309,10 +309,17 @@ def test_a_worker_keeps_the_name_by_which_its_cluster_knows_it(
     assert line.rpartition(" --name ")[2] == '"$GPUCLUSTER_WORKER" &'
 
 
-def test_a_memory_limit_of_bytes_is_written_for_slurm_too(tmp_path: Path) -> None:
-    profile = a_profile(backend="slurm", workers={"memory_limit": 512})
+@pytest.mark.parametrize("backend", ["slurm", "pbs", "moab", "lsf", "sge", "oar", "htcondor"])
+@pytest.mark.parametrize("limit", [512, 22_906_492_245, None])
+def test_a_memory_limit_is_written_to_the_byte(
+    tmp_path: Path, backend: str, limit: int | None
+) -> None:
+    profile = a_profile(backend=backend, workers={"memory_limit": limit, "per_job": 3})
     script = script_of(profile, a_spec(profile, tmp_path), tmp_path)
-    assert " --memory-limit 1.00kiB " in script
+    [line] = [line for line in script.splitlines() if "workerstart.py" in line]
+    words = shlex.split(line.removesuffix(" &"))
+    found = [words[at + 1] for at, word in enumerate(words) if word == "--memory-limit"]
+    assert found == ([] if limit is None else [str(limit)])
 
 
 # Shares of the machine.

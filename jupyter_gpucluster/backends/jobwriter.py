@@ -31,7 +31,7 @@ def main(answers: TextIO) -> None:
         try:
             told = json.loads(question)
             said = write(told["class"], told["told"])
-        except Exception as error:
+        except Exception as error:  # whatever a class raises is told
             said = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(said), file=answers, flush=True)
 

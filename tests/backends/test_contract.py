@@ -10,6 +10,7 @@ import pytest
 
 from jupyter_gpucluster.backends import BACKENDS, find_backend
 from jupyter_gpucluster.backends.base import Backend
+from jupyter_gpucluster.backends.directives import prefix_of
 from jupyter_gpucluster.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.profiles.model import BackendName
 from jupyter_gpucluster.records import (
@@ -153,3 +154,4 @@ def test_its_directives_are_lines(backend: Backend) -> None:
     shape = JobShape(gpus=8, cpus=32, memory=2**36, walltime=5400)
     lines = backend.directives(shape, MARK, "/state/abc123/logs/x.out")
     assert all(line and "\n" not in line for line in lines)
+    assert prefix_of(lines) == backend.prefix

@@ -27,7 +27,7 @@ export GPUCLUSTER_LEFT=$((7140 - SECONDS))
 GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 [ "$GPUCLUSTER_CORES" -ge 2 ] || echo "Warning: $GPUCLUSTER_CORES cores for 2 threads"
 echo "gpucluster: starting Python since $(date +%FT%T%z)"
-/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py -m dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --name "$GPUCLUSTER_WORKER" --nthreads 1 --memory-limit 30.00GiB --death-timeout 60 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem &
+/opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py -m dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --name "$GPUCLUSTER_WORKER" --nthreads 1 --memory-limit 32212254720 --death-timeout 60 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem &
 worker=$!
 # The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {
