@@ -9,8 +9,9 @@ from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .quoting import directive_value, hours
 from .reasons import cobalt as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
+PHRASES = Phrases(reasons.REFUSALS, noise=reasons.NOISE)
 HEADER = ("JobID", "JobName", "State", "Location")
 FIELD = re.compile(r"^\s*(\w+)\s*: ?(.*?)\s*$", re.ASCII)
 ID = re.compile(r"^\s*(\d{1,12})\s*$", re.MULTILINE | re.ASCII)
@@ -96,7 +97,7 @@ class Cobalt:
         if result.exit_code is not None and len(found) == 1 and not (result.exit_code and refused):
             return (found[0],)
         if result.exit_code and not found and not SILENT.search(result.stderr + result.stdout):
-            raise refusal(self.title, result, reasons.REFUSALS, _error_line(result))
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("Cobalt did not answer qsub.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
@@ -166,10 +167,3 @@ def _records(text: str) -> Iterator[dict[str, str]]:
         record[match[1]] = match[2]
     if record:
         yield record
-
-
-def _error_line(result: CommandResult) -> str:
-    """Return the line with the trouble: qsub says how it understood the walltime before it."""
-    lines = [line.strip() for line in f"{result.stderr}\n{result.stdout}".splitlines()]
-    told = [line for line in lines if line and not line.startswith(reasons.NOISE)]
-    return told[0] if told else ""

@@ -19,8 +19,9 @@ from .jobclasses import head
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
 from .reasons import htcondor as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
 PREFIX = "#CONDOR "
 LISTED = (
     "ClusterId", "ProcId", "JobStatus", "JobBatchName", "HoldReason", "HoldReasonCode",
@@ -139,7 +140,7 @@ class HTCondor:
             if count == submission.count:
                 return tuple(f"{cluster}.{task}" for task in range(count))
         if result.exit_code and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, reasons.REFUSALS, _error_line(result))
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("HTCondor did not answer condor_submit.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
@@ -257,11 +258,6 @@ def _failure(status: JobStatus) -> str:
     if status.exit_code is None:
         return f"HTCondor ended it: {status.reason or 'no reason given'}."
     return f"It ended with exit code {status.exit_code}."
-
-
-def _error_line(result: CommandResult) -> str:
-    lines = [line.strip() for line in f"{result.stderr}\n{result.stdout}".splitlines()]
-    return next((line for line in lines if line.startswith("ERROR")), "")
 
 
 def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:

@@ -20,9 +20,10 @@ from .manifest import PREFIX, escaped, look, pod_of
 from .memory import memory_of
 from .podstatus import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 from .reasons import kubernetes as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
 LIMITS = "spec.containers[0].resources.limits"
 MOST_MARKS = 50
 """More of them would make a URL that proxies refuse; then all pods of ours are listed."""
@@ -107,11 +108,9 @@ class Kubernetes:
             return names
         refuse_without_context(result)
         if result.exit_code and (not SILENT.search(result.stderr) or NOWHERE in result.stderr):
-            words = re.sub(r'error when creating "STDIN": ', "", _error_line(result))
-            error = refusal(self.title, result, reasons.REFUSALS, words)
-            raise BackendError(
-                error.message, hint=error.hint, detail=error.detail, accepted=created
-            )
+            error = refusal(self.title, result, PHRASES, submission.count)
+            words = error.message.replace('error when creating "STDIN": ', "")
+            raise BackendError(words, hint=error.hint, detail=error.detail, accepted=created)
         raise BackendUnavailable("Kubernetes did not answer kubectl.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
@@ -238,12 +237,6 @@ def _items(result: CommandResult) -> list[dict[str, Any]]:
         said = (result.stderr or result.stdout)[-2000:]
         raise BackendUnavailable("Kubernetes did not answer kubectl get.", detail=said)
     return [item for item in items if isinstance(item, dict)]
-
-
-def _error_line(result: CommandResult) -> str:
-    """Return the line that tells the refusal; warnings may stand before it."""
-    lines = [line.strip() for line in result.stderr.splitlines()]
-    return next((line for line in lines if line.lower().startswith("error")), "")
 
 
 def _failure(status: JobStatus) -> str:

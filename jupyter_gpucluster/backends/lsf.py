@@ -16,8 +16,9 @@ from .jobclasses import head, named, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
 from .reasons import lsf as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
+PHRASES = Phrases(reasons.REFUSALS, system=reasons.SYSTEM, general=reasons.GENERAL)
 FIELDS = (
     "jobid jobindex stat exit_code exit_reason pend_reason exec_host start_time finish_time"
     " estimated_start_time job_name"
@@ -142,7 +143,7 @@ class Lsf:
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}[{task + 1}]" for task in range(submission.count))
         if result.exit_code and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, reasons.REFUSALS)
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("LSF did not answer bsub.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:

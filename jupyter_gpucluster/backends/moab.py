@@ -10,9 +10,10 @@ from ..errors import BackendUnavailable, InvalidInput
 from ..records import CommandResult, JobState, JobStatus, Submission
 from .pbs import exit_code_of
 from .reasons import pbs as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 from .torque import Torque
 
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
 ID = re.compile(r"^((?:[A-Za-z][\w-]*\.)?\d+)(?:\.[A-Za-z][\w.-]*)?$", re.MULTILINE | re.ASCII)
 SILENT = re.compile(
     r"connect|communication error|timed out|server.*(down|not responding)|end of file",
@@ -65,7 +66,7 @@ class Moab(Torque):
         if result.exit_code == 0 and len(found) == 1:
             return (found.pop(),)
         if result.exit_code and not found and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, reasons.REFUSALS)
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("Moab did not answer msub.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:

@@ -14,8 +14,9 @@ from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Su
 from .jobclasses import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import oar as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.SYSTEM, noise=reasons.NOISE)
 ID = re.compile(r"^OAR_JOB_ID=(\d+)\s*$", re.MULTILINE | re.ASCII)
 NOT_STARTED = 9
 """oarsub's exit code when the server is down; "Job is killed", it says, yet the job runs later."""
@@ -102,11 +103,7 @@ class Oar:
             return found
         lost = result.exit_code == NOT_STARTED or SILENT.search(result.stderr)
         if result.exit_code and not lost:
-            said = (
-                result.stderr.strip().partition("\n")[0]
-                or result.stdout.strip().rpartition("\n")[2]
-            )
-            raise refusal(self.title, result, reasons.REFUSALS, said)
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("OAR did not answer oarsub.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:

@@ -15,8 +15,9 @@ from .jobclasses import head, named
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import pbs as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
 ID = re.compile(r"^(\d+)(\[\])?(\.(?=[\w.-]*[A-Za-z])[\w.-]+)$", re.MULTILINE | re.ASCII)
 FIND_EACH = (
     'set -f; ids=; for name do ids="$ids $(qselect -x -N "$name")"; done; set -- $ids;'
@@ -105,7 +106,7 @@ class Pbs:
                 return self.ids(number, server, submission.count)
         lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
         if result.exit_code and not found and not lost:
-            raise refusal(self.title, result, reasons.REFUSALS, _words(result))
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable(f"{self.title} did not answer qsub.", detail=result.stderr)
 
     def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
@@ -235,13 +236,6 @@ def size(count: int) -> str:
         if count >= 10 * factor:
             return f"{-(-count // factor)}{unit}"
     return f"{count}B"
-
-
-def _words(result: CommandResult) -> str:
-    """Return the line that says why, which "invalid option" and a usage text may surround."""
-    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    telling = [line for line in lines if "directive error" in line] or lines
-    return telling[0].removeprefix("qsub: ") if telling else ""
 
 
 def _whole(ids: Sequence[str]) -> list[str]:

@@ -15,8 +15,9 @@ from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Su
 from .jobclasses import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import sge as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, noise=reasons.NOISE)
 ID = re.compile(r"^(?:Your job(?:-array)? )?(\d+)(\.\d+-\d+:\d+)?(?: \(.*)?$", re.MULTILINE)
 SILENT = re.compile(
     r"commlib error|unable to (send message to|contact) qmaster|connection (refused|timed out)"
@@ -116,8 +117,7 @@ class Sge:
                 tasks = range(1, submission.count + 1)
                 return tuple(f"{number}.{task}" for task in tasks) if array else (number,)
         if result.exit_code and not found and not SILENT.search(result.stderr):
-            words = result.stderr.strip().removeprefix("Unable to run job: ").partition("\n")[0]
-            raise refusal(self.title, result, reasons.REFUSALS, words)
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("Grid Engine did not answer qsub.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:

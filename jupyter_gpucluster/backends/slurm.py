@@ -14,7 +14,7 @@ from .jobclasses import head, named, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
 from .reasons import slurm as reasons
-from .refusal import refusal
+from .refusal import Phrases, refusal
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
 LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
@@ -31,7 +31,14 @@ SILENT = re.compile(
 """No answer, as opposed to a refusal: slurmctld stopped or hanging, slurmdbd or munged down."""
 NOT_LAUNCHED = -53
 """What Slurm writes in place of an exit code where a job did not even start."""
-TELLING = re.compile(r"sbatch: (error:|unrecognized|invalid)")
+PHRASES = Phrases(
+    reasons.REFUSALS,
+    prefix="sbatch: ",
+    own=reasons.OWN,
+    system=reasons.SYSTEM,
+    general=reasons.GENERAL,
+    noise=reasons.NOISE,
+)
 STATES = {
     "PENDING": JobState.PENDING,
     "REQUEUED": JobState.PENDING,
@@ -137,7 +144,7 @@ class Slurm:
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}_{task}" for task in range(submission.count))
         if result.exit_code and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, reasons.REFUSALS, _telling_line(result.stderr))
+            raise refusal(self.title, result, PHRASES, submission.count)
         raise BackendUnavailable("Slurm did not answer sbatch.", detail=result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
@@ -307,12 +314,6 @@ def _failure(status: JobStatus) -> str:
         memory = ", as where it uses more memory than job.memory" if status.exit_code == -9 else ""
         return f"It was killed by signal {-status.exit_code}{memory}."
     return f"It ended with exit code {status.exit_code}."
-
-
-def _telling_line(said: str) -> str:
-    """Return the line that says why: the first of sbatch's own, and not its last, a summary."""
-    lines = [line.strip() for line in said.splitlines()]
-    return next((line for line in lines if TELLING.match(line)), "")
 
 
 def _task(id: str) -> int:

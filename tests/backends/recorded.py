@@ -70,6 +70,8 @@ def meaning_of_submission(
     backend: Backend, recording: Recording, count: int
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Return what the dialect reads in a submit command's answer, and what the table says."""
+    if "array_too_big" in recording.file:
+        count = 5000  # of one job another hint is given
     submission = Submission("gpc-7f3a2b-1", "/home/alice/job.sh", count)
     try:
         ids = backend.parse_submit(submission, recording.result)

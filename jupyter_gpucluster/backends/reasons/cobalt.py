@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-NOISE = ("submitting walltime", "Job routed to queue", "Memory mode set", "WARNING", "Auto project")
+import re
+
+NOISE = re.compile(
+    "^(submitting walltime|Job routed to queue|Memory mode set|WARNING|Auto project)"
+)
 """Beginnings of what qsub says of jobs that it takes as well."""
 
 NEVER = "dep_fail"

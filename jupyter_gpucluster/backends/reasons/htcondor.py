@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...records import JobState
 
 PAST_WALLTIME = "JobStatus == 2 && time() - JobCurrentStartDate >"
@@ -90,6 +92,9 @@ HELD_CODES = {
     48: "A hook of the site failed before it started: " + SUPPORT,
 }
 """HoldReasonCode -> sentence, where the reason's words are not known."""
+
+OWN = re.compile("(?=ERROR)")
+NOISE = re.compile(r"^Submitting job\(s\)")
 
 REFUSALS = (
     ("not a valid accounting group", "Set job.account to an accounting group of yours."),

@@ -6,7 +6,10 @@ of kube-scheduler's and the kubelet's sources, which no page lists.
 
 from __future__ import annotations
 
+import re
+
 from ...records import JobState
+from ..refusal import Cure
 
 KUEUE = "kueue.x-k8s.io/"
 """Beginning of the scheduling gates that Kueue takes away by itself."""
@@ -112,7 +115,10 @@ NO_SCRIPT = (
     " spec.containers[0].volumeMounts in job.directives), and name a Python that the image has."
 )
 
-REFUSALS = (
+OWN = re.compile("(?=[Ee]rror|The )")
+NOISE = re.compile("^pod/|^Warning: ")
+
+REFUSALS: tuple[Cure, ...] = (
     ("kubectl: No such file", "Put kubectl where Jupyter runs."),
     ("localhost:8080", "kubectl knows no cluster here: set KUBECONFIG where Jupyter starts, or give"
      " Jupyter's pod a service account."),
@@ -126,6 +132,10 @@ REFUSALS = (
     ("must specify", "The namespace's quota wants it: set job.cpus and job.memory."),
     ("exceeded quota", "The namespace has no more: ask for fewer workers, or less for each;"
      " `kubectl describe quota` tells what there is."),
+    (re.compile("minimum .* usage per"), "The namespace limits what one pod may have: ask for "
+     "more by job.cpus and job.memory; `kubectl describe limitrange` tells how much."),
+    ("limit to request ratio", "The namespace limits how far limits exceed requests: set both in "
+     "job.directives; `kubectl describe limitrange` tells how far."),
     ("usage per", "The namespace limits what one pod may have: ask for less by job.cpus and"
      " job.memory; `kubectl describe limitrange` tells how much."),
     ('cannot create resource "pods"', "Who runs Jupyter needs a role there that may get, list,"
@@ -146,6 +156,8 @@ REFUSALS = (
     ("does not match the namespace", "Leave --namespace out of job.submit_args; job.account names"
      " the namespace."),
     ("is invalid", "Correct it in job.directives."),
+    ("already exists", "Pods of that name are left over: delete them (kubectl delete pod NAME), "
+     "or start a new cluster."),
     ("denied the request", "A rule of the cluster's own forbids it: change what it names, or ask"
      " the cluster's administrators."),
 )  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from ...records import JobState
+from ..refusal import SMALLER_ARRAYS, Cure
 
 ENDED = {
     "TERM_RUNLIMIT": JobState.TIMEOUT,
@@ -148,7 +151,11 @@ WAITING = (
 )  # fmt: skip
 """Part of a pending reason, in any case -> sentence; the first that fits counts."""
 
-REFUSALS = (
+SYSTEM = re.compile(r"Job not submitted\.?$")
+GENERAL = re.compile("Request aborted by esub")
+"""Stands after the words of the site's own check."""
+
+REFUSALS: tuple[Cure, ...] = (
     ("easy mode", "This site gives whole nodes: set job.gpu_request: nnodes, or skip -n, -R and -M "
      "and add the directive -nnodes."),
     ("-nnodes", "This site gives whole nodes: set job.gpu_request: nnodes."),
@@ -170,10 +177,12 @@ REFUSALS = (
     ("processors requested", "Change job.cpus to what the queue allows (see: bqueues -l)."),
     ("Pending job threshold reached", "You have as many waiting jobs as the site takes: wait, or "
      "ask for fewer, larger jobs."),
-    ("Job array index too large", "Ask for fewer workers: the site allows smaller arrays."),
-    ("MAX_JOB_ARRAY_SIZE", "Ask for fewer workers: the site allows smaller arrays."),
+    ("Job array index too large", SMALLER_ARRAYS),
+    ("MAX_JOB_ARRAY_SIZE", SMALLER_ARRAYS),
     ("Bad GPU", "Change how GPUs are asked for: job.gpu_request and job.gpu_type."),
-    ("gpu", "Change how GPUs are asked for: job.gpu_request and job.gpu_type."),
+    # Only LSF's own lines: a site's may name GPUs for another reason.
+    (re.compile(r"\b(gpu|GPU)\b.*Job not submitted"), "Change how GPUs are asked for: "
+     "job.gpu_request and job.gpu_type."),
     ("Illegal option", "Remove the directive that LSF does not know from job.directives."),
     ("illegal option", "Remove the directive that LSF does not know from job.directives."),
     ("command not found", "Start from a host of the site that has LSF's commands."),

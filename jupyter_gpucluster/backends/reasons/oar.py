@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from ...records import JobState
+from ..refusal import Cure
 
 ENDED = (
     ("WALLTIME", JobState.TIMEOUT, "It reached its walltime; ask for a longer one."),
@@ -61,7 +64,15 @@ WAITING = (
 )  # fmt: skip
 """Part of a waiting job's message, in any case -> sentence."""
 
-REFUSALS = (
+OWN = re.compile(r"\[ERROR\] |ERROR : |\[ADMISSION RULE\] (Error: )?")
+SYSTEM = re.compile("^DBD::|^Bad resource request")
+NOISE = re.compile(
+    "Modify resource description|Set default|Generate a job key|^OAR_(JOB|ARRAY)_ID="
+    r"|^LINE \d+: |^\^ at /|Oarsub failed|^Reservation mode: waiting"
+    "|current transaction is aborted"
+)
+
+REFUSALS: tuple[Cure, ...] = (
     ("column \"", "Correct the property: the site has none of that name (see: oarnodes)."),
     ("Bad resource request", "Correct the directive -p or -l: a name in it is not a property of "
      "this site (see: oarnodes)."),
@@ -78,6 +89,8 @@ REFUSALS = (
     ("Reservation not valid", "Remove or correct the directive -r."),
     ("reservation date", "Remove or correct the directive -r."),
     ("syntax error at or near", "Leave quotes out of names and properties."),
+    ("An array job must have", "Remove the directive --array from job.directives: the number of "
+     "workers sets the size of the array."),
     ("Cannot open the file", "The cluster's directory must be readable here."),
     ("command not found", "Start from a host of the site that has OAR's commands."),
     ("oarsub: No such file or directory", "Start from a host of the site that has OAR's commands."),

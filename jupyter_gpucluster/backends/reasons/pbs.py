@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from ...records import JobState
+from ..refusal import SITES_RULE, SMALLER_ARRAYS, UNREADABLE_SCRIPT, WINDOWS_LINES, Cure
 
 HOLDS = {
     "u": "Held by you: release it with `qrls`, or stop the cluster.",
@@ -121,18 +124,27 @@ ENDED = {
 }  # fmt: skip
 """Exit_status that PBS itself gives (JOB_EXEC_* of its job.h) -> state and sentence."""
 
-REFUSALS = (
+OWN = re.compile("qsub: |ERROR: +")
+GENERAL = re.compile("administratively rejected|more detailed explanation prior")
+"""What Torque adds to the words of a site's submit filter."""
+NOISE = re.compile(r"\(errno=\d+\)|^No such file or directory$")
+
+REFUSALS: tuple[Cure, ...] = (
     ("Unknown queue", "Set job.queue to a queue of this site (see: qstat -Q)."),
     ("Queue is not enabled", "The queue takes no jobs now: choose another job.queue."),
     ("Unauthorized Request", "You may not use this queue: choose another job.queue."),
     ("Access to queue is denied", "You may not use this queue: choose another job.queue."),
     ("Unknown Host", "job.queue names a server that does not exist: leave out what follows '@'."),
-    ("violates queue and/or server resource limits", "Lower job.gpus, job.cpus, job.memory, "
-     "job.nodes or job.walltime below the queue's limits (see: qstat -Qf), or change job.queue."),
+    # PBS says so of values below resources_min, too.
+    ("violates queue and/or server resource limits", "Set job.gpus, job.cpus, job.memory, "
+     "job.nodes and job.walltime within the queue's limits (resources_max and resources_min in "
+     "qstat -Qf), or change job.queue."),
     ("per-user limit", "You have as many jobs in this queue as it takes: ask for fewer, larger "
      "jobs, or wait until one has ended."),
-    ("exceeds server or queue size limit", "Ask for fewer workers: the site allows smaller "
-     "arrays."),
+    (re.compile("would exceed .*limit on resource"), "You, your group or your project have as "
+     "much of it in this queue as the limit allows: wait until one of the jobs has ended, or lower "
+     "what is named."),
+    ("exceeds server or queue size limit", SMALLER_ARRAYS),
     ("Unknown resource", "Change how GPUs are asked for (job.gpu_request), or remove the "
      "directive with the resource that this site does not have."),
     ('cannot be used with "select"', "Remove the directive with -l ncpus, -l mem or -l nodes from "
@@ -144,7 +156,16 @@ REFUSALS = (
     ("Invalid account", "Set job.account to one of your accounts."),
     ("Bad GID", "Remove or change the directive with group_list."),
     ("directive error", "Remove the directive that PBS does not know from job.directives."),
-    ("walltime", "Set job.walltime to what the site asks for."),
+    ("illegal -J value", "Remove the directive -J from job.directives: the number of workers "
+     "sets the size of the array."),
+    (re.compile("(?<=illegal )-[A-Za-z](?= value)"), "Remove or correct the directive {reason} in "
+     "job.directives."),
+    ("invalid option", "Remove the option that PBS does not know from job.submit_args and "
+     "job.directives."),
+    ("script contains cr, lf", WINDOWS_LINES),
+    ("script file:", UNREADABLE_SCRIPT),
+    (re.compile(r"\bwalltime\b"), "Set job.walltime to what the site asks for."),
+    ("administratively rejected", SITES_RULE),
     ("pbs conf variables not found", "Start from a host of the site that has PBS's commands."),
     ("command not found", "Start from a host of the site that has PBS's commands."),
     ("qsub: No such file or directory", "Start from a host of the site that has PBS's commands."),

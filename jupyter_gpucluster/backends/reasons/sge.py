@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from ..refusal import EMPTY_SCRIPT, SMALLER_ARRAYS, Cure
+
 ERROR = "error state"
 """Reason of a job that Grid Engine could not start and keeps in the queue (Eqw)."""
 HELD = "hold"
@@ -55,7 +59,10 @@ FAILED = {
 """Number after `failed` in qacct (its table is in sge_status(5)) -> sentence; 25, 37 and 100 have
 rules of their own."""
 
-REFUSALS = (
+OWN = re.compile("Unable to run job: |qsub: |verification: ")
+NOISE = re.compile(r"^Exiting\.?$")
+
+REFUSALS: tuple[Cure, ...] = (
     ("does not exist", "The site does not have what is named: set job.queue, job.account or the "
      "directive -pe to one that it has (see: qconf -sql, qconf -sprjl, qconf -spl)."),
     ("unknown queue", "Set job.queue to a queue of this site (see: qconf -sql)."),
@@ -66,7 +73,10 @@ REFUSALS = (
      "or job.walltime, or change job.queue (`qsub -w v` tells each queue's reason)."),
     ("cannot run in queue", "No queue gives what it asks for: lower job.gpus, job.cpus, job.memory "
      "or job.walltime, or change job.queue."),
-    ("more than", "Ask for fewer workers: the site allows smaller arrays."),
+    (re.compile(r"more than \d+ tasks"), SMALLER_ARRAYS),
+    ("no script in your request", EMPTY_SCRIPT),
+    ("Error reading answer list", "Remove values with blanks or letters such as \u00e9 from "
+     "job.directives (-N): qmaster could not read the request."),
     ("not a time value", "Correct the time in the directive that is named."),
     ("can't resolve hostname", "Remove or correct the directive with hostname=."),
     ("positive submission priority", "Remove the directive -p."),

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import re
 
+from ..refusal import (
+    BUDGET_USED_UP,
+    EMPTY_SCRIPT,
+    SITES_RULE,
+    SMALLER_ARRAYS,
+    UNREADABLE_SCRIPT,
+    WINDOWS_LINES,
+    Cure,
+)
+
 HELD = frozenset(
     {
         "JobHeldUser",
@@ -47,8 +57,8 @@ WAITING = {
     "PowerNotAvail": "Not enough power is left for it; it starts when other jobs end.",
     "PowerReserved": "The power that it needs is reserved for others.",
     "FedJobLock": "The clusters of the federation settle which of them starts it.",
-    "AccountingPolicy": "A limit of your account or quality of service is reached: ask for less, "
-    "wait, or use another (see: sacctmgr show assoc, sacctmgr show qos).",
+    "AccountingPolicy": "A limit of your account or quality of service keeps it waiting: wait, or "
+    "use another (see: sacctmgr show assoc, sacctmgr show qos).",
     "AssociationJobLimit": "Your account runs no more jobs at a time; it starts when one ends.",
     "AssociationResourceLimit": "Your account's limit of resources in use is reached; it starts "
     "when some are free.",
@@ -67,8 +77,9 @@ WAITING = {
     "Reservation": "Waits for its reservation to begin.",
     "PartitionDown": "The partition takes jobs but starts none now: choose another queue or wait.",
     "PartitionInactive": "The partition is inactive: choose another queue.",
-    "PartitionNodeLimit": "It asks for more nodes than the partition allows, so it will never "
-    "start: ask for fewer nodes or another queue.",
+    # "outside of its partition's current limits", says the manual: of the smallest as well.
+    "PartitionNodeLimit": "Its number of nodes is outside the partition's limits, so it will never "
+    "start: change job.nodes (see: scontrol show partition) or choose another queue.",
     "PartitionTimeLimit": "Its walltime is above the partition's limit, so it will never start: "
     "ask for a shorter walltime or another queue.",
     "PartitionConfig": "The partition can never give what it asks for: fewer cores, GPUs or "
@@ -159,7 +170,11 @@ WAITING_PREFIXES = (
         "another queue.",
     ),
     ("QOSGrp", "The limit that all users of this quality of service share is reached ({reason})."),
-    ("QOS", "The quality of service does not allow it ({reason}): ask for less."),
+    (
+        "QOS",
+        "The quality of service does not allow it ({reason}): see its limits with "
+        "`sacctmgr show qos`, or change the directive --qos.",
+    ),
     ("AssocGrp", "A limit that your account's users share is reached ({reason})."),
     ("Assoc", "A limit of your account is reached ({reason})."),
     ("MaxGRESPerAccount", "Your account's limit of GPUs is reached."),
@@ -169,7 +184,80 @@ WAITING_PREFIXES = (
 )
 """Beginning of a reason -> sentence, for the families of limits that Slurm spells out."""
 
-REFUSALS = (
+OWN = re.compile("(error|fatal): (Batch job submission failed: )?|allocation failure: ")
+SYSTEM = re.compile(r"Batch job submission failed: |allocation failure: ")
+GENERAL = re.compile(r"Job violates accounting/QOS policy|Unspecified error")
+"""Sentences that stand after the name of a limit, or after what the site's plugin says."""
+NOISE = re.compile(
+    r'^Try "sbatch --help"|instead of expected UNIX line breaks|^Invalid time specification'
+)
+
+LIMITS: tuple[Cure, ...] = (
+    (
+        re.compile(r"\bQOSMin[A-Z]\w*|\bMin(GRES|TRES|CPU|Cpu|Node|Mem)\w*"),
+        "{reason} is a minimum: raise what it names in the profile (job.gpus, job.cpus, "
+        "job.memory or job.nodes), or change the directive --qos (see: sacctmgr show qos).",
+    ),
+    (
+        re.compile(r"\b(Assoc|QOS)Grp\w*RunMinutes(Limit)?\b"),
+        "The running jobs of your account use all its run-minutes: wait until some end, or set a "
+        "shorter job.walltime.",
+    ),
+    (
+        re.compile(
+            r"\b(Assoc|QOS)Grp\w*(Minutes|Mins|Wall)(Limit)?\b|\bAssociationTimeLimit\b"
+            r"|\bQOSTimeLimit\b|\bQOSUsageThreshold\b"
+        ),
+        f"{BUDGET_USED_UP} A directive --qos with a budget of its own may help, too.",
+    ),
+    (
+        re.compile(
+            r"\b(Assoc|QOS)(Grp|Max)(Submit)?Jobs?(Per(User|Account))?(Limit)?\b|\bQOSJobLimit\b"
+            r"|\bAssociationJobLimit\b|\bMax(Submit)?JobsPerAccount\b"
+        ),
+        "You have as many jobs as your account or quality of service takes: ask for fewer, larger "
+        "jobs, or wait until one has ended.",
+    ),
+    (
+        re.compile(r"\b(Assoc|QOS)MaxWall\w*"),
+        "Lower job.walltime: that of one job has a limit ({reason}).",
+    ),
+    (
+        re.compile(r"\b(Assoc|QOS)Max\w*(Minutes|Mins)PerJob(Limit)?\b"),
+        "One job may use fewer minutes of its resources ({reason}): lower job.walltime, job.gpus, "
+        "job.cpus or job.nodes.",
+    ),
+    (
+        re.compile(r"\b(Assoc|QOS)Max\w*Per(Job|Node)(Limit)?\b|\bMaxMemPerLimit\b"),
+        "It asks for more than one job may have ({reason}): lower what it names (job.gpus, "
+        "job.cpus, job.memory or job.nodes).",
+    ),
+    (
+        re.compile(
+            r"\b(Assoc|QOS)Max\w*Per(User|Account)(Limit)?\b|\bMax\w+PerAccount\b"
+            r"|\b(Assoc|QOS)Grp[A-Z]\w*|\bAssociationResourceLimit\b|\bQOSResourceLimit\b"
+        ),
+        "It asks for more than you or your account may have at a time ({reason}): wait until other "
+        "jobs end, or lower what it names.",
+    ),
+    (
+        re.compile(r"\bQOSNotAllowed\b|\bInvalidQOS\b"),
+        "Change the directive --qos or job.queue (see: sacctmgr show assoc).",
+    ),
+    (
+        re.compile(r"\bAccountNotAllowed\b|\bInvalidAccount\b"),
+        "Set another job.account or job.queue (see: sacctmgr show assoc).",
+    ),
+    (
+        re.compile(r"\b(QOS|Assoc)[A-Z]\w+"),
+        "Your account or quality of service does not allow it ({reason}; see: sacctmgr show assoc, "
+        "sacctmgr show qos).",
+    ),
+)
+"""Names of limits with which Slurm refuses jobs (the reasons to wait, by another tense) -> cure."""
+
+REFUSALS: tuple[Cure, ...] = (
+    *LIMITS,
     ("invalid partition", "Set job.queue to a partition of this site (see: sinfo -s)."),
     ("Invalid account", "Set job.account to an account of yours (see: sacctmgr show assoc)."),
     ("Invalid qos", "Remove or change the --qos directive (see: sacctmgr show qos)."),
@@ -178,21 +266,31 @@ REFUSALS = (
     ("Memory specification", "Lower job.memory, or leave it out: skip_directives: ['--mem']."),
     ("Requested node configuration is not available", "No node of this partition has that many "
      "GPUs, cores or that GPU type: lower job.gpus or job.cpus, or change job.queue or gpu_type."),
-    ("time limit is invalid", "Lower job.walltime below the partition's limit."),
-    ("Node count specification", "Lower job.nodes below the partition's limit."),
+    ("time limit is invalid", "Set job.walltime, at most the partition's limit (see: sinfo -o "
+     "'%P %l')."),
+    # Slurm says so of fewer nodes than MinNodes, too.
+    ("Node count specification", "Set job.nodes within the partition's limits, MinNodes and "
+     "MaxNodes (see: scontrol show partition)."),
     ("More processors requested", "Lower job.cpus."),
-    ("QOSMaxSubmitJobPerUserLimit", "You have as many jobs as your quality of service takes: ask "
-     "for fewer, larger jobs, or wait until one has ended."),
     ("not permitted to use this partition", "Choose a partition that your group may use."),
     ("Required partition not available", "The partition takes no jobs now: choose another queue."),
-    ("Invalid job array specification", "Ask for fewer workers: the site allows smaller arrays."),
-    ("reservation", "Remove or change the --reservation directive."),
+    ("Invalid job array specification", SMALLER_ARRAYS),
+    # Slurm's own sentences; the bare word stands in greetings and checks of sites, too.
+    (re.compile(r"[Rr]equested reservation\b|[Ii]nvalid reservation\b|[Rr]eservation (name )?\S* ?"
+     r"(not found|is invalid|has expired)|requires? .*[Rr]eservation"), "Remove or change the "
+     "--reservation directive."),
     ("Job dependency problem", "Remove or correct the --dependency directive."),
     ("Invalid node name", "Remove or correct the --nodelist directive (-w)."),
     ("Invalid --time", "Correct the --time directive (-t), or use job.walltime instead."),
     ("Invalid --begin", "Remove or correct the --begin directive."),
-    ("Job violates accounting/QOS policy", "It asks for more than your account or quality of "
-     "service allows: lower job.gpus, job.cpus, job.nodes or job.walltime."),
+    ("Batch script contains DOS line breaks", WINDOWS_LINES),
+    ("Batch script is empty", EMPTY_SCRIPT),
+    ("Unable to open file", UNREADABLE_SCRIPT),
+    # General: stands after a name from LIMITS or a site's own sentence, and may be a minimum.
+    ("Job violates accounting/QOS policy", "Slurm names no limit: compare job.gpus, job.cpus, "
+     "job.nodes and job.walltime with those of your account and quality of service (see: sacctmgr "
+     "show assoc, sacctmgr show qos)."),
+    ("Unspecified error", SITES_RULE),
     ("unrecognized option", "Remove the directive that Slurm does not know from job.directives."),
     ("Invalid license", "Remove or change the --licenses directive."),
     ("command not found", "Start from a host of the site that has Slurm's commands."),
