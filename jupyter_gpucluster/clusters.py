@@ -30,6 +30,8 @@ from .views import ClusterView, Look, Script, view_of
 
 MOST_WORKERS = 100_000
 """Profiles may have no limit; a slip of the keyboard must not fill a site's queue for ever."""
+LONG = 120
+"""Characters of a reason that `why` does not repeat for each job."""
 POLL_SECONDS = 0.03
 QUEUE_SECONDS = 0.5
 LOOK_SECONDS = 10.0
@@ -138,7 +140,13 @@ class Clusters:
             text = job.cause or job.reason
             telling = text not in ("", job.state.value)
             if telling and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
-                told.append(f"{job.mark}_{job.task} ({job.state.value}): {text}")
+                # A refusal is long, and is the cause of all jobs of its submission.
+                rest = (
+                    "see above."
+                    if len(text) > LONG and any(text in line for line in told)
+                    else text
+                )
+                told.append(f"{job.mark}_{job.task} ({job.state.value}): {rest}")
         if view.phase not in ENDED:
             late = {f"{job.mark}_{job.task}" for job in look.record.jobs if not job.connected}
             late -= {job for job in late if view.reason.startswith(f"{job} ")}

@@ -178,22 +178,33 @@ def refusal(title: str, result: CommandResult, phrases: Phrases, count: int = 1)
 
 def _lines(said: str, phrases: Phrases) -> list[Line]:
     """Return the lines that may tell why, each once."""
-    found: dict[str, Line] = {}
+    found: list[Line] = []
     helping = False
-    for whole in map(str.strip, said.splitlines()):
+    for raw in said.splitlines():
+        whole = raw.strip()
         bare = whole.removeprefix(phrases.prefix)
         own = phrases.own.match(bare)
         bare = bare[own.end() :] if own else bare
         text = _unframed(bare)
         helping = bool(USAGE.match(bare)) or (helping and not own)
         passed = PASSED.search(bare) and not NOT_PASSED.search(bare)
-        telling = any(map(str.isalpha, text)) and not phrases.noise.search(text)
-        if telling and not helping and not passed:
-            general = bool(phrases.general.search(whole))
-            system = general or bool(phrases.system.search(whole))
-            line = Line(text[:LONGEST_LINE], whole, bool(own), system, general)
-            found.setdefault(text, line)
-    return list(found.values())
+        if helping or passed or phrases.noise.search(text) or not any(map(str.isalpha, text)):
+            continue
+        general = bool(phrases.general.search(whole))
+        system = general or bool(phrases.system.search(whole))
+        line = Line(text[:LONGEST_LINE], whole, bool(own), system, general)
+        if raw[:1].isspace() and not own and found and found[-1].own:
+            # HTCondor quotes a line of the submit file below its error.
+            found[-1] = _joined(found[-1], line)
+        elif line not in found:
+            found.append(line)
+    return found
+
+
+def _joined(line: Line, rest: Line) -> Line:
+    """Return a line together with the indented one below it."""
+    text, whole = f"{line.text} {rest.text}", f"{line.whole} {rest.whole}"
+    return Line(text[:LONGEST_LINE], whole, line.own, line.system, line.general)
 
 
 def _unframed(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..records import ASKED, ENDED, Event, GpuReading, Job
-from .output import Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
+from .output import ELLIPSIS, Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
 
 if TYPE_CHECKING:
     from ..views import ClusterView
@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 def named(*views: ClusterView) -> tuple[tuple[str, str], ...]:
     """Return ids and names, by which a notebook goes on showing clusters."""
     return tuple((view.id, view.name) for view in views)
+
+
+SHORT = 120
+"""Characters of a reason in a table, of which `show` has the whole."""
+SAME = "see above"
+"""Stands for a long text that is shown above."""
+
+
+def short(text: str) -> str:
+    """Return a text cut at a word, for a line of a table."""
+    text = one_line(text)
+    if len(text) <= SHORT:
+        return text
+    return f"{text[: SHORT - 1].rpartition(' ')[0] or text[: SHORT - 1]}{ELLIPSIS}"
 
 
 def state(view: ClusterView) -> str:
@@ -43,7 +57,7 @@ def cluster_table(views: Iterable[ClusterView], empty: str) -> Table:
             view.profile,
             view.phase.value,
             ago(view.phase_since),
-            "; ".join((*_words(view), *remarks(view))),
+            "; ".join((*map(short, _words(view)), *remarks(view))),
         )
         for view in views
     )
@@ -65,7 +79,7 @@ def cluster_facts(view: ClusterView) -> Facts:
             ("id", view.id),
             ("profile", f"{view.profile} ({view.title}, {view.backend})"),
             ("phase", f"{view.phase.value}, since {ago(view.phase_since)}"),
-            ("words", "" if view.words == view.phase.value else view.words),
+            ("words", "" if view.words in (view.phase.value, view.reason) else view.words),
             ("reason", view.reason),
             ("remarks", "; ".join(remarks(view))),
             (view.unit, "" if view.phase in ENDED else ready),
@@ -107,8 +121,8 @@ def log_name(job: Job) -> str:
     return f"{job.mark}_{job.task}"
 
 
-def job_table(jobs: Sequence[Job]) -> Table:
-    """Return the jobs of a cluster, one a line."""
+def job_table(jobs: Sequence[Job], shown: set[str]) -> Table:
+    """Return the jobs of a cluster, one a line; long texts in ``shown`` are not repeated."""
     rows = tuple(
         (
             f"{log_name(job)} ({job.group})" if job.group else log_name(job),
@@ -116,7 +130,7 @@ def job_table(jobs: Sequence[Job]) -> Table:
             job.state.value,
             ago(job.ended or job.started or job.submitted or None),
             ", ".join(job.nodes),
-            "" if job.cause == job.state.value else job.cause or job.reason,
+            "" if job.cause == job.state.value else _once(job.cause or job.reason, shown),
         )
         for job in jobs
     )
@@ -155,9 +169,9 @@ def _gpu_remarks(gpu: GpuReading) -> list[str]:
     return [*found, gpu.trouble] if gpu.trouble else found
 
 
-def event_table(events: Sequence[Event]) -> Table:
-    """Return the timeline, one event a line."""
-    rows = tuple((ago(event.time), event.job, event.message) for event in events)
+def event_table(events: Sequence[Event], shown: set[str]) -> Table:
+    """Return the timeline, one event a line; long texts in ``shown`` are not repeated."""
+    rows = tuple((ago(event.time), event.job, _once(event.message, shown)) for event in events)
     return Table(("WHEN", "JOB", "WHAT"), rows, title="Timeline")
 
 
@@ -168,6 +182,15 @@ def _words(view: ClusterView) -> tuple[str, ...]:
         words = ""
     reason = "" if view.reason in words else view.reason
     return tuple(part for part in (words, reason) if part)
+
+
+def _once(text: str, shown: set[str]) -> str:
+    """Return a text, without long parts that are shown already; it counts as shown from now on."""
+    rest = text
+    for known in shown:
+        rest = rest.replace(known, SAME) if len(known) > SHORT else rest
+    shown.add(text)
+    return rest
 
 
 def _if_any(number: int, what: str) -> str:

@@ -279,3 +279,12 @@ def test_recorded_refusals_have_a_hint(system: str) -> None:
             missing += [] if error.hint else [recording.file]
     # A request that is no JSON is the fault of this program, which no user can correct.
     assert [name for name in missing if "no_json" not in name] == []
+
+
+def test_what_stands_indented_below_an_error_belongs_to_it() -> None:
+    words = (
+        "ERROR: Parse error in expression: \n\tRequestMemory = lots of it\n\t                ^^^\n"
+    )
+    error = refused("htcondor", words)
+    assert error.message.endswith("ERROR: Parse error in expression: RequestMemory = lots of it")
+    assert "job.memory" in error.hint

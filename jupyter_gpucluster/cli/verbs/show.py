@@ -26,10 +26,11 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     view = clusters.get(arguments.name)
     jobs, events = clusters.jobs(view.id), clusters.events(view.id)
     document = {**to_json(view), "jobs": to_json(jobs), "events": to_json(events)}
+    shown = {view.reason}
     blocks = (
         cluster_facts(view),
         gpu_table(view.gpus),
-        job_table(jobs),
-        event_table(events[-SHOWN_EVENTS:]),
+        job_table(jobs, shown),
+        event_table(events[-SHOWN_EVENTS:], shown),
     )
     return Outcome(document, blocks, clusters=named(view))
