@@ -28,6 +28,8 @@ NOT_PASSED = re.compile(
     rf"^\W*(fail|failed|error)\s*[\])}}:,-]|{SEPARATOR}\s*(fail|failed|error|denied|no)\b\W*$",
     re.IGNORECASE,
 )
+ABSENT = re.compile("No such file or directory|command not found|Permission denied")
+"""What the prefix, the name of the command, belongs to."""
 USAGE = re.compile(r"^(\w+: )?usage: ", re.IGNORECASE)
 FAILED = re.compile(r"\b(fail|failed|failure|error|denied|rejected|refused)\b", re.IGNORECASE)
 TROUBLE = re.compile(
@@ -80,7 +82,9 @@ TOO_SMALL = (
     "The message names a minimum: raise that value in the profile, or change job.queue to one for "
     "smaller jobs."
 )
-WRITTEN_BY_SITE = re.compile(r"\bplease\b|https?://|\w@\w+\.\w", re.IGNORECASE)
+WRITTEN_BY_SITE = re.compile(
+    r"\bplease\b|https?://|\w@\w+\.\w|^\[ADMISSION RULE\]|\bJSV\b", re.IGNORECASE
+)
 SITES_RULE = (
     "A rule of the site refused the job: change the profile as the site's message says, or ask the "
     "site's support."
@@ -182,10 +186,11 @@ def _lines(said: str, phrases: Phrases) -> list[Line]:
     helping = False
     for raw in said.splitlines():
         whole = raw.strip()
-        bare = whole.removeprefix(phrases.prefix)
+        # With a blank behind it, a prefix without words is one, too.
+        bare = f"{whole} ".removeprefix(phrases.prefix)
         own = phrases.own.match(bare)
-        bare = bare[own.end() :] if own else bare
-        text = _unframed(bare)
+        bare = (bare[own.end() :] if own else bare).strip()
+        text = whole if ABSENT.fullmatch(bare) else _unframed(bare)
         helping = bool(USAGE.match(bare)) or (helping and not own)
         passed = PASSED.search(bare) and not NOT_PASSED.search(bare)
         if helping or passed or phrases.noise.search(text) or not any(map(str.isalpha, text)):
@@ -266,7 +271,7 @@ def _fitting(cure: str, line: Line, sites: list[Line], count: int) -> str:
     if LOWER.search(cure) and MINIMUM.search(line.text):
         return TOO_SMALL
     by_site = not line.own and not line.system and line.telling
-    return cure or (SITES_RULE if by_site or WRITTEN_BY_SITE.search(line.text) else "")
+    return cure or (SITES_RULE if by_site or WRITTEN_BY_SITE.search(line.whole) else "")
 
 
 def _sentences(texts: Iterable[str]) -> str:

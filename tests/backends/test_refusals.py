@@ -126,7 +126,7 @@ def with_prefix(prefix: str, text: str) -> str:
         ("slurm", f"sbatch: error: {SITES}\n{POLICY}", "Job violates accounting/QOS policy"),
         ("slurm", with_prefix("sbatch: error: ", FRAMED) + POLICY, "Job violates accounting/QOS"),
         ("slurm", with_prefix("sbatch: ", FRAMED) + POLICY, "Job violates accounting/QOS policy"),
-        ("slurm", f"sbatch: error: \n{FRAMED}{POLICY}", "Job violates accounting/QOS policy"),
+        ("slurm", f"sbatch: error: \nsbatch:\n{FRAMED}{POLICY}", "accounting/QOS policy"),
         ("slurm", f"sbatch: error: {SITES}\nsbatch: error: Batch job submission failed: "
          "Unspecified error\n", "Unspecified error"),
         # The words of Torque about a site's submit filter.
@@ -150,6 +150,7 @@ def test_a_site_s_own_sentence_is_shown_without_its_frame(
     assert SITES in error.message
     assert general in error.message
     assert "***" not in error.message
+    assert "refused the job: error" not in error.message
     assert error.hint
     assert not LOWER.search(error.hint)
 
@@ -288,3 +289,26 @@ def test_what_stands_indented_below_an_error_belongs_to_it() -> None:
     error = refused("htcondor", words)
     assert error.message.endswith("ERROR: Parse error in expression: RequestMemory = lots of it")
     assert "job.memory" in error.hint
+
+
+@pytest.mark.parametrize(
+    "system,stderr",
+    [
+        ("slurm", "sbatch: No such file or directory"),
+        ("pbs", "qsub: No such file or directory"),
+        ("sge", "qsub: No such file or directory"),
+        ("oar", "oarsub: No such file or directory"),
+        ("lsf", "bsub: No such file or directory"),
+    ],
+)
+def test_a_command_that_is_not_there_keeps_its_name(system: str, stderr: str) -> None:
+    error = refused(system, stderr, code=127)
+    assert error.message.endswith(stderr)
+    assert "commands" in error.hint
+
+
+def test_a_rule_of_an_administrator_of_oar_is_named_as_one() -> None:
+    words = "Your project must be given with --project"
+    error = refused("oar", f"[ADMISSION RULE] Set default walltime.\n[ADMISSION RULE] {words}\n")
+    assert error.message == f"OAR refused the job: {words}"
+    assert "A rule of the site" in error.hint
