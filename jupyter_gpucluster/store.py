@@ -372,8 +372,20 @@ class ClusterDirectory:
         return found
 
     def renew_lease(self) -> None:
-        """Touch the lease; its time is set by the file server, so no clocks are compared."""
-        write_private(self.lease, b"")
+        """Touch the lease; its time is set by the file server, so no clocks are compared.
+
+        Raises
+        ------
+        StateError
+            It cannot be touched, or is missing and cannot be made.
+        """
+        try:
+            # Needs no space: a full file system must not end the jobs of a healthy cluster.
+            os.utime(self.lease, follow_symlinks=False)
+        except FileNotFoundError:
+            write_private(self.lease, b"")
+        except OSError as error:
+            raise trouble(error, self.lease) from error
 
 
 def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:

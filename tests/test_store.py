@@ -9,6 +9,7 @@ import resource
 import stat
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from jupyter_gpucluster.records import (
     to_json,
 )
 from jupyter_gpucluster.store import ClusterDirectory, check_private, make_private, write_private
+from tests.mounting import ROOT_ONLY, fill, fill_inodes, mounted
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to act as another user")
 
@@ -231,6 +233,35 @@ def test_a_directory_that_has_gone_is_a_clear_error(tmp_path: Path) -> None:
         gone.append_event(Event(1.0, "x", "y"))
     with pytest.raises(StateError, match="No such file"):
         gone.renew_lease()
+
+
+@ROOT_ONLY
+def test_a_lease_is_renewed_on_a_full_file_system(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "nr_inodes=16,size=64k,mode=0700") as place:
+        full = ClusterDirectory(place / "abc123")
+        full.create()
+        full.renew_lease()
+        os.utime(full.lease, (1, 1))
+        fill(place / "filler")
+        fill_inodes(place)
+        full.renew_lease()
+        assert time.time() - full.lease.stat().st_mtime < 60
+        full.lease.unlink()
+        (place / "filler").unlink()
+        full.renew_lease()
+        fill_inodes(place)
+        full.lease.rename(place / "another")
+        with pytest.raises(StateError, match="No space left"):
+            full.renew_lease()
+
+
+def test_a_lease_is_the_same_file_for_ever(directory: ClusterDirectory) -> None:
+    directory.renew_lease()
+    first = directory.lease.stat()
+    os.utime(directory.lease, (1, 1))
+    directory.renew_lease()
+    assert directory.lease.stat().st_ino == first.st_ino
+    assert directory.lease.stat().st_mtime >= first.st_mtime
 
 
 # Reading.

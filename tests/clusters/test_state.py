@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,23 +16,11 @@ from jupyter_gpucluster.looking import START_SECONDS
 from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.store import PRIVATE, ClusterDirectory
+from tests.mounting import ROOT_ONLY, fill, mounted
 
 from .conftest import Start
 from .driving import client_of, fixed, head_of, processes_of, until
 from .tasks import double
-
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts a file system")
-
-
-@contextlib.contextmanager
-def mounted(place: Path, options: str) -> Iterator[Path]:
-    """Mount a file system in memory."""
-    place.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "--lazy", place], check=True)
 
 
 @pytest.fixture
@@ -124,14 +109,6 @@ def test_a_cluster_goes_on_while_its_disk_is_full_and_is_told_to_have_failed_aft
         (place / "filler").unlink()
         assert clusters.get(view.id).phase is Phase.FAILED
         assert clusters.get(view.id).ended
-
-
-def fill(path: Path, leave: int = 0) -> None:
-    with path.open("wb", buffering=0) as stream, contextlib.suppress(OSError):
-        while stream.write(b"x" * 4096):
-            pass
-    with path.open("r+b") as stream:
-        stream.truncate(max(0, path.stat().st_size - leave))
 
 
 def test_damaged_records_are_set_aside_and_hide_no_other(clusters: Clusters) -> None:

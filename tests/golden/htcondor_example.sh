@@ -31,15 +31,24 @@ worker=$!
 # The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {
     trap 'kill $! 2>/dev/null; exit' TERM
+    beside="$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" before= silent=0
     while kill -0 "$worker" 2>/dev/null; do
         sleep 30 & wait $!
-        : >"$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" 2>/dev/null
-        now=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" 2>/dev/null) || now=0
-        seen=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/lease" 2>/dev/null) || seen=-1
-        if [ "$seen" = -1 ] || [ $((now - seen)) -gt 180 ]; then
-            echo "The cluster's head is gone; ending this job."
+        # Looks are counted: neither a suspended job nor a file server that hangs is silence.
+        silent=$((silent + 30))
+        why="The cluster's lease could not be read for $silent s"
+        if seen=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/lease" 2>/dev/null); then
+            [ "$seen" = "$before" ] || silent=0
+            before=$seen
+            # Where this file cannot be made, the lease must still change.
+            true 2>/dev/null >"$beside" && now=$(stat -c %Y "$beside" 2>/dev/null) || now=0
+            [ $((now - seen)) -le 180 ] || silent=$((now - seen))
+            why="The cluster's scheduler process has not renewed its lease for $silent s"
+        fi
+        if [ "$silent" -ge 180 ]; then
+            echo "$why: ending this job."
             kill "$worker" 2>/dev/null
-            sleep 15
+            sleep 15 & wait $!
             kill -KILL 0
         fi
     done
