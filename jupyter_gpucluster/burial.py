@@ -83,6 +83,8 @@ def bury(
     """
     if (directory.path / FORCED).exists():
         reason, outcome = BY_FORCE, Phase.STOPPED
+    elif stopped := directory.noted_stop():
+        reason, outcome = stopped, Phase.STOPPED
     for job in record.jobs:
         if len(job.process) == 2 and job.state not in FINAL:
             kill_group(job.process[0], job.process[1], grace=0)
@@ -103,10 +105,12 @@ def bury(
     # Nothing that does not bear the cluster's name, whatever became of the record.
     if Path(record.spec.scratch).name.startswith(f"gpc-{directory.id}-"):
         shutil.rmtree(record.spec.scratch, ignore_errors=True)
-    directory.remove_private()
+    # The note in the lease is needed until the record is written.
+    directory.remove_private(keep_lease=True)
     # On a full disk it is told, and the next look tries to write it again.
     with contextlib.suppress(StateError):
         directory.write_record(buried)
+        directory.remove_private()
         summary = directory.read_summary()
         if summary is not None:
             directory.write_summary(

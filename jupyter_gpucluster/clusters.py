@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from .errors import (
     GpuClusterError,
     HeadUnreachable,
     InvalidInput,
+    StateError,
     WaitTimeout,
 )
 from .headclient import Endpoint, ask
@@ -23,9 +25,21 @@ from .joblogs import find_logs, logs_of
 from .looking import Memory, damaged, directories, find, find_all, head_of, lives, look_at, see
 from .orphans import find_orphans
 from .processes import is_alive
-from .records import ENDED, EXISTING, FINAL, NAME, Event, Job, Phase, Target, to_json
+from .records import (
+    ENDED,
+    EXISTING,
+    FINAL,
+    NAME,
+    Event,
+    Job,
+    Phase,
+    Summary,
+    Target,
+    from_json,
+    to_json,
+)
 from .root import default_root
-from .store import ClusterDirectory, check_writable, tail
+from .store import DAMAGE, ClusterDirectory, check_writable, tail
 from .views import ClusterView, Look, Script, view_of
 
 MOST_WORKERS = 100_000
@@ -35,6 +49,10 @@ LONG = 120
 POLL_SECONDS = 0.03
 QUEUE_SECONDS = 0.5
 LOOK_SECONDS = 10.0
+ANSWER_SECONDS = 2.0
+"""How long a look at one cluster waits for its head."""
+UNSAVED_SECONDS = 10.0
+"""A wait for workers ends when the cluster's state could not be saved for so long."""
 Progress = Callable[[ClusterView], None]
 
 
@@ -99,11 +117,11 @@ class Clusters:
         ClusterNotFound
             There is none.
         """
-        return view_of(find(self.root, name, jobs=False))
+        return view_of(self._find(name, jobs=False))
 
     def jobs(self, name: str) -> Sequence[Job]:
         """Return the jobs of a cluster, also those that have ended."""
-        return find(self.root, name).record.jobs
+        return self._find(name).record.jobs
 
     def events(self, name: str) -> Sequence[Event]:
         """Return the timeline of a cluster."""
@@ -130,7 +148,7 @@ class Clusters:
 
     def why(self, name: str) -> str:
         """Say in a few lines what the cluster waits for, or why it ended."""
-        look = find(self.root, name)
+        look = self._find(name)
         view = view_of(look)
         words = f": {view.words}" if view.words != view.phase.value else ""
         told = [f"{view.name} is {view.phase.value}{words}."]
@@ -422,6 +440,7 @@ class Clusters:
         GpuClusterError
             The cluster ended meanwhile; the message says why.
         """
+        unsaved: list[float] = []
 
         def ready(view: ClusterView) -> bool:
             if view.phase in ENDED or view.phase is Phase.STOPPING:
@@ -429,7 +448,19 @@ class Clusters:
                     f"Cluster {view.name} {view.phase.value}: {view.reason or 'it was stopped'}",
                     hint=f"See: jupyter gpucluster why {view.name}, and logs {view.name}.",
                 )
-            return is_ready(view)
+            if is_ready(view):
+                return True
+            if view.unsaved_since is None:
+                unsaved.clear()
+                return False
+            # Until there is room no job is submitted, which may take for ever.
+            unsaved.append(time.monotonic())
+            if unsaved[-1] - unsaved[0] > UNSAVED_SECONDS:
+                raise StateError(
+                    f"Cluster {view.name} is not ready: {view.words}.",
+                    hint=view.reason,
+                )
+            return False
 
         return self._wait(name, ready, timeout, progress, "ready")
 
@@ -499,6 +530,23 @@ class Clusters:
 
     # Inside.
 
+    def _find(self, name: str, *, jobs: bool = True) -> Look:
+        """Find a cluster, with what its head answers: the disk may be full, and is for dead heads.
+
+        A head that does not answer in time is shown as the disk has it.
+        """
+        look = find(self.root, name, jobs=jobs)
+        record = look.record
+        asked = record.phase not in ENDED and record.spec.backend != EXISTING
+        if not asked or not record.http_address:
+            return look
+        try:
+            answer = ask(self._endpoint(look), "GET", "/gpucluster/summary", seconds=ANSWER_SECONDS)
+            return as_answered(look, answer)
+        except (GpuClusterError, *DAMAGE):
+            # It may have ended while it was asked.
+            return find(self.root, record.id, jobs=jobs)
+
     def check_name(self, name: str) -> None:
         """Raise where a cluster cannot have this name."""
         if not NAME.fullmatch(name):
@@ -566,6 +614,26 @@ class Clusters:
             # It may have ended while it was asked.
             if look_at(directory).record.phase not in ENDED:
                 raise
+
+
+def as_answered(look: Look, answer: Mapping[str, Any]) -> Look:
+    """Return a look with what the head answered, unless the disk is newer."""
+    summary = from_json(Summary, answer["summary"])
+    if summary.revision < look.record.revision:
+        return look
+    ended = summary.phase in ENDED
+    record = replace(
+        look.record,
+        name=summary.name,
+        target=summary.target,
+        phase=summary.phase,
+        phase_since=summary.phase_since,
+        ended=summary.phase_since if ended else None,
+        reason=summary.reason if ended else look.record.reason,
+        jobs=tuple(from_json(Job, job) for job in answer["jobs"]),
+        revision=summary.revision,
+    )
+    return Look(look.directory, record, summary)
 
 
 def is_ready(view: ClusterView) -> bool:

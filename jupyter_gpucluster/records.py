@@ -553,6 +553,8 @@ class Summary:
     """GPUs held times hours, so far."""
     gpu_words: str = ""
     """That GPUs are held and idle, in words."""
+    unsaved_since: float | None = None
+    """Since when the cluster's files cannot be written."""
 
 
 @frozen

@@ -46,6 +46,8 @@ DAMAGE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, Recu
 
 LEASE_SECONDS = 15.0
 """How often a head renews its lease."""
+NOTE_BYTES = 512
+"""Room in the lease for the reason of a stop that cannot be saved elsewhere."""
 
 
 Files = tuple[tuple[int, int, int], ...]
@@ -135,7 +137,11 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
 def trouble(error: OSError, path: Path) -> StateError:
     """Put what the file system refused into words."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "Free some space, or point JUPYTER_DATA_DIR at a file system that has some."
+        # Each errno also means that no file more can be made, with space left.
+        hint = (
+            "Free some space or delete some files (df -h and df -i show which is used up),"
+            " or point JUPYTER_DATA_DIR at another file system."
+        )
     else:
         hint = "Check the permissions, or point JUPYTER_DATA_DIR at a directory you can write."
     return StateError(f"Cannot use {path}: {error.strerror or error}.", hint=hint)
@@ -225,8 +231,14 @@ class ClusterDirectory:
         """Delete the directory and all in it."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def remove_private(self) -> None:
-        """Delete keys and whatever else only a live cluster needs."""
+    def remove_private(self, *, keep_lease: bool = False) -> None:
+        """Delete keys and whatever else only a live cluster needs.
+
+        Parameters
+        ----------
+        keep_lease
+            Whether the note in the lease (`note_stop`) is still needed.
+        """
         for name in PRIVATE:
             part = self.path / name
             if part.is_dir():
@@ -234,8 +246,9 @@ class ClusterDirectory:
             else:
                 with contextlib.suppress(OSError):
                     part.unlink()
-        with contextlib.suppress(OSError):
-            self.lease.unlink()
+        if not keep_lease:
+            with contextlib.suppress(OSError):
+                self.lease.unlink()
 
     def write_record(self, record: Record) -> None:
         """Write the record durably."""
@@ -383,9 +396,30 @@ class ClusterDirectory:
             # Needs no space: a full file system must not end the jobs of a healthy cluster.
             os.utime(self.lease, follow_symlinks=False)
         except FileNotFoundError:
-            write_private(self.lease, b"")
+            write_private(self.lease, b" " * NOTE_BYTES)
         except OSError as error:
             raise trouble(error, self.lease) from error
+
+    def note_stop(self, reason: str) -> None:
+        """Note in the lease that the cluster stops, where the record cannot be written.
+
+        The bytes are there already, so a full disk takes them; no file is made or renamed.
+        """
+        note = reason.encode()[:NOTE_BYTES].ljust(NOTE_BYTES)
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self.lease, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                os.write(descriptor, note)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def noted_stop(self) -> str:
+        """Return the reason of a stop that could not be saved elsewhere, empty if there is none."""
+        try:
+            return self.lease.read_bytes()[:NOTE_BYTES].decode("utf-8", "ignore").strip()
+        except OSError:
+            return ""
 
 
 def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:

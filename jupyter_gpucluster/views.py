@@ -64,6 +64,8 @@ class ClusterView:
     expected_start: float | None = None
     allocation: str = ""
     """The batch job whose nodes it uses and that is not its own, with its nodes; empty = none."""
+    unsaved_since: float | None = None
+    """Since when the head cannot write the cluster's files, so that the disk is out of date."""
 
 
 @frozen
@@ -159,5 +161,6 @@ def view_of(look: Look) -> ClusterView:
         gpu_hours_estimate=gpu_hours_estimate(spec, record.target.maximum),
         gpu_words=live.gpu_words if live else "",
         expected_start=live.expected_start if live else None,
+        unsaved_since=live.unsaved_since if live else None,
         allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
     )

@@ -34,11 +34,11 @@ def fill(path: Path, leave: int = 0) -> None:
         stream.truncate(max(0, path.stat().st_size - leave))
 
 
-def fill_inodes(place: Path) -> list[Path]:
+def fill_inodes(place: Path, name: str = "filler") -> list[Path]:
     """Use all inodes of a file system, and return the files that do."""
     made = []
     with contextlib.suppress(OSError):
         for number in itertools.count():
-            (place / f"filler-{number}").touch()
-            made.append(place / f"filler-{number}")
+            (place / f"{name}-{number}").touch()
+            made.append(place / f"{name}-{number}")
     return made

@@ -53,7 +53,10 @@ def examine_cluster(clusters: Clusters, name: str) -> Report:
 
 def look_at_phase(view: ClusterView, why: str) -> Finding:
     """Return what the verb ``why`` says, and whether that is well."""
-    return Finding("cluster", PHASES.get(view.phase, Result.WARNING), " ".join(why.split()))
+    result = PHASES.get(view.phase, Result.WARNING)
+    if view.unsaved_since is not None and result is Result.OK:
+        result = Result.WARNING
+    return Finding("cluster", result, " ".join(why.split()))
 
 
 def look_at_gpus(view: ClusterView) -> Finding:

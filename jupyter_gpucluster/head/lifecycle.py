@@ -244,6 +244,9 @@ class _Step(News):
             if self.record.stop_requested is None:
                 self.record = replace(self.record, reason="")
             return
+        if self.seen.unsaved:
+            self.record = replace(self.record, reason=self.seen.unsaved)
+            return
         deaths = recent_deaths(self.record, self.now)
         if len(deaths) > self.record.spec.policy.replacements:
             why = f"{len(deaths)} workers failed within {DEATHS_WINDOW / 60:.0f} minutes"

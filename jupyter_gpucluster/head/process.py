@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..backends import elsewhere
 from ..daskfiles import own_settings
@@ -26,6 +27,11 @@ from ..workerstart import stacks
 from .demosite import site_file
 from .mailbox import MailboxRunner, NodeRunner
 
+if TYPE_CHECKING:
+    from .service import Service
+
+END_TRIES = 3
+"""How often a head tries at its end, a second apart, to write to a full disk."""
 HERE = Path(__file__).resolve().parent / "__main__.py"
 
 
@@ -99,9 +105,20 @@ async def serve(
         code = 1
     if isinstance(runner, JobServerRunner):
         await runner.close()
-    directory.remove_private()
     shutil.rmtree(scratch, ignore_errors=True)
+    directory.remove_private(keep_lease=True)
+    if code or service is None or await save_end(service):
+        directory.remove_private()
     return code
+
+
+async def save_end(service: Service) -> bool:
+    """Save the end for a while: without room the note in the lease tells it (`bury` reads it)."""
+    for _ in range(END_TRIES):
+        if service.save_end():
+            return True
+        await asyncio.sleep(1)
+    return False
 
 
 def begin_in_job(directory: ClusterDirectory, record: Record, scratch: Path) -> Record:

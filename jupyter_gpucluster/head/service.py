@@ -27,9 +27,11 @@ from ..leftovers import heads_job_left, remove
 from ..processes import is_alive as process_lives
 from ..processes import this_process
 from ..records import (
+    ASKED,
     ENDED,
     Event,
     GpuReading,
+    Phase,
     Record,
     Spec,
     Submission,
@@ -62,6 +64,7 @@ from .situation import (
 )
 from .slowstart import SlowStarts
 from .summary import summarise
+from .unsaved import Unsaved
 
 logger = logging.getLogger("gpucluster.head")
 
@@ -73,6 +76,10 @@ FRESH_SECONDS = 60.0
 FRESH_POLL = 0.2
 DISK_SECONDS = 2.0
 """How long an answer waits for the disk at most."""
+RETRY_SECONDS = 5.0
+"""When a failed write is tried again."""
+KEPT_EVENTS = 1000
+"""How many lines of the timeline wait for room at most."""
 TERMINATE = "distributed.worker.memory.terminate"
 
 
@@ -86,14 +93,16 @@ class Service:
         self.own_job = ownjob.OwnJob(directory, workers)
         self.held = HeldJobWatch(record.spec.allocation)
         self.record = record
+        self.numbered: Record | None = None
         self.saved: Record | None = None
+        self.events: list[Event] = []
         self.queue = asking.open_queue(directory, record, runner)
         self.wake = asyncio.Event()
         self.news = asyncio.Condition()
         self.answers: list[Answer] = []
         self.submitting: set[asyncio.Task[None]] = set()
         self.told = asking.Told()
-        self.unsaved: GpuClusterError | None = None
+        self.unsaved = Unsaved()
         self.written = 0.0
         self.shown_gpus: tuple[GpuReading, ...] = ()
         self.leased = 0.0
@@ -213,6 +222,8 @@ class Service:
         if not self.finished:
             with contextlib.suppress(TimeoutError):
                 pause = min(self.pause(), self.told.again or self.pause())
+                if self.unsaved.troubles:
+                    pause = min(pause, RETRY_SECONDS)
                 await asyncio.wait_for(self.wake.wait(), pause)
 
     def notice_shutdown(self) -> None:
@@ -295,58 +306,96 @@ class Service:
             memory_limit=sum(ws.memory_limit or 0 for ws in workers),
             log_hint=self.watch.first_error,
             explain=self.queue.backend.explain,
+            unsaved=self.unsaved.refusal(),
         )
 
     async def write(self, seen: Observation, actions: list[Action], now: float) -> None:
         """Put on disk what changed, off the loop: a stalled file server must not stop Dask."""
-        for action in actions:
-            if isinstance(action, Note):
-                await self.save(self.directory.append_event, action.event)
+        retry = now - self.unsaved.tried >= RETRY_SECONDS
+        self.events += [action.event for action in actions if isinstance(action, Note)]
         summary = summarise(self.record, seen, now)
         summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
         if unread := self.watch.unread():
             self.gpus.news += await asyncio.to_thread(self.watch.remarks, unread)
-        for trouble in self.gpus.news:
-            kind = "gpu" if self.record.spec.job.gpus else "cores"
-            await self.save(self.directory.append_event, Event(now, kind, trouble))
+        kind = "gpu" if self.record.spec.job.gpus else "cores"
+        self.events += [Event(now, kind, trouble) for trouble in self.gpus.news]
         if late := self.slow.due(self.record, seen.workers, now):
             for key, words in await asyncio.to_thread(self.slow.look, late, now):
-                await self.save(self.directory.append_event, Event(now, "slow", words, key))
-        summary = self.slow.add_to(summary)
-        fresh = self.record != self.saved or not alike(summary, self.summary)
+                self.events.append(Event(now, "slow", words, key))
+        await self.write_events(retry)
+        summary = self.unsaved.add_to(self.slow.add_to(summary))
+        fresh = self.record != self.numbered or not alike(summary, self.summary)
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)
             summary = replace(summary, revision=self.record.revision)
-            record = self.record
-            self.unsaved = await self.save(self.directory.write_record, record)
-            self.saved = record
+            self.numbered = self.record
+        record = self.record
+        # A submission needs its mark on disk, so a new record is tried at once.
+        if fresh or (retry and record != self.saved):
+            if await self.save("record", self.directory.write_record, record):
+                self.saved = record
+            elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
+                await asyncio.to_thread(self.directory.note_stop, record.reason or ASKED)
         self.summary = summary
         moved = gpus.moved(self.shown_gpus, summary.gpus)
         kept = MOVING_SUMMARY_SECONDS if moved else KEPT_SUMMARY_SECONDS
-        if fresh or now - self.written > kept:
+        again = retry and "summary" in self.unsaved.troubles
+        if fresh or again or now - self.written > kept:
             self.written, self.shown_gpus = now, summary.gpus
-            await self.save(self.directory.write_summary, summary)
-        if now - self.leased > LEASE_SECONDS:
+            await self.save("summary", self.directory.write_summary, summary)
+        again = retry and "lease" in self.unsaved.troubles
+        if again or now - self.leased > LEASE_SECONDS:
             self.leased = now
-            await self.save(lambda _: self.directory.renew_lease(), None)
+            await self.save("lease", lambda _: self.directory.renew_lease(), None)
         if fresh:
             async with self.news:
                 self.news.notify_all()
+        if bool(self.unsaved.troubles) != (summary.unsaved_since is not None):
+            self.wake.set()  # the next summary reports it
 
-    async def save(self, writer: Any, value: object) -> GpuClusterError | None:
-        """Write off the loop; a full disk is logged, and the cluster goes on with what it knows."""
+    async def write_events(self, retry: bool) -> None:
+        """Add to the timeline what waits for that, in order."""
+        del self.events[:-KEPT_EVENTS]
+        while self.events and (retry or "timeline" not in self.unsaved.troubles):
+            if not await self.save("timeline", self.directory.append_event, self.events[0]):
+                return
+            del self.events[0]
+
+    async def save(self, file: str, writer: Any, value: object) -> bool:
+        """Write off the loop, and return whether that succeeded; what failed is tried again."""
         try:
             await asyncio.to_thread(writer, value)
         except GpuClusterError as error:
-            logger.warning("%s %s", error.message, error.hint)
-            return error
-        return None
+            self.unsaved.add(file, error)
+            return False
+        self.unsaved.remove(file)
+        return True
+
+    def save_end(self) -> bool:
+        """Write what is not on disk yet, once the cluster has ended; return whether that succeeded.
+
+        The files that only a live cluster needs are gone, which made room.
+        """
+        try:
+            if self.record != self.saved:
+                self.directory.write_record(self.record)
+                self.saved = self.record
+            if "summary" in self.unsaved.troubles:
+                self.directory.write_summary(self.summary)
+                self.unsaved.remove("summary")
+            while self.events:
+                self.directory.append_event(self.events[0])
+                del self.events[0]
+        except GpuClusterError:
+            return False
+        return True
 
     async def act(self, action: Action) -> None:
         """Do what `lifecycle` decided."""
-        if isinstance(action, Submit) and self.unsaved is not None:
-            # Nobody could find a job again whose mark is not on disk.
-            self.refuse(action, f"{self.unsaved.message} {self.unsaved.hint}")
+        if isinstance(action, Submit) and "record" in self.unsaved.troubles:
+            # Nobody could find a job again whose mark is not on disk; it is asked for anew later.
+            jobs = tuple(job for job in self.record.jobs if job.mark != action.mark)
+            self.set_record(jobs=jobs)
         elif isinstance(action, Submit):
             task = asyncio.create_task(self.submit(action))
             self.submitting.add(task)
@@ -429,7 +478,9 @@ class Service:
         """Wait until what was asked for is on disk, where the next look finds it."""
 
         def on_disk() -> bool:
-            saved, wanted = self.saved, self.record
+            # On a full disk it is enough that the head works by it.
+            saved = self.numbered if "record" in self.unsaved.troubles else self.saved
+            wanted = self.record
             return saved is not None and (saved.name, saved.target, saved.stop_requested) == (
                 wanted.name,
                 wanted.target,

@@ -81,6 +81,8 @@ class Observation:
     memory_limit: int = 0
     log_hint: Callable[[str], str] = field(default=lambda key: "")
     """Finds the first error line in the log of a job."""
+    unsaved: str = ""
+    """Why the record cannot be saved, and the fix; empty if it is saved."""
     explain: Callable[[JobStatus], str] = field(default=lambda status: status.reason)
     """Says in a sentence why a job waits or ended."""
 

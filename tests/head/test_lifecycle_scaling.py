@@ -21,6 +21,17 @@ def test_scaling_up_submits_what_is_missing() -> None:
     assert play.step() == [Submit(TWO, 3)]
 
 
+def test_nothing_is_submitted_that_cannot_be_on_record_and_that_counts_as_no_loss() -> None:
+    play = Play(2, policy=Policy(replacements=0))
+    play.get_ready()
+    play.desired = 5
+    for _ in range(3):
+        assert play.step(unsaved="The disk is full.") == []
+    assert play.record.reason == "The disk is full."
+    assert play.step() == [Submit(TWO, 3)]
+    assert play.record.reason == ""
+
+
 def test_scaling_down_retires_first_and_cancels_after() -> None:
     play = Play(3)
     play.get_ready()
