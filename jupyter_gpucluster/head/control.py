@@ -161,7 +161,13 @@ class Summary(Control):
         if self.number("brief", 0):
             self.answer({"revision": self.service.summary.revision})
             return
-        self.answer({"summary": self.service.summary, "jobs": self.service.record.jobs})
+        self.answer(
+            {
+                "summary": self.service.summary,
+                "jobs": self.service.record.jobs,
+                "tasks": self.service.watch.tasks,
+            }
+        )
 
 
 class Cluster(Control):

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from dask.typing import Key
 from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
@@ -32,6 +33,8 @@ class Watch(SchedulerPlugin):
         self.jobs: dict[str, str] = {}
         self.read: set[str] = set()
         self.transitions = scheduler.transition_counter
+        self.tasks = 0
+        """How many tasks workers have run, failed ones included."""
         self.idle_since: float | None = time.time()
         self.alone_since: float | None = time.time()
 
@@ -62,6 +65,13 @@ class Watch(SchedulerPlugin):
         if isinstance(msg, dict) and msg.get("action") == "could-not-retire" and topic in self.jobs:
             if str(msg.get("stimulus_id")).startswith(ITS_OWN_END):
                 self.restarted.add(self.jobs[topic])
+
+    def transition(
+        self, key: Key, start: str, finish: str, *args: object, **kwargs: object
+    ) -> None:
+        """Count the tasks that workers have run."""
+        if start == "processing" and finish in ("memory", "erred"):
+            self.tasks += 1
 
     async def close(self) -> None:
         """Look at once where a client shuts the scheduler down."""

@@ -139,6 +139,57 @@ def test_run_gives_the_script_a_client_and_passes_its_exit_code_on(
     assert view["phase"] == "stopped"
 
 
+PLAIN = """
+import multiprocessing, os, sys
+import dask
+
+def where():
+    from distributed import get_worker
+    try:
+        return os.path.basename(get_worker().local_directory).split("-")[0]
+    except ValueError:
+        return "here"
+
+@dask.delayed
+def task(number):
+    return where()
+
+def computed(number):
+    return dask.compute(task(number), scheduler=None)[0]
+
+if __name__ == "__main__":
+    print(computed(1), dask.delayed(sum)([1, 2]).compute())
+    for how in ("spawn", "fork"):
+        with multiprocessing.get_context(how).Pool(1) as pool:
+            print(how, pool.map(computed, [1])[0])
+"""
+
+
+def test_a_script_without_a_client_computes_on_the_cluster_and_its_children_do_not(
+    gpucluster: CommandLine,
+) -> None:
+    (gpucluster.directory / "script.py").write_text(PLAIN)
+    answer = gpucluster("run", "script.py", "--workers", "1")
+    assert answer.code == 0, answer.err
+    assert answer.out.splitlines() == ["worker 3", "spawn here", "fork here"]
+    assert "script.py runs on this host (" in answer.err
+    assert "its Dask work goes to cluster local-1 (1 worker)" in answer.err
+    assert "cluster local-1 ran 2 tasks" in answer.err
+    assert "warning" not in answer.err
+
+
+def test_a_script_that_used_no_worker_is_told_so(gpucluster: CommandLine) -> None:
+    text = "def main():\n    print('done')\n\nif __name__ == '__main__':\n    main()\n    1 / 0\n"
+    (gpucluster.directory / "script.py").write_text(text)
+    answer = gpucluster("run", "script.py", "--workers", "1")
+    assert (answer.code, answer.out) == (1, "done\n")
+    assert "warning: cluster local-1 ran no task; the script did its work on this host." in (
+        answer.err
+    )
+    [_, first, *_] = answer.err.partition("Traceback")[2].splitlines()
+    assert first.startswith('  File "script.py", line 6')
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_run_ends_script_and_cluster(
     gpucluster: CommandLine, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

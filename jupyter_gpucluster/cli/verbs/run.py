@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import InvalidInput
+from ... import runscript
+from ...errors import GpuClusterError, InvalidInput
+from ...headclient import ask
 from ..arguments import (
     add_allocation,
     add_place,
@@ -18,7 +21,7 @@ from ..arguments import (
     python_from,
     target_from,
 )
-from ..output import Outcome
+from ..output import Outcome, counted
 from ..parsing import Parser
 from ..places import default_profile, refuse_gpus_on
 from ..session import Session
@@ -28,11 +31,16 @@ from ..waiting import stop_quietly
 if TYPE_CHECKING:
     from ...views import ClusterView
 
+RUNNER = str(runscript.__file__)
+"""A file, since the cluster's Python may lack this package."""
+
 
 def add_arguments(parser: Parser) -> None:
     """Add the arguments of the verb."""
     parser.usage = f"{parser.prog} SCRIPT [OPTIONS] [-- ARGS]"
-    parser.add_argument("script", metavar="SCRIPT", help="a Python file; Client() connects in it")
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="a Python file, run with a Dask client ready"
+    )
     parser.add_argument("--profile", help="where to run; see the verb profiles")
     parser.add_argument("--name", help="a name of your own for the cluster")
     add_target(parser, least=1)
@@ -64,7 +72,13 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         try:
             with session.progress() as progress:
                 view = session.clusters.wait_ready(view.id, progress=progress)
+            session.note(
+                f"{script} runs on this host ({socket.gethostname()}); "
+                f"its Dask work goes to cluster {view.name} "
+                f"({counted(view.workers.ready, view.unit)})"
+            )
             code = _run_script(view, [str(script), *arguments.passed_on], signals)
+            _tell_tasks(view, session)
         except KeyboardInterrupt:
             code = 128 + signals.last
         finally:
@@ -72,11 +86,28 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     return Outcome(exit_code=code)
 
 
+def _tell_tasks(view: ClusterView, session: Session) -> None:
+    """Say how many tasks the cluster ran, and warn where it ran none."""
+    try:
+        answer = ask(session.clusters.endpoint(view.id), "GET", "/gpucluster/summary")
+    except GpuClusterError:
+        return  # a cluster that has ended by itself tells why in its own words
+    tasks = answer.get("tasks")  # a head of an older version does not count them
+    if tasks:
+        session.note(f"cluster {view.name} ran {counted(tasks, 'tasks')}")
+    elif tasks == 0:
+        session.note(
+            f"warning: cluster {view.name} ran no task; the script did its work on this host. "
+            "Dask collections run on the cluster when you call compute(), functions with "
+            "dask.delayed or client.submit."
+        )
+
+
 def _run_script(view: ClusterView, command: Sequence[str], signals: Signals) -> int:
     from ...connection import client_environment
 
     environment = {**os.environ, **client_environment(view)}
-    with subprocess.Popen([view.python, *command], env=environment) as script:
+    with subprocess.Popen([view.python, RUNNER, *command], env=environment) as script:
         interrupts = 0
         while script.poll() is None:
             try:
