@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from .backends import cancel_command, submit_command
 from .backends.base import Backend
 from .errors import BackendError
+from .inheritance import for_commands
 from .processes import signal_group
 from .records import CommandResult, JobStatus, Submission
 from .sharing import Poll, SharedQueue
@@ -42,7 +43,7 @@ class ProcessRunner:
     Parameters
     ----------
     environment
-        Variables of the commands; by default this process's.
+        Variables of the commands, of which `for_commands` keeps a part; by default this process's.
     seconds
         After these a command counts as unanswered; by default `COMMAND_SECONDS`.
     """
@@ -50,7 +51,7 @@ class ProcessRunner:
     def __init__(
         self, environment: Mapping[str, str] | None = None, *, seconds: float | None = None
     ) -> None:
-        self.environment = {**(environment or os.environ), "LC_ALL": "C"}
+        self.environment = for_commands(environment or os.environ)
         self.seconds = seconds
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:

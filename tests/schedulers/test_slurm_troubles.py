@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 
 import pytest
 
@@ -47,6 +48,43 @@ def test_free_gpus_are_counted(place: RealPlace) -> None:
     answer = asyncio.run(runner.run(Slurm().capacity() or []))
     counted = {each.partition: (each.free, each.total) for each in Slurm().parse_capacity(answer)}
     assert counted == {name: (40, 40) for name in ("gpu", "short", "scavenge")}
+
+
+def test_what_steers_a_user_s_own_commands_hides_no_job_and_no_gpu(
+    clusters: Clusters,
+    site: SlurmSite,
+    write_profile: WriteProfile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steering = {
+        "SQUEUE_PARTITION": "short", "SQUEUE_STATES": "SUSPENDED", "SINFO_PARTITION": "cpu",
+        "SCANCEL_STATE": "SUSPENDED", "SCANCEL_INTERACTIVE": "1", "SLURM_TIME_FORMAT": "%s",
+        "SBATCH_WAIT": "1", "SBATCH_PARTITION": "short",
+    }  # fmt: skip
+    for name, value in steering.items():
+        monkeypatch.setenv(name, value)
+    gpus = """
+        job: {cpus: 1, memory: 400 MiB, walltime: "00:10:00", queue: gpu, directives: [--hold]}
+    """
+    profile = write_profile("steered", gpus)
+    assert clusters.capacity(profile)["words"] == "gpu: 40 of 40 GPUs free."
+    view = clusters.start(profile, target=fixed(2))
+    wait_until(
+        clusters, view.id, lambda _: [bool(job.id) for job in clusters.jobs(view.id)] == [True] * 2
+    )
+    first = {job.id for job in clusters.jobs(view.id)}
+    time.sleep(20)  # several listings
+    assert {job.id for job in clusters.jobs(view.id)} == first == set(site.queue())
+    site.run("scontrol", "release", *first)
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    jobs = clusters.jobs(view.id)
+    assert {job.id for job in jobs} == first
+    assert all(job.ends is not None for job in jobs)
+    with connect(view.name) as client:
+        assert client.submit(lambda: 42).result() == 42
+    clusters.stop(view.id)
+    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
+    assert site.queue() == []
 
 
 def test_a_preempted_job_waits_and_comes_back(
