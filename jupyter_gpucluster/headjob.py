@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from .backends import elsewhere, find_backend
+from .backends.exitcodes import worded
 from .errors import BackendUnavailable, GpuClusterError, StateError
-from .head.diagnosis import ERROR_LINE, diagnose
+from .head.diagnosis import ERROR_LINE, diagnose, log_end
 from .head.slowstart import SlowStarts
 from .inheritance import inherited
 from .processes import is_alive
@@ -262,23 +263,31 @@ def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
     """Say why a cluster is over whose head was in this job."""
     when = "ended before the head was up" if record.head is None else "is gone, with the head"
     state = f" ({job.state.value.replace('_', ' ')})" if is_over(job) else ""
-    code = "" if job.exit_code is None else f" Exit code {job.exit_code}."
+    code = "" if job.exit_code is None else f" Exit code {worded(job.exit_code)}."
     name = f"Its head's job {job.id}" if job.id else "Its head's job"
     told = f"{name} {when}{state}."
     cause = job.cause or job.reason if is_over(job) else ""
     parts = (told, cause, code.strip() if str(job.exit_code) not in cause else "")
-    return " ".join(part for part in (*parts, last_words(directory, job)) if part)
+    said = last_words(directory, job)
+    if not said and (not cause or (job.exit_code or 0) > 0):
+        said = log_end(log_lines(directory, job))
+    return " ".join(part for part in (*parts, said) if part)
 
 
 def last_words(directory: ClusterDirectory, job: Job) -> str:
     """Return the last line of the job's logs that names an error, and what is behind it."""
-    key = f"{job.mark}_{job.task}"
-    names = ("head.log", f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
-    lines = [line for name in names for line in tail(directory.logs / name, 50).splitlines()]
+    lines = log_lines(directory, job)
     found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
     said = "".join(c for c in found.strip() if c.isprintable())[:200]
     meant = diagnose("\n".join(lines))
     return f"{meant} ({said})" if meant and said else meant or said
+
+
+def log_lines(directory: ClusterDirectory, job: Job) -> list[str]:
+    """Return the last lines of each log of the head and of its job."""
+    key = f"{job.mark}_{job.task}"
+    names = ("head.log", f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
+    return [line for name in names for line in tail(directory.logs / name, 50).splitlines()]
 
 
 def run_apart(work: Callable[[], Awaitable[T]]) -> T:

@@ -17,7 +17,7 @@ from .launchers import layout_of
 from .lifetime import lines as lifetime_lines
 from .lifetime import seconds_of
 from .profiles import Profile
-from .ranks import ARGUMENT_LEFT, launch_lines, phase_line, prologue_lines, rank_lines
+from .ranks import ARGUMENT_LEFT, ENGLISH, launch_lines, phase_line, prologue_lines, rank_lines
 from .records import Spec, spec_of_group
 from .specs import group_profile
 from .store import ClusterDirectory
@@ -62,6 +62,7 @@ def render(
         Variables of the submission that are none of the job's.
     """
     exports = export_lines({**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    exports.append(ENGLISH)
     before, command = worker_lines(profile, spec, backend, directory, work)
     if spec.spread:
         return _spread(profile, spec, directory, exports, [*before, command])

@@ -12,6 +12,9 @@ HOSTS = '"$GPUCLUSTER_HOSTS"'
 RANK_FILE = '"$GPUCLUSTER_RANK_FILE"'
 ARGUMENT_LEFT = "$4"
 """Over ssh: the seconds after which a rank's workers leave by themselves, where they do."""
+ENGLISH = '[ -n "${LC_ALL-}${LC_MESSAGES-}" ] || LC_MESSAGES=C  # of this shell alone'
+"""Logs are searched for a shell's English words; it is not exported, so that programs keep theirs.
+An exported LC_ALL cannot be changed for the shell alone."""
 NOT_EXPORTED = (
     # What belongs to one node, one shell, or to the launcher itself.
     "BASH_FUNC_*", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HOSTNAME", "OLDPWD", "OMPI_*",
@@ -128,6 +131,7 @@ def rank_lines(
         lines += ["GPUCLUSTER_RANK=$2 GPUCLUSTER_SLOT=$3", *environment]
     else:
         words = f"{launcher.name} did not tell this process its rank; see launcher.mpi"
+        lines.append(ENGLISH)
         lines.append(f'GPUCLUSTER_RANK="${{{dialect.rank}:?{words}}}"')
         lines.append(f'GPUCLUSTER_SLOT="{dialect.slot.replace("{ranks}", str(layout.ranks))}"')
     lines.append('GPUCLUSTER_WORKER="$GPUCLUSTER_WORKER-n$GPUCLUSTER_RANK"')

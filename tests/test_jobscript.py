@@ -110,6 +110,7 @@ export OPENBLAS_NUM_THREADS=1
 export MALLOC_TRIM_THRESHOLD_=65536
 export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+[ -n "${LC_ALL-}${LC_MESSAGES-}" ] || LC_MESSAGES=C  # of this shell alone
 exec /opt/env/bin/python /state/abc123/jobs/workerstart.py -m distributed.cli.dask_worker \
 --scheduler-file /state/abc123/scheduler.json --nthreads 4 --memory-limit 8589934592 \
 --death-timeout 60 --host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0 \

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .quoting import directive_value, hours
 from .reasons import cobalt as reasons
 from .refusal import Phrases, refusal
@@ -138,7 +139,7 @@ class Cobalt:
             return reasons.WAITING.get(status.reason, "Waits in the queue.")
         return {
             JobState.CANCELLED: "It was cancelled by somebody.",
-            JobState.FAILED: f"It ended with exit code {status.exit_code}.",
+            JobState.FAILED: ended_with(status.exit_code),
         }.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

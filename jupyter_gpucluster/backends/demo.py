@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import BackendError, BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .local import Local
 from .quoting import directive_value, hours
 
@@ -91,7 +92,7 @@ class Demo(Local):
             JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
             JobState.NODE_FAIL: "Its node failed.",
             JobState.CANCELLED: "It was cancelled by somebody.",
-            JobState.FAILED: f"It ended with exit code {status.exit_code}.",
+            JobState.FAILED: ended_with(status.exit_code),
         }.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

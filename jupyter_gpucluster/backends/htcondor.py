@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .jobclasses import head
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
@@ -257,7 +258,7 @@ def _failure(status: JobStatus) -> str:
         return f"It was killed by signal {-status.exit_code}."
     if status.exit_code is None:
         return f"HTCondor ended it: {status.reason or 'no reason given'}."
-    return f"It ended with exit code {status.exit_code}."
+    return ended_with(status.exit_code)
 
 
 def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import BackendError, BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .kubectl import FREE, LIST, refuse_without_context
 from .manifest import PREFIX, escaped, look, pod_of
 from .memory import memory_of
@@ -244,4 +245,4 @@ def _failure(status: JobStatus) -> str:
         return reasons.NO_SCRIPT
     if status.exit_code is None:
         return f"Kubernetes ended it: {status.reason.rstrip('.') or 'no reason given'}."
-    return f"It ended with exit code {status.exit_code}."
+    return ended_with(status.exit_code)

@@ -15,6 +15,7 @@ from ..records import (
     JobStatus,
     Submission,
 )
+from .exitcodes import worded
 
 COMMAND = "gpucluster-jobs"
 """The job server answers this name on its socket; no such file exists."""
@@ -84,7 +85,7 @@ class Local:
                 return f"The worker could not be started ({status.reason})."
             if status.exit_code < 0:
                 return f"The worker was killed by signal {-status.exit_code}."
-            return f"The worker ended by itself with exit code {status.exit_code}."
+            return f"The worker ended by itself with exit code {worded(status.exit_code)}."
         return ""
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .jobclasses import head, named, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
@@ -221,7 +222,7 @@ class Lsf:
                 return sentence
         return {
             JobState.SUSPENDED: "Suspended by you, the site or the load of its host.",
-            JobState.FAILED: f"It ended with exit code {status.exit_code}.",
+            JobState.FAILED: ended_with(status.exit_code),
         }.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .jobclasses import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import oar as reasons
@@ -190,7 +191,7 @@ class Oar:
                 return "OAR ended it and does not tell why; see the job's log."
             if status.exit_code < 0:
                 return f"It was killed by signal {-status.exit_code}, as when memory runs out."
-            return f"It ended with exit code {status.exit_code}."
+            return ended_with(status.exit_code)
         return ""
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import worded
 from .jobclasses import head, named
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind, resource_name
@@ -201,7 +202,7 @@ class Pbs:
             if status.exit_code < 0:
                 return f"It was killed by signal {-status.exit_code}."
             signal = f" (signal {status.exit_code - 128})" if status.exit_code > 128 else ""
-            return f"It ended with exit code {status.exit_code}{signal}."
+            return f"It ended with exit code {worded(status.exit_code)}{signal}."
         return ""
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exitcodes import ended_with
 from .jobclasses import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import sge as reasons
@@ -171,7 +172,7 @@ class Sge:
                     f"It was killed by signal {-status.exit_code}: deleted with qdel, or by its "
                     "node, as when memory runs out."
                 )
-            return f"It ended with exit code {status.exit_code}."
+            return ended_with(status.exit_code)
         return ""
 
     def cancel(self, ids: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from datetime import datetime
 from ..errors import BackendUnavailable, InvalidInput
 from ..records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .directives import option_of, options_in
+from .exitcodes import ended_with
 from .jobclasses import head, named, without
 from .memory import memory_of
 from .quoting import directive_value, gpu_kind
@@ -313,7 +314,7 @@ def _failure(status: JobStatus) -> str:
     if status.exit_code is not None and status.exit_code < 0:
         memory = ", as where it uses more memory than job.memory" if status.exit_code == -9 else ""
         return f"It was killed by signal {-status.exit_code}{memory}."
-    return f"It ended with exit code {status.exit_code}."
+    return ended_with(status.exit_code)
 
 
 def _task(id: str) -> int:

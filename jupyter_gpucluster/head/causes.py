@@ -94,7 +94,12 @@ CAUSES = (
         " workers.local_directory.",
     ),
     (
-        r"(?i)oom[-_ ]kill|out of memory: kill|exceeded (?:job )?memory limit",
+        # PBS and Torque: "job killed: vmem 9kb exceeded limit 8kb"; Slurm: "Exceeded job memory
+        # limit", "exceeded virtual memory limit"; LSF: "after reaching LSF memory usage limit";
+        # numpy: "_ArrayMemoryError".  RMM's MemoryError is about the GPU.
+        r"(?i:oom[-_ ]kill|out of memory: kill|exceeded (?:\w+ )?memory limit"
+        r"|\b[pv]*mem(?:ory)?\b.{0,60} exceeded limit|TERM_MEMLIMIT|reaching LSF memory)"
+        r"|\b(?:_Array)?MemoryError\b(?!: std::bad_alloc)",
         "The job used more memory than it may: ask for more (job.memory), or for fewer workers on"
         " it (workers.per_job).",
     ),

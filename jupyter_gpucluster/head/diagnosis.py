@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from . import causes
 
@@ -11,6 +12,8 @@ ERROR_LINE = re.compile(
     r"|[A-Za-z.]*(Error|Exception)\b)"
 )
 """A line of a log that names an error."""
+LOG_END = 3
+"""So many lines are shown of a log in which nothing is known."""
 CAUSES = (
     # dask-cuda formats a UUID as a number where it wanted to warn that NVML does not know it.
     (
@@ -120,3 +123,10 @@ def diagnose(log: str) -> str:
     """Return what went wrong and the way out, empty where the log speaks for itself."""
     known = (*CAUSES, *causes.CAUSES)
     return next((words for sign, words in known if re.search(sign, log)), "")
+
+
+def log_end(lines: Sequence[str]) -> str:
+    """Return the last lines of a log as one sentence, empty where it has none."""
+    shown = ("".join(c for c in line.strip() if c.isprintable())[:200] for line in lines)
+    last = [line for line in shown if line][-LOG_END:]
+    return f"Its log ends: {' | '.join(last)}" if last else ""

@@ -185,7 +185,9 @@ class News:
         by_itself = status.state not in FINAL or (
             status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
         )
-        hint = self.seen.log_hint(key) if by_itself or not explained else ""
+        hint = ""
+        if by_itself or not explained:
+            hint = self.seen.log_hint(key) or self.seen.log_end(key)
         return " ".join(part for part in (explained, _signal(status, explained), hint) if part)
 
     def take_workers(self) -> None:

@@ -10,7 +10,7 @@ from dask.typing import Key
 from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from .diagnosis import ERROR_LINE, diagnose, remarks
+from .diagnosis import ERROR_LINE, diagnose, log_end, remarks
 from .scaling import job_of
 
 LOG_START = 65536
@@ -125,16 +125,24 @@ class Watch(SchedulerPlugin):
 
     def first_error(self, key: str) -> str:
         """Return the last line of a job's log that names an error, and what is behind it."""
+        lines = self.log_of(key)
+        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
+        said = "".join(c for c in found.strip() if c.isprintable())[:200]
+        meant = diagnose("\n".join(lines))
+        return f"{meant} ({said})" if meant and said else meant or said
+
+    def log_end(self, key: str) -> str:
+        """Return the last lines of a job's log in one sentence, empty where it has none."""
+        return log_end(self.log_of(key))
+
+    def log_of(self, key: str) -> list[str]:
+        """Return the end of what a job, its shell and its system said."""
         mark, _, task = key.rpartition("_")
         # What the system says of a job's end is not in the log that its script has opened.
         files = (f"{key}.log", f"{mark}.{task}.out", f"{mark}.out.{task}")
         lines = [line for name in files for line in self.last_lines(name)]
         # Where a job never came to open its log, its shell's words may be in a file of all tasks.
-        lines = lines or self.last_lines(f"{mark}.out")
-        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
-        said = "".join(c for c in found.strip() if c.isprintable())[:200]
-        meant = diagnose("\n".join(lines))
-        return f"{meant} ({said})" if meant and said else meant or said
+        return lines or self.last_lines(f"{mark}.out")
 
     def last_lines(self, name: str) -> list[str]:
         """Return the end of a file among the logs, nothing where there is none."""

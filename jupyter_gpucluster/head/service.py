@@ -305,6 +305,7 @@ class Service:
             memory_used=sum(ws.metrics.get("memory", 0) for ws in workers),
             memory_limit=sum(ws.memory_limit or 0 for ws in workers),
             log_hint=self.watch.first_error,
+            log_end=self.watch.log_end,
             explain=self.queue.backend.explain,
             unsaved=self.unsaved.refusal(),
         )

@@ -83,6 +83,8 @@ class Observation:
     """Finds the first error line in the log of a job."""
     unsaved: str = ""
     """Why the record cannot be saved, and the fix; empty if it is saved."""
+    log_end: Callable[[str], str] = field(default=lambda key: "")
+    """Returns the last lines of the log of a job, where it names no error."""
     explain: Callable[[JobStatus], str] = field(default=lambda status: status.reason)
     """Says in a sentence why a job waits or ended."""
 

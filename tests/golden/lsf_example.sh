@@ -21,6 +21,7 @@ export OPENBLAS_NUM_THREADS=1
 export MALLOC_TRIM_THRESHOLD_=65536
 export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+[ -n "${LC_ALL-}${LC_MESSAGES-}" ] || LC_MESSAGES=C  # of this shell alone
 echo "gpucluster: in environment.prologue since $(date +%FT%T%z)"
 module load cuda/12.4
 export GPUCLUSTER_LEFT=$((7140 - SECONDS))

@@ -63,6 +63,17 @@ def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
          "its image is there", ""),
         ("echo 'slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.' >&2",
          "job.memory", ""),
+        ("echo '=>> PBS: job killed: mem 2101304kb exceeded limit 1048576kb' >&2", "job.memory",
+         ""),
+        ("echo '=>> PBS: job killed: vmem 3145728kb exceeded limit 2097152kb' >&2", "job.memory",
+         ""),
+        ("echo 'slurmstepd: error: Exceeded virtual memory limit at some point.' >&2",
+         "job.memory", ""),
+        ("echo 'TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.' >&2",
+         "job.memory", ""),
+        (f"{sys.executable} -c 'bytearray(1 << 62)'", "job.memory", "MemoryError"),
+        ("echo 'numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8. TiB' >&2",
+         "job.memory", "Unable to allocate"),
         ("echo 'srun: error: Unable to create step for job 7: More processors requested' >&2",
          "ranks_per_node", ""),
         ("echo 'ssl.SSLCertVerificationError: certificate verify failed: not yet valid' >&2",
@@ -157,3 +168,17 @@ def test_the_cause_is_found_among_the_words_of_each_system(
     words = told(tmp_path, f"echo {shlex.quote(log)}", log="gpc-abc123-1.out")
     assert cause in words
     assert said in words
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "=>> PBS: job killed: walltime 75 exceeded limit 60",
+        "MemoryError: std::bad_alloc: CUDA error at: cuda_memory_resource.hpp",
+        "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8 bytes",
+    ],
+)
+def test_other_limits_and_the_memory_of_a_gpu_are_not_the_job_s_memory(
+    line: str, tmp_path: Path
+) -> None:
+    assert "job.memory" not in told(tmp_path, f"echo {shlex.quote(line)}")
