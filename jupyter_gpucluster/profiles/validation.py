@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..records import EXISTING, ON_THIS_MACHINE
 from .fields import kind_of
 from .keys import SETTABLE, Path, exists, join, places, section_at, split, suggestion
 from .model import Option, Profile
@@ -21,7 +22,7 @@ from .options import (
     targets,
 )
 from .placeholders import PLACEHOLDER, placeholders
-from .tree import Branch, Items, Mark, Tree, plain
+from .tree import Branch, Items, Leaf, Mark, Tree, plain
 from .units import shown
 
 
@@ -63,6 +64,44 @@ def without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
             mark, _ = _mark(tree, split("network.fallback"), on_key=True)
             words = "`network.fallback` is for `network.protocol: ucx`, and is ignored"
             yield Finding(mark, words)
+
+
+LONG_IN_SECONDS = 3600
+"""A walltime of so many seconds is meant as such; Slurm and LSF read a bare number as minutes."""
+
+
+def bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
+    """Yield walltimes of batch jobs without a unit that may be meant as hours or minutes.
+
+    All are read as seconds.
+    """
+    # Dask's settings are in each system's own form, and are numbers only in our tree.
+    if profile.backend in (*ON_THIS_MACHINE, EXISTING) or profile.dask_config:
+        return
+    walltime = ("job", "walltime")
+    paths: list[Path] = [walltime, *(("groups", name, *walltime) for name in profile.groups)]
+    for name, option in profile.options.items():
+        if any(path[-2:] == walltime for path in targets(profile, name, option)):
+            paths += [("options", name, key) for key in ("default", "maximum")]
+    for path in paths:
+        mark, found = _mark(tree, path)
+        number = _leaf(tree, path)
+        if found == path and number.isdecimal() and int(number) < LONG_IN_SECONDS:
+            yield Finding(
+                mark,
+                f"`{join(path)}`: {number} has no unit and is read as {number} seconds;"
+                f' for hours write {number} h or "{number}:00:00", for minutes {number} min,'
+                f" for seconds {number} s",
+            )
+
+
+def _leaf(tree: Tree, path: Path) -> str:
+    """Return a value without parts as text, empty where there is none."""
+    for part in path:
+        if not isinstance(tree, Branch) or part not in tree.entries:
+            return ""
+        tree = tree.entries[part]
+    return str(tree.value).strip() if isinstance(tree, Leaf) else ""
 
 
 _NOT_LOCAL = (

@@ -207,6 +207,42 @@ def test_keys_without_meaning_for_a_local_profile_are_warned_about(site: Site) -
     assert problem.message == "`job.queue` has no meaning on backend local and is ignored"
 
 
+def test_a_walltime_without_a_unit_is_warned_about(site: Site) -> None:
+    text = """title: Mine
+backend: slurm
+job:
+  walltime: 24
+groups:
+  cpu:
+    count: 1
+    job: {walltime: "90"}
+options:
+  walltime: {type: duration, default: 12, maximum: 7200}
+  far: {type: duration, field: job.walltime, default: 2 h}
+"""
+    site.write("user", "mine.yaml", text)
+    found = load_profiles()
+    assert found.profiles["mine"].profile.job.walltime == 24
+    places = [(p.profile, p.line, p.severity) for p in found.problems]
+    assert places == [("mine", line, "warning") for line in (4, 8, 10)]
+    assert found.problems[0].file.endswith("mine.yaml")
+    assert found.problems[0].message == (
+        "`job.walltime`: 24 has no unit and is read as 24 seconds; for hours write 24 h or"
+        ' "24:00:00", for minutes 24 min, for seconds 24 s'
+    )
+
+
+@pytest.mark.parametrize(
+    "backend, walltime",
+    [("slurm", "24 h"), ("slurm", '"24:00:00"'), ("slurm", "24 s"), ("slurm", "86400")],
+)
+def test_a_walltime_that_is_clear_is_not(site: Site, backend: str, walltime: str) -> None:
+    site.write(
+        "user", "mine.yaml", f"title: M\nbackend: {backend}\njob: {{walltime: {walltime}}}\n"
+    )
+    assert load_profiles().problems == []
+
+
 @pytest.mark.parametrize("backend, problems", [("lsf", 0), ("slurm", 1), ("local", 1)])
 def test_only_lsf_has_two_ways_to_get_a_script(site: Site, backend: str, problems: int) -> None:
     site.write("user", "mine.yaml", f"title: M\nbackend: {backend}\njob: {{submit_by: file}}\n")
