@@ -109,7 +109,7 @@ CAUSES = (
         " and launcher.ranks_per_node.",
     ),
     (
-        r": command not found",
+        r": command not found|: \d+: (?:exec: )?\S+: not found\b",  # bash, dash
         "The node has no such command: correct environment.prologue, or load there what brings it.",
     ),
     (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from . import causes
 
 ERROR_LINE = re.compile(
-    r"(command not found|No such file|Permission denied|No module named"
+    r"(command not found|: not found$|No such file|Permission denied|No module named"
     r"|[A-Za-z.]*(Error|Exception)\b)"
 )
 """A line of a log that names an error."""

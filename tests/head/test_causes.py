@@ -32,6 +32,7 @@ def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
     [
         ("module load cuda", "does not know modules", "module: command not found"),
         ("nosuchloader x", "has no such command", "nosuchloader: command not found"),
+        ("dash -c 'true; exec nosuchloader'", "has no such command", "nosuchloader: not found"),
         (f"{sys.executable} -I -S {MODULE}", "has no Dask",
          "No module named 'distributed'"),
         (f"{sys.executable} /gone/jobs/workerstart.py -m distributed.cli.dask_worker",
