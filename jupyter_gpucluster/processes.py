@@ -6,9 +6,10 @@ import contextlib
 import functools
 import os
 import re
+import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .records import Process
@@ -17,6 +18,29 @@ JOB_VARIABLES = b"GPUCLUSTER_"
 """Environment variables that hold a job's name begin so; all processes of the job inherit them."""
 DIRECTORY_VARIABLE = b"GPUCLUSTER_DIRECTORY"
 MARK = re.compile(rb"gpc-[a-z0-9]{6}-\d+")
+
+
+_started_with: list[tuple[int, int]] = []
+"""Soft and hard limit of open files before this process raised its own."""
+
+
+def raise_open_files() -> None:
+    """Let this process open as many files as its hard limit admits: a connection is one, too."""
+    limits = soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        _started_with.append(limits)
+
+
+def lower_open_files() -> Callable[[], None] | None:
+    """Return what a child does before its program, so that it has the limit that we came with.
+
+    Slurm sets the limit of ``sbatch`` in the job, and some programs close all files they may open.
+    None where nothing was raised.
+    """
+    if not _started_with:
+        return None
+    return functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, _started_with[0])
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from .backends import cancel_command, submit_command
 from .backends.base import Backend
 from .errors import BackendError
 from .inheritance import for_commands
-from .processes import signal_group
+from .processes import lower_open_files, signal_group
 from .records import CommandResult, JobStatus, Submission
 from .sharing import Poll, SharedQueue
 
@@ -64,6 +64,7 @@ class ProcessRunner:
                 stderr=subprocess.PIPE,
                 env=self.environment,
                 start_new_session=True,
+                preexec_fn=lower_open_files(),
             )
         except OSError as error:
             return CommandResult(tuple(argv), 127, "", f"{argv[0]}: {error.strerror}")
@@ -123,6 +124,7 @@ class JobServerRunner:
                 env=self.environment,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
+                preexec_fn=lower_open_files(),
             )
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:

@@ -110,17 +110,13 @@ def look_at_directory(
 
 def look_at_open_files(limits: Sequence[int], workers: int) -> Finding:
     """Say whether a scheduler may hold the connections of so many workers."""
-    soft, hard = limits
+    _, hard = limits  # a scheduler raises its own limit to the hard one
     needed = max(LEAST_FILES, FILES_OF_A_WORKER * workers)
-    told = "any number of files" if soft < 0 else f"{soft} files"
-    if 0 <= soft < needed:
-        cure = (
-            f"Run `ulimit -n {needed if hard < 0 else min(hard, needed)}` before Jupyter starts."
-            if hard < 0 or hard > soft
-            else "Ask the site for a higher hard limit of open files, or for fewer workers."
-        )
-        return warning("open files", f"{told}; {workers} workers want {needed} (ulimit -n).", cure)
-    return ok("open files", f"A process may open {told} (ulimit -n).")
+    told = "any number of files" if hard < 0 else f"{hard} files"
+    if 0 <= hard < needed:
+        cure = "Ask the site for a higher hard limit of open files, or for fewer workers."
+        return warning("open files", f"{told}; {workers} workers want {needed} (ulimit -Hn).", cure)
+    return ok("open files", f"A scheduler may open {told} (ulimit -Hn).")
 
 
 def look_at_survival(survival: Survival) -> Finding:

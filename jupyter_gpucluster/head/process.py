@@ -19,7 +19,7 @@ from ..daskfiles import own_settings
 from ..errors import GpuClusterError, StateError
 from ..inheritance import inherited
 from ..leftovers import cancel_jobs_of
-from ..processes import end_heirs, this_process
+from ..processes import end_heirs, raise_open_files, this_process
 from ..records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark, to_json
 from ..store import ClusterDirectory, check_private, write_private
 from ..submission import JobServerRunner, ProcessRunner, Runner
@@ -43,6 +43,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--workers", type=int, default=0, help="process group, where in a job")
     arguments = parser.parse_args(argv)
     os.umask(0o077)
+    raise_open_files()
     # In a job it stays what the job's script waits for.
     starter = None if arguments.workers else detach()
     logging.basicConfig(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from jupyter_gpucluster.looking import START_SECONDS
 from jupyter_gpucluster.records import Phase
 from jupyter_gpucluster.store import ClusterDirectory
 
+from .conftest import Start
 from .driving import client_of, command_of, fixed, processes_of, traces_of, until
 from .tasks import double
 
@@ -146,3 +148,24 @@ def own_processes() -> list[int]:
         except OSError:
             continue
     return found
+
+
+def test_a_head_opens_as_many_files_as_it_may_and_its_workers_as_many_as_before(
+    start: Start, clusters: Clusters
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
+    try:
+        view = start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    head = ClusterDirectory(clusters.root / view.id).read_process()
+    assert head is not None
+    assert open_files(head.pid) == (hard, hard)
+    [job] = clusters.jobs(view.id)
+    assert open_files(job.process[0]) == (700, hard)
+
+
+def open_files(pid: int) -> tuple[int, int]:
+    """Return soft and hard limit of a process."""
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE)
