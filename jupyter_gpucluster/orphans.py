@@ -6,7 +6,7 @@ import os
 from collections.abc import Set
 from pathlib import Path
 
-from .processes import heirs
+from .processes import heads, heirs
 
 
 def find_orphans(root: Path, live: Set[str]) -> list[str]:
@@ -19,9 +19,10 @@ def find_orphans(root: Path, live: Set[str]) -> list[str]:
     live
         Ids of the clusters that are looked after.
     """
+    schedulers = ((pid, f"gpc-{Path(path).name}", path) for pid, path in heads())
     return [
         f"process {pid} of {mark}: {_command(pid)}"
-        for pid, mark, directory in heirs()
+        for pid, mark, directory in (*schedulers, *heirs())
         if Path(directory).parent == root and mark.split("-")[1] not in live and pid != os.getpid()
     ]
 

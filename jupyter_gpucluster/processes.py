@@ -109,6 +109,16 @@ def heirs() -> Iterator[tuple[int, str, str]]:
                 yield int(entry.name), *owner
 
 
+def heads() -> Iterator[tuple[int, str]]:
+    """Yield this user's heads: number and cluster directory, which may be there no more."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            ours = b"head" in words and b"--directory" in words[:-1]
+            if ours and entry.stat().st_uid == os.geteuid():
+                yield int(entry.name), os.fsdecode(words[words.index(b"--directory") + 1])
+
+
 def _owner_of(entry: Path) -> tuple[str, str] | None:
     """Return mark and cluster directory of a process, None where it is none of ours."""
     variables = dict(

@@ -22,6 +22,7 @@ from ..errors import (
     ClusterConflict,
     GpuClusterError,
     LimitReached,
+    StateError,
 )
 from ..leftovers import heads_job_left, remove
 from ..processes import is_alive as process_lives
@@ -46,6 +47,7 @@ from ..submission import Runner
 from . import asking, control, dasksettings, gpus, groups, ownjob
 from .heldjob import HeldJobWatch
 from .observation import Watch
+from .removal import RemovalWatch
 from .scaling import Adaptation, Retirement, leaving_order
 from .situation import (
     WAITING,
@@ -147,10 +149,15 @@ class Service:
         self.own()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.on_signal, number)
+        loop = asyncio.get_running_loop()
+        self.removal = RemovalWatch(
+            self.directory.path, lambda: loop.call_soon_threadsafe(self.wake.set)
+        )
         try:
             while not self.finished:
                 await self.turn()
         finally:
+            self.removal.close()
             await self.scheduler.close(reason="gpucluster-stop")
 
     def adapt_to(self, target: Target) -> Adaptation:
@@ -211,6 +218,7 @@ class Service:
     async def turn(self) -> None:
         """Look once, decide once, write once, then act."""
         self.wake.clear()
+        self.notice_removal()
         self.notice_shutdown()
         self.notice_owner()
         now = time.time()
@@ -225,6 +233,17 @@ class Service:
                 if self.unsaved.troubles:
                     pause = min(pause, RETRY_SECONDS)
                 await asyncio.wait_for(self.wake.wait(), pause)
+
+    def notice_removal(self) -> None:
+        """End where no command could: without its directory nobody finds the cluster.
+
+        Raises
+        ------
+        StateError
+            The directory was removed.
+        """
+        if self.removal.removed:
+            raise StateError(f"The cluster's directory {self.directory.path} was removed.")
 
     def notice_shutdown(self) -> None:
         """Stop with the scheduler: ``client.shutdown()`` closes it, and Dask's own time-outs do."""
