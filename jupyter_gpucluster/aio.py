@@ -13,7 +13,7 @@ from .clusters import Clusters, Progress
 from .errors import GpuClusterError
 from .headclient import Endpoint
 from .records import Event, Job, Target
-from .views import ClusterView, Script
+from .views import ClusterView, JobScript, Script
 
 R = TypeVar("R")
 THREADS = 16
@@ -69,6 +69,10 @@ class AsyncClusters:
     async def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
         """See `Clusters.logs`."""
         return await self._call(self.sync.logs, name, job, lines=lines)
+
+    async def scripts(self, name: str) -> Sequence[JobScript]:
+        """See `Clusters.scripts`."""
+        return await self._call(self.sync.scripts, name)
 
     async def why(self, name: str) -> str:
         """See `Clusters.why`."""

@@ -39,8 +39,8 @@ from .records import (
     to_json,
 )
 from .root import default_root
-from .store import DAMAGE, ClusterDirectory, check_writable, tail
-from .views import ClusterView, Look, Script, view_of
+from .store import DAMAGE, KEPT_SCRIPTS, ClusterDirectory, check_writable, tail
+from .views import ClusterView, JobScript, Look, Script, view_of
 
 MOST_WORKERS = 100_000
 """Profiles may have no limit; a slip of the keyboard must not fill a site's queue for ever."""
@@ -145,6 +145,15 @@ class Clusters:
                     f"Cluster {name} has no log of job {job!r}.", hint=f"There are: {known}."
                 )
         return "\n".join(f"==> {path.name} <==\n{tail(path, lines)}" for path in paths)
+
+    def scripts(self, name: str) -> Sequence[JobScript]:
+        """Return the job scripts that a cluster submitted, as they ran, the newest first.
+
+        There are at most 100.  A cluster that an older version has ended has none any more.
+        """
+        directory = find(self.root, name, jobs=False).directory
+        marks = reversed(directory.marks()[-KEPT_SCRIPTS:])
+        return tuple(found for mark in marks if (found := _script(directory, mark)))
 
     def why(self, name: str) -> str:
         """Say in a few lines what the cluster waits for, or why it ended."""
@@ -661,6 +670,18 @@ def by_force(look: Look) -> str:
         f"If its head (process {head.pid}) hangs, kill it and end the cluster: "
         f"jupyter gpucluster stop --force {look.record.name}"
     )
+
+
+def _script(directory: ClusterDirectory, mark: str) -> JobScript | None:
+    """Read the script of a submission and its command; None where it is gone by now."""
+    path, command = directory.script(mark), ""
+    try:
+        text, written = path.read_text("utf-8", "replace"), path.stat().st_mtime
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        command = directory.command(mark).read_text("utf-8", "replace")
+    return JobScript(mark, text, command, written)
 
 
 def check_target(target: Target, *, least: int) -> None:

@@ -33,7 +33,7 @@ from .records import (
     heads_job,
 )
 from .store import ClusterDirectory, tail, write_private
-from .submission import ProcessRunner, Queue
+from .submission import ProcessRunner, Queue, submit_line
 
 T = TypeVar("T")
 WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
@@ -62,7 +62,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
     """
     job = heads_job(record)
     assert job is not None  # noqa: S101  # for mypy: the starter has put it there
-    script = directory.jobs / f"{job.mark}.sh"
+    script = directory.script(job.mark)
     text = script.read_text("utf-8").replace("@MARK@", job.mark)
     write_private(script, text.encode())
     # Cobalt and OAR execute the file itself.
@@ -75,6 +75,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
         arguments=record.spec.job.submit_args,
     )
     queue = Queue(find_backend(record.spec.backend), ProcessRunner(variables_of(record)))
+    write_private(directory.command(job.mark), submit_line(queue.backend, sent).encode())
     try:
         ids = run_apart(lambda: queue.submit(sent))
     except BackendUnavailable:

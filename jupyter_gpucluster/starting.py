@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shlex
 import shutil
 import string
 import sys
@@ -20,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import headjob, hostlists, workerstart
 from .allocation import in_allocation, is_spread
 from .attaching import attach
-from .backends import find_backend, jobclasses, submit_command
-from .backends.base import Backend
+from .backends import find_backend, jobclasses
 from .backends.contradictions import directives_of
 from .backends.interactive import interactive_line
 from .environments import Environment, check_python, find_kernel, has_ucx, require_ucx
@@ -57,6 +55,7 @@ from .root import check_place
 from .spawning import head_command, spawn
 from .specs import default_workers, make_spec, maximum_workers, uses_gpus
 from .store import ClusterDirectory, make_private, trouble, write_private
+from .submission import submit_line
 from .survival import Survival, find_survival
 from .tls import make_certificates
 from .views import Look, Script, gpu_hours_estimate
@@ -231,15 +230,6 @@ def preview(clusters: Clusters, request: Request) -> Script:
     text, command = "\n".join(texts), "\n".join(commands)
     survival = plan.survival
     return Script(text, command, hours, survival.survives, survival.words, interactive)
-
-
-def submit_line(backend: Backend, submission: Submission) -> str:
-    """Return what to type in a shell to submit."""
-    command = shlex.join(submit_command(backend, submission))
-    stdin = backend.stdin(submission)
-    if stdin == submission.text:
-        return f"{command} < {shlex.quote(submission.script)}"
-    return f"{command} <<'END'\n{stdin}END" if stdin else command
 
 
 def spec_of(plan: Plan, directory: ClusterDirectory, scratch: Path, request: Request) -> Spec:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import threading
@@ -31,7 +32,6 @@ PRIVATE = (
     "tls",
     "token",
     "scheduler.json",
-    "jobs",
     "exit",
     "process.json",
     "headjob.json",
@@ -40,6 +40,9 @@ PRIVATE = (
     ".relay.lock",
 )
 """What a cluster needs only while it lives; the rest is kept to tell what happened."""
+
+KEPT_SCRIPTS = 100
+"""How many scripts of an ended cluster are kept, the newest: one that adapts submits for weeks."""
 
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
 """What reading a file raises that something else than we has written or cut short."""
@@ -175,6 +178,27 @@ class ClusterDirectory:
         """Certificates and keys."""
         return self.path / "tls"
 
+    def script(self, mark: str) -> Path:
+        """Return the script of a submission."""
+        return self.jobs / f"{mark}.sh"
+
+    def command(self, mark: str) -> Path:
+        """Return the file with the command of a submission."""
+        return self.jobs / f"{mark}.command"
+
+    def marks(self) -> list[str]:
+        """Return the submissions whose scripts are there, the oldest first.
+
+        The directory is listed: over NFS a file that was asked for too early stays missing.
+        """
+        pattern = re.compile(rf"gpc-{re.escape(self.id)}-([0-9]+)\.sh", re.ASCII)
+        numbers = []
+        with contextlib.suppress(OSError):
+            for path in self.jobs.iterdir():
+                if found := pattern.fullmatch(path.name):
+                    numbers.append(int(found[1]))
+        return [f"gpc-{self.id}-{number}" for number in sorted(numbers)]
+
     def environment(self) -> Path:
         """Return the script that runs its arguments, or a shell, in the environment of the jobs."""
         return self.jobs / "environment.sh"
@@ -232,23 +256,33 @@ class ClusterDirectory:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_private(self, *, keep_lease: bool = False) -> None:
-        """Delete keys and whatever else only a live cluster needs.
+        """Delete keys and whatever else only a live cluster needs; the scripts that ran stay.
 
         Parameters
         ----------
         keep_lease
             Whether the note in the lease (`note_stop`) is still needed.
         """
+        self._remove_jobs()
         for name in PRIVATE:
-            part = self.path / name
-            if part.is_dir():
-                shutil.rmtree(part, ignore_errors=True)
-            else:
-                with contextlib.suppress(OSError):
-                    part.unlink()
+            _remove(self.path / name)
         if not keep_lease:
             with contextlib.suppress(OSError):
                 self.lease.unlink()
+
+    def _remove_jobs(self) -> None:
+        """Delete what scripts were made from and what they ran; jobs that come late find nothing.
+
+        A script holds no secret that the record does not hold: keys and token are files.
+        """
+        marks = self.marks()[-KEPT_SCRIPTS:]
+        kept = {path(mark) for mark in marks for path in (self.script, self.command)}
+        with contextlib.suppress(OSError):
+            for path in self.jobs.iterdir():
+                if path not in kept:
+                    _remove(path)
+            if not kept:
+                self.jobs.rmdir()
 
     def write_record(self, record: Record) -> None:
         """Write the record durably."""
@@ -420,6 +454,14 @@ class ClusterDirectory:
             return self.lease.read_bytes()[:NOTE_BYTES].decode("utf-8", "ignore").strip()
         except OSError:
             return ""
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:

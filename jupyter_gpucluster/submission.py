@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -202,6 +203,15 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.geteuid())
+
+
+def submit_line(backend: Backend, submission: Submission) -> str:
+    """Return what to type in a shell to submit."""
+    command = shlex.join(submit_command(backend, submission))
+    stdin = backend.stdin(submission)
+    if stdin == submission.text:
+        return f"{command} < {shlex.quote(submission.script)}"
+    return f"{command} <<'END'\n{stdin}END" if stdin else command
 
 
 class Queue:

@@ -84,6 +84,19 @@ class Script:
 
 
 @frozen
+class JobScript:
+    """The script of one submission of a cluster, as its jobs ran it."""
+
+    mark: str
+    """The job name under which it was submitted."""
+    text: str
+    command: str
+    """The submit command; empty where an older version has submitted it."""
+    written: float
+    """When it was written, which is just before its submission."""
+
+
+@frozen
 class Look:
     """One look at a cluster directory: what is on disk, and whether the head lives."""
 

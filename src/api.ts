@@ -14,6 +14,7 @@ import type {
   ICopyRequest,
   IEnvironment,
   IJob,
+  IJobScript,
   IProfile,
   IProfileProblem,
   IScript,
@@ -130,6 +131,16 @@ export class ClusterApi {
       'jobs'
     ]);
     return answer.jobs;
+  }
+
+  /** The scripts that a cluster submitted, newest first. */
+  async scripts(id: string): Promise<IJobScript[]> {
+    const answer = await this._request<{ scripts: IJobScript[] }>('GET', [
+      'clusters',
+      id,
+      'scripts'
+    ]);
+    return answer.scripts;
   }
 
   /** What a job of a cluster would run, without starting one. */

@@ -22,6 +22,7 @@ import type {
   ICopyRequest,
   IEnvironment,
   IJob,
+  IJobScript,
   IProfile,
   IProfileProblem,
   IScript,
@@ -206,6 +207,10 @@ export class ClustersModel implements IClustersModel {
 
   script(profile: string, request: IScriptRequest): Promise<IScript> {
     return this._api.script(profile, request);
+  }
+
+  scripts(id: string): Promise<IJobScript[]> {
+    return this._api.scripts(id);
   }
 
   capacity(profile: string): Promise<ICapacity | null> {

@@ -240,6 +240,17 @@ export interface IScript {
   survival?: string;
 }
 
+/** The script of one submission of a cluster, as its jobs ran it. */
+export interface IJobScript {
+  /** The job name under which it was submitted. */
+  mark: string;
+  text: string;
+  /** The submit command; may be empty. */
+  command: string;
+  /** When it was written, just before its submission; in epoch seconds. */
+  written: number;
+}
+
 /** What a queueing system has free, where it can tell. */
 export interface ICapacity {
   partitions: { name: string; free: number; total: number; unit: string }[];
@@ -305,6 +316,8 @@ export interface IClustersModel extends IDisposable {
   events(id: string): Promise<IClusterEvent[]>;
   jobs(id: string): Promise<IJob[]>;
   script(profile: string, request: IScriptRequest): Promise<IScript>;
+  /** The scripts that a cluster submitted, newest first. */
+  scripts(id: string): Promise<IJobScript[]>;
   /** Null where the place cannot tell what is free. */
   capacity(profile: string): Promise<ICapacity | null>;
   clientCode(id: string): Promise<IClientCode>;

@@ -27,7 +27,13 @@ from jupyter_gpucluster.records import (
     Target,
     to_json,
 )
-from jupyter_gpucluster.store import ClusterDirectory, check_private, make_private, write_private
+from jupyter_gpucluster.store import (
+    KEPT_SCRIPTS,
+    ClusterDirectory,
+    check_private,
+    make_private,
+    write_private,
+)
 from tests.mounting import ROOT_ONLY, fill, fill_inodes, mounted
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to act as another user")
@@ -393,6 +399,25 @@ def test_keys_and_tokens_go_at_the_end_and_the_story_stays(directory: ClusterDir
     left = {str(p.relative_to(directory.path)) for p in directory.path.rglob("*") if p.is_file()}
     assert left == {"record.json", "events.jsonl", "logs/head.log"}
     directory.remove_private()
+
+
+def test_scripts_that_ran_stay_with_their_commands_and_nothing_else_of_jobs(
+    directory: ClusterDirectory,
+) -> None:
+    id = directory.id
+    for number in range(1, KEPT_SCRIPTS + 3):
+        write_private(directory.script(f"gpc-{id}-{number}"), b"#!/bin/sh")
+        write_private(directory.command(f"gpc-{id}-{number}"), b"sbatch")
+    others = (f"gpc-{id}-9_0.rank.sh", f"gpc-{id}-9_0.hosts", "template.sh", "workerstart.py")
+    for name in others:
+        write_private(directory.jobs / name, b"x")
+    directory.remove_private()
+    left = {path.name for path in directory.jobs.iterdir()}
+    numbers = range(3, KEPT_SCRIPTS + 3)
+    assert left == {f"gpc-{id}-{n}.{end}" for n in numbers for end in ("sh", "command")}
+    assert directory.marks() == [f"gpc-{id}-{n}" for n in numbers]
+    directory.remove_private()
+    assert len(directory.marks()) == KEPT_SCRIPTS
 
 
 def test_exit_codes_are_read_by_job_and_drafts_passed_over(directory: ClusterDirectory) -> None:

@@ -43,7 +43,7 @@ from ..records import (
     spec_of_group,
 )
 from ..store import LEASE_SECONDS, ClusterDirectory, write_private
-from ..submission import Runner
+from ..submission import Runner, submit_line
 from . import asking, control, dasksettings, gpus, groups, ownjob
 from .heldjob import HeldJobWatch
 from .observation import Watch
@@ -434,27 +434,29 @@ class Service:
     async def submit(self, action: Submit) -> None:
         """Send a submission whose mark is on record, and keep the answer for the next turn."""
         spec = spec_of_group(self.record.spec, action.group)
-        script = self.directory.jobs / f"{action.mark}.sh"
+        script = self.directory.script(action.mark)
         template = self.directory.template(action.group)
         try:
             text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
             await asyncio.to_thread(write_private, script, text.encode())
             # Cobalt and OAR execute the file itself.
             script.chmod(0o700)
-            ids = await self.queue.submit(
-                Submission(
-                    mark=action.mark,
-                    script=str(script),
-                    text=text,
-                    count=action.count,
-                    worker_argv=self.worker_argv(spec.worker_argv),
-                    workers=spec.worker.per_job,
-                    # What a launcher spreads gets its GPUs from it, not from the job server.
-                    gpus=0 if spec.spread else spec.job.gpus,
-                    memory=self.memory_ceiling(spec),
-                    arguments=spec.job.submit_args,
-                )
+            submission = Submission(
+                mark=action.mark,
+                script=str(script),
+                text=text,
+                count=action.count,
+                worker_argv=self.worker_argv(spec.worker_argv),
+                workers=spec.worker.per_job,
+                # What a launcher spreads gets its GPUs from it, not from the job server.
+                gpus=0 if spec.spread else spec.job.gpus,
+                memory=self.memory_ceiling(spec),
+                arguments=spec.job.submit_args,
             )
+            line = submit_line(self.queue.backend, submission)
+            command = self.directory.command(action.mark)
+            await asyncio.to_thread(write_private, command, line.encode())
+            ids = await self.queue.submit(submission)
             self.answers.append(Answer(action.mark, ids))
         except BackendUnavailable:
             self.answers.append(Answer(action.mark))

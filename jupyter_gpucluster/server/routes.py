@@ -210,6 +210,15 @@ class EventsHandler(ApiHandler):
         self.respond({"events": to_json(await self.clusters.events(cluster_id))})
 
 
+class ScriptsHandler(ApiHandler):
+    """The job scripts of a cluster, as they ran."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, cluster_id: str) -> None:
+        self.respond({"scripts": to_json(await self.clusters.scripts(cluster_id))})
+
+
 class WhyHandler(ApiHandler):
     """Why a cluster waits, failed or ended, in words."""
 
@@ -275,6 +284,7 @@ ROUTES = [
     (CLUSTER + "/jobs", JobsHandler),
     (CLUSTER + "/logs", LogsHandler),
     (CLUSTER + "/events", EventsHandler),
+    (CLUSTER + "/scripts", ScriptsHandler),
     (CLUSTER + "/why", WhyHandler),
     (CLUSTER + "/client-code", ClientCodeHandler),
     (API + "notebooks", NotebooksHandler),

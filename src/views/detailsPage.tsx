@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type { ICluster, IClustersModel } from '../tokens';
+import type { ICluster, IClustersModel, IJob } from '../tokens';
 import { isEnded, isOurs } from '../words';
 import { WorkersBar } from './bar';
 import { useNow } from './clusters';
@@ -11,7 +11,7 @@ import { Facts } from './details';
 import { GpuTable } from './gpus';
 import { useLoaded } from './loaded';
 import { LogView } from './log';
-import { ScriptTexts } from './script';
+import { RanScripts, ScriptTexts } from './script';
 import { PhaseLine, Readings, Reasons } from './state';
 import { Events, Jobs, useTimeline } from './timeline';
 
@@ -112,7 +112,14 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
     [
       'script',
       trans.__('Script'),
-      () => <ClusterScript cluster={known} model={model} trans={trans} />
+      () => (
+        <ClusterScripts
+          cluster={known}
+          model={model}
+          jobs={timeline.jobs ?? []}
+          trans={trans}
+        />
+      )
     ],
     ['log', trans.__('Log'), () => <ClusterLog {...props} jobs={timeline} />],
     [
@@ -171,19 +178,54 @@ function tabId(cluster: ICluster, section: string): string {
   return `jp-gpucluster-tab-${cluster.id}-${section}`;
 }
 
-/** What its profile makes of its options now; the cluster's own scripts lie in its directory. */
-function ClusterScript(props: {
+interface IClusterScriptsProps {
   cluster: ICluster;
   model: IClustersModel;
   trans: TranslationBundle;
-}): JSX.Element {
+}
+
+/** The scripts that ran; where there are none, why not. */
+function ClusterScripts(
+  props: IClusterScriptsProps & { jobs: IJob[] }
+): JSX.Element {
+  const { cluster, model, trans } = props;
+  const { value, failure } = useLoaded(
+    () => model.scripts(cluster.id),
+    isOurs(cluster) ? JSON.stringify([cluster.id, cluster.revision]) : ''
+  );
+  if (!isOurs(cluster)) {
+    return (
+      <p>{trans.__('Scripts are not shown for clusters started elsewhere.')}</p>
+    );
+  }
+  if (value === null) {
+    return (
+      <p role="status">{failure?.message ?? trans.__('Asking the server…')}</p>
+    );
+  }
+  return value.length > 0 ? (
+    <RanScripts scripts={value} jobs={props.jobs} trans={trans} />
+  ) : (
+    <>
+      <p>
+        {isEnded(cluster.phase)
+          ? trans.__('The scripts of this cluster are no longer stored.')
+          : trans.__('No job was submitted yet.')}
+      </p>
+      <RecalculatedScript {...props} />
+    </>
+  );
+}
+
+/** What its profile makes of its options now, which never ran. */
+function RecalculatedScript(props: IClusterScriptsProps): JSX.Element {
   const { cluster, model, trans } = props;
   const { profile, target, options, python } = cluster;
   const loaded = useLoaded(
     () => model.script(profile, { ...target, options, python }),
-    cluster.id
+    JSON.stringify([cluster.id, target])
   );
-  return <ScriptTexts loaded={loaded} trans={trans} />;
+  return <ScriptTexts loaded={loaded} recalculated trans={trans} />;
 }
 
 function ClusterLog(

@@ -209,7 +209,12 @@ def test_files_of_a_cluster_are_its_owners_alone(clusters: Clusters, start: Star
     clusters.stop(view.id)
     clusters.wait_stopped(view.id, timeout=30)
     left = {path.name for path in directory.iterdir()}
-    assert left == {"record.json", "summary.json", "events.jsonl", "logs"}
+    assert left == {"record.json", "summary.json", "events.jsonl", "logs", "jobs"}
+    [mark] = ClusterDirectory(directory).marks()
+    assert {path.name for path in (directory / "jobs").iterdir()} == {
+        f"{mark}.sh",
+        f"{mark}.command",
+    }
     assert not left & set(PRIVATE)
     clusters.forget(view.id)
     assert not directory.exists()

@@ -30,7 +30,7 @@ from jupyter_gpucluster.records import (
     Target,
     WorkerCounts,
 )
-from jupyter_gpucluster.views import ClusterView, Script
+from jupyter_gpucluster.views import ClusterView, JobScript, Script
 
 RUNNING, STOPPED, LOST, STARTING = "c-running", "c-stopped", "c-lost", "c-starting"
 
@@ -172,6 +172,10 @@ class InMemoryClusters:
     async def events(self, name: str) -> Sequence[Event]:
         await self.get(name)
         return [Event(time=1_700_000_000.0, kind="started", message="The cluster starts.")]
+
+    async def scripts(self, name: str) -> Sequence[JobScript]:
+        await self.get(name)
+        return [JobScript("gpc-1-1", "#!/bin/sh\n", "sbatch gpc-1-1.sh", 1.5)]
 
     async def why(self, name: str) -> str:
         await self.get(name)

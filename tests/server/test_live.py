@@ -78,7 +78,7 @@ async def test_a_cluster_from_start_to_gone(
         ready = await until(ask, path, is_ready)
         check(spec, ready, schema_of(spec, "GET", "clusters/x", 200))
         await see_the_dashboard(ask, ready, http_server_client, jp_base_url, jp_auth_header)
-        for part in ("jobs", "logs", "events", "why", "client-code"):
+        for part in ("jobs", "logs", "events", "scripts", "why", "client-code"):
             answer = await ask(f"{path}/{part}")
             assert answer.status == 200, answer.body
             check(spec, answer.json, schema_of(spec, "GET", f"clusters/x/{part}", 200))

@@ -45,6 +45,7 @@ REQUESTS: list[tuple[str, str, Any, int]] = [
     ("GET", f"clusters/{RUNNING}/jobs", None, 200),
     ("GET", f"clusters/{RUNNING}/logs", None, 200),
     ("GET", f"clusters/{RUNNING}/events", None, 200),
+    ("GET", f"clusters/{RUNNING}/scripts", None, 200),
     ("GET", f"clusters/{RUNNING}/why", None, 200),
     ("GET", f"clusters/{RUNNING}/client-code", None, 200),
     ("GET", "notebooks", None, 200),

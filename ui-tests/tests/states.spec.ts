@@ -287,9 +287,15 @@ test('details have a tab, section by section', async () => {
     ]
   });
   answers.set('GET clusters/abc123/logs', { text: 'worker 1 is ready\n' });
-  answers.set('POST profiles/local/script', {
-    text: '#!/bin/sh\nexec dask worker\n',
-    command: 'start --count 2'
+  answers.set('GET clusters/abc123/scripts', {
+    scripts: [
+      {
+        mark: 'gpc-abc123-1',
+        text: '#!/bin/sh\nexec dask worker\n',
+        command: 'start --count 2',
+        written: Date.now() / 1000
+      }
+    ]
   });
   await show(cluster());
   await lab.run('gpucluster:open-details', { cluster: 'abc123' });
@@ -317,8 +323,9 @@ test('details have a tab, section by section', async () => {
   await expect(details.getByRole('tabpanel')).toContainText('The head runs');
   await details.getByRole('tab', { name: 'Script' }).click();
   await expect(
-    details.getByRole('region', { name: 'Submit command' })
+    details.getByRole('region', { name: 'Submit command of gpc-abc123-1' })
   ).toContainText('--count');
+  await expect(details.getByRole('tabpanel')).toContainText('1 job (48211)');
   await lab.screenshot('details-script');
   await details.getByRole('tab', { name: 'Log' }).click();
   await expect(details.getByRole('tabpanel')).toContainText(
