@@ -486,6 +486,8 @@ class Clock:
     ends: float | None = None
     job: str = ""
     """The job that it ends; empty = the cluster."""
+    follows: bool | None = None
+    """Whether another job takes the place of that job; None = there is no such job."""
 
 
 @frozen

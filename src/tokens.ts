@@ -36,6 +36,8 @@ export interface IClock {
   ends: number | null;
   /** The job that it ends; empty or missing where it ends the cluster. */
   job?: string;
+  /** Whether another job takes the place of that job; null or missing where nobody knows. */
+  follows?: boolean | null;
 }
 
 /** What a worker's GPU did at the last look; null where the card does not tell. */

@@ -110,8 +110,8 @@ def first_to_end(record: Record) -> Clock | None:
         return None
     end, job = min(ends, key=lambda item: item[0])
     seconds = end - (job.started or end)
-    if record.spec.policy.at_walltime == "replace":
-        return Clock(f"walltime of {key_of(job)}, which is replaced", seconds, end, key_of(job))
-    if len(staying(record)) == 1:
+    follows = record.spec.policy.at_walltime == "replace"
+    if not follows and len(staying(record)) == 1:
         return Clock("walltime", seconds, end)
-    return Clock(f"walltime of {key_of(job)}, which is not replaced", seconds, end, key_of(job))
+    words = "a new one follows" if follows else "no new one follows"
+    return Clock(f"end of job {key_of(job)}, {words}", seconds, end, key_of(job), follows)

@@ -69,10 +69,11 @@ export function Facts(props: {
     [trans.__('Environment'), cluster.environment || cluster.python],
     [trans.__('Allocation'), cluster.allocation ?? ''],
     [trans.__('Survival'), cluster.survival],
-    ...cluster.clocks.map((clock): [string, string] => [
-      clock.name,
-      clockWords(clock, props.now, trans)
-    ]),
+    ...cluster.clocks.map((clock): [string, string] =>
+      clock.job
+        ? [trans.__('Job ends'), jobEndWords(clock, props.now, trans)]
+        : [clock.name, clockWords(clock, props.now, trans)]
+    ),
     [trans.__('Directory'), cluster.directory]
   ];
   return (
@@ -101,4 +102,23 @@ function clockWords(
         duration(clock.ends - now, trans),
         moment(clock.ends)
       );
+}
+
+/** "09:12 (a new one follows), 42 min left". */
+function jobEndWords(
+  clock: IClock,
+  now: number,
+  trans: TranslationBundle
+): string {
+  if (clock.ends === null) {
+    return clockWords(clock, now, trans);
+  }
+  const end = moment(clock.ends);
+  const left = duration(clock.ends - now, trans);
+  if (clock.follows === true) {
+    return trans.__('%1 (a new one follows), %2 left', end, left);
+  }
+  return clock.follows === false
+    ? trans.__('%1 (no new one follows), %2 left', end, left)
+    : trans.__('%1, %2 left', end, left);
 }

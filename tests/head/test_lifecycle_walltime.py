@@ -205,7 +205,7 @@ def test_the_job_that_ends_first_is_shown_as_a_clock() -> None:
     play.queue.change(play.job(f"{ONE}_1").id, JobState.RUNNING, ends=end)
     play.step()
     [clock] = summarise(play.record, play.seen, play.now).clocks
-    assert (clock.name, clock.ends) == (f"walltime of {ONE}_1, which is replaced", end)
+    assert (clock.name, clock.ends) == (f"end of job {ONE}_1, a new one follows", end)
     assert clock.job == f"{ONE}_1"
 
 

@@ -96,6 +96,17 @@ export class Lab {
     });
   }
 
+  /** The part of the width that the values of a card's facts have at least. */
+  narrowestFact(card: Locator): Promise<number> {
+    return card.locator('.jp-gpucluster-Facts').evaluate(list => {
+      const whole = list.getBoundingClientRect().width;
+      const widths = [...list.querySelectorAll('dd')].map(
+        value => value.getBoundingClientRect().width
+      );
+      return Math.min(...widths) / whole;
+    });
+  }
+
   /** The page in the dashboard tab of a cluster. */
   dashboard(): FrameLocator {
     return this.page.frameLocator('.jp-gpucluster-Dashboard iframe');
