@@ -396,6 +396,8 @@ class Job:
     """Why it ended, in a sentence."""
     group: str = ""
     """The worker group that it belongs to; empty = the one that the target counts."""
+    requeued: float | None = None
+    """When its batch system last put it back into the queue although its workers were at work."""
 
 
 @frozen
@@ -471,6 +473,34 @@ class WorkerCounts:
     starting: int = 0
     ready: int = 0
     lost: int = 0
+    ending: int = 0
+    """Workers of the jobs that have not ended yet, of a cluster that stops."""
+
+
+@frozen
+class Loss:
+    """Workers that a cluster lost together although it needed them, and their replacements."""
+
+    time: float
+    workers: int
+    unit: str
+    """``GPUs`` or ``workers``: what `workers` counts."""
+    nodes: tuple[str, ...] = ()
+    state: JobState = JobState.UNKNOWN
+    """How their jobs ended."""
+    given_up: bool = False
+    """Whether their jobs are still listed as running, and gave no sign of life for too long."""
+    requeued: bool = False
+    """Whether the batch system put their jobs back into the queue."""
+    connected: bool = True
+    """Whether they were ready; only then results were lost with them."""
+    cause: str = ""
+    waiting: int = 0
+    """Replacements that wait in the queue."""
+    starting: int = 0
+    """Replacements that run and are not ready yet."""
+    replaced: int = 0
+    """Replacements that are ready."""
 
 
 IDLE_CLOCK = "idle time-out"
@@ -557,6 +587,8 @@ class Summary:
     """That GPUs are held and idle, in words."""
     unsaved_since: float | None = None
     """Since when the cluster's files cannot be written."""
+    loss: Loss | None = None
+    """The last loss of workers; None = there was none, or it is long over."""
 
 
 @frozen

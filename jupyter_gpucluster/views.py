@@ -11,6 +11,7 @@ from .records import (
     ENDED,
     Clock,
     GpuReading,
+    Loss,
     Phase,
     Record,
     Spec,
@@ -66,6 +67,8 @@ class ClusterView:
     """The batch job whose nodes it uses and that is not its own, with its nodes; empty = none."""
     unsaved_since: float | None = None
     """Since when the head cannot write the cluster's files, so that the disk is out of date."""
+    loss: Loss | None = None
+    """The last loss of workers; None = there was none, or it is long over."""
 
 
 @frozen
@@ -176,4 +179,5 @@ def view_of(look: Look) -> ClusterView:
         expected_start=live.expected_start if live else None,
         unsaved_since=live.unsaved_since if live else None,
         allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
+        loss=summary.loss if summary is not None else None,
     )

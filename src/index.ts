@@ -29,6 +29,7 @@ import { AutoConnect } from './autoConnect';
 import { addCommands } from './commands';
 import { CommandIDs } from './commands/ids';
 import { warnOfEndings } from './endings';
+import { warnOfLosses } from './losses';
 import { ClustersModel } from './model';
 import { giveNotices } from './notices';
 import { showOutputs } from './output';
@@ -190,6 +191,7 @@ const noticesPlugin: JupyterFrontEndPlugin<void> = {
     const trans = bundleOf(translator);
     giveNotices({ model, commands, trans });
     warnOfEndings({ model, commands, trans });
+    warnOfLosses({ model, commands, trans });
   }
 };
 

@@ -27,6 +27,33 @@ export interface IWorkerCounts {
   starting: number;
   ready: number;
   lost: number;
+  /** Those of a stopping cluster that have not ended yet. */
+  ending?: number;
+}
+
+/** Workers that a cluster lost together although it needed them, and their replacements. */
+export interface ILoss {
+  /** Epoch seconds. */
+  time: number;
+  workers: number;
+  /** What `workers` counts. */
+  unit: string;
+  nodes: string[];
+  /** How their jobs ended: the state of a job. */
+  state: string;
+  /** Whether their jobs are still listed as running. */
+  given_up: boolean;
+  /** Whether the batch system put their jobs back into the queue. */
+  requeued: boolean;
+  /** Whether they were ready; only then results were lost with them. */
+  connected: boolean;
+  cause: string;
+  /** Replacements that wait in the queue. */
+  waiting: number;
+  /** Replacements that run and are not ready yet. */
+  starting: number;
+  /** Replacements that are ready. */
+  replaced: number;
 }
 
 /** Something that ends a cluster; `ends` is in epoch seconds, null while it does not tick. */
@@ -107,6 +134,8 @@ export interface ICluster {
   gpu_words: string;
   /** The batch job, not its own, whose nodes it uses; empty where there is none. */
   allocation?: string;
+  /** The last loss of workers; null or missing where there was none, or it is long over. */
+  loss?: ILoss | null;
   /** Address of the proxied dashboard, null while there is none. */
   dashboard: string | null;
 }

@@ -2,7 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { ICluster, ITarget, Phase, TargetRequest } from './tokens';
+import type { ICluster, ILoss, ITarget, Phase, TargetRequest } from './tokens';
 
 const ENDED: ReadonlySet<Phase> = new Set(['stopped', 'failed']);
 const CHANGING: ReadonlySet<Phase> = new Set([
@@ -209,4 +209,101 @@ export function moment(seconds: number, now = new Date()): string {
   return date.toDateString() === now.toDateString()
     ? time
     : `${date.toLocaleDateString()} ${time}`;
+}
+
+/** States of jobs whose name says all about the cause. */
+const TOLD: ReadonlySet<string> = new Set(['node_fail', 'preempted']);
+const SHOWN_NODES = 3;
+
+/**
+ * "demo01 failed at 08:15: 4 GPUs lost with what was in their memory; 4 replacements are waiting."
+ */
+export function lossWords(loss: ILoss, trans: TranslationBundle): string {
+  const lost = amount(loss.workers, loss.unit, trans);
+  const nodes = nodeWords(loss.nodes, trans);
+  const failed = loss.state === 'node_fail' && !loss.requeued && nodes !== '';
+  const what =
+    failed || nodes === '' ? lost : trans.__('%1 on %2', lost, nodes);
+  const told = trans.__(
+    '%1 at %2: %3',
+    failed ? trans.__('%1 failed', nodes) : lossWord(loss, trans),
+    moment(loss.time),
+    loss.connected
+      ? trans._n(
+          '%2 lost with what was in its memory',
+          '%2 lost with what was in their memory',
+          loss.workers,
+          what
+        )
+      : trans._n(
+          '%2 lost before it was ready',
+          '%2 lost before they were ready',
+          loss.workers,
+          what
+        )
+  );
+  const next = replacementWords(loss, trans);
+  return next === '' ? trans.__('%1.', told) : trans.__('%1; %2.', told, next);
+}
+
+/** Why it happened, where the first words do not say it all. */
+export function lossCause(loss: ILoss): string {
+  return loss.requeued || TOLD.has(loss.state) ? '' : loss.cause;
+}
+
+function nodeWords(
+  nodes: ReadonlyArray<string>,
+  trans: TranslationBundle
+): string {
+  const shown = nodes.slice(0, SHOWN_NODES).join(', ');
+  const more = nodes.length - SHOWN_NODES;
+  return more > 0
+    ? trans._n('%2 and %1 more', '%2 and %1 more', more, shown)
+    : shown;
+}
+
+function lossWord(loss: ILoss, trans: TranslationBundle): string {
+  if (loss.requeued) {
+    return trans.__('Requeued');
+  }
+  if (loss.given_up) {
+    return trans.__('Given up without an answer');
+  }
+  switch (loss.state) {
+    case 'node_fail':
+      return trans.__('Node failed');
+    case 'preempted':
+      return trans.__('Preempted');
+    case 'out_of_memory':
+      return trans.__('Out of memory');
+    case 'timeout':
+      return trans.__('Time limit reached');
+    case 'cancelled':
+      return trans.__('Cancelled');
+    case 'failed':
+      return trans.__('Failed');
+    default:
+      return trans.__('Ended');
+  }
+}
+
+function replacementWords(loss: ILoss, trans: TranslationBundle): string {
+  const { waiting, starting, replaced } = loss;
+  if (waiting > 0) {
+    return trans._n(
+      '%1 replacement is waiting',
+      '%1 replacements are waiting',
+      waiting
+    );
+  }
+  if (starting > 0) {
+    return trans._n(
+      '%1 replacement is starting',
+      '%1 replacements are starting',
+      starting
+    );
+  }
+  return replaced > 0
+    ? trans._n('%1 replacement is ready', '%1 replacements are ready', replaced)
+    : '';
 }

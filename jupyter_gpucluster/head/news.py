@@ -113,7 +113,8 @@ class News:
         if status.state in WAITING and job.started is not None:
             # Its workers start anew, which takes as long as it takes the first time.
             held = job.held + self.now - job.started
-            newer = replace(newer, held=held, connected=False, absent=None)
+            requeued = self.now if job.connected else job.requeued
+            newer = replace(newer, held=held, connected=False, absent=None, requeued=requeued)
             words = f": {newer.reason}" if newer.reason else ""
             self.note("requeued", f"{key_of(job)} waits again{words}", key_of(job))
         if status.state not in FINAL:

@@ -178,9 +178,15 @@ def lost_at(job: Job) -> float | None:
 
 
 def count_workers(record: Record, seen: Observation) -> WorkerCounts:
-    """Count workers by how far they are; whole jobs may hold more than were asked for."""
+    """Count workers by how far they are; whole jobs may hold more than were asked for.
+
+    A cluster that stops loses nothing: its jobs are ending.
+    """
     each = record.spec.worker.per_job
     wanted = jobs_wanted(record, seen.desired)
+    if record.stop_requested is not None:
+        ending = sum(is_alive(job) for job in record.jobs)
+        return WorkerCounts(wanted * each, ending=ending * each)
     stay = staying(record)
     pending = starting = ready = 0
     lost = max(0, wanted - len(stay)) * each

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
 from .groups import count_group, own_part
+from .losses import last_loss
 from .situation import (
     ABSENT_SECONDS,
     STANDING_STILL,
@@ -101,6 +102,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
     leaving = sum(is_alive(job) and job.leaving is not None for job in record.jobs)
     others = [] if record.phase in ENDED else group_words(record, seen)
+    loss = last_loss(record, now)
     record = own_part(record)
     counts = count_workers(record, seen)
     ended = record.phase in ENDED
@@ -136,4 +138,5 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         clocks=() if ended else (*clocks(record, seen), *filter(None, [first_to_end(record)])),
         expected_start=None if ended else starts,
         stale_since=seen.silent_since,
+        loss=loss,
     )

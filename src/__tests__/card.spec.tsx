@@ -11,7 +11,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiError } from '../api';
 import type { ICluster, Phase } from '../tokens';
 import { ClusterCard } from '../views/card';
-import { aCluster, someActions, trans } from './fakes';
+import { moment } from '../words';
+import { aCluster, aLoss, someActions, trans } from './fakes';
 
 const NOW = 1_700_000_200;
 
@@ -220,6 +221,104 @@ describe('a card of a cluster with GPUs', () => {
     screen.getByText('3.2 GPU-hours so far, at most 16');
     const end = screen.getByText(/^Ends in 5 min, at .* \(walltime\)$/);
     expect(end.dataset.soon).toBe('true');
+  });
+});
+
+describe('a card of a cluster that has lost workers', () => {
+  const at = moment(aLoss().time);
+
+  it('tells the loss before everything else, with what replaces it', () => {
+    render(
+      card(
+        aCluster({
+          phase: 'degraded',
+          reason: 'Other jobs are before it in the queue.',
+          unit: 'GPUs',
+          workers: { asked: 4, pending: 4, starting: 0, ready: 0, lost: 0 },
+          loss: aLoss()
+        })
+      )
+    );
+    const told =
+      `demo01 failed at ${at}: 4 GPUs lost with what was in their memory; ` +
+      '4 replacements are waiting.';
+    expect(screen.getByRole('note').textContent).toBe(told);
+    const text = screen.getByRole('article').textContent ?? '';
+    expect(text.indexOf(told)).toBeLessThan(text.indexOf('Degraded'));
+    expect(text).toContain('Other jobs are before it');
+  });
+
+  it.each([
+    [
+      { nodes: ['n1', 'n2'], waiting: 0, starting: 1 },
+      `n1, n2 failed at ${at}: 4 GPUs lost with what was in their memory; 1 replacement is starting.`
+    ],
+    [
+      { nodes: ['n1', 'n2', 'n3', 'n4', 'n5'], waiting: 0, replaced: 4 },
+      `n1, n2, n3 and 2 more failed at ${at}: 4 GPUs lost with what was in their memory; 4 replacements are ready.`
+    ],
+    [
+      { requeued: true, state: 'unknown', cause: '' },
+      `Requeued at ${at}: 4 GPUs on demo01 lost with what was in their memory; 4 replacements are waiting.`
+    ],
+    [
+      {
+        state: 'out_of_memory',
+        workers: 1,
+        unit: 'workers',
+        waiting: 0,
+        cause: 'It used more than 16 GiB.'
+      },
+      `Out of memory at ${at}: 1 worker on demo01 lost with what was in its memory.It used more than 16 GiB.`
+    ],
+    [
+      { state: 'failed', connected: false, cause: 'No module.', nodes: [] },
+      `Failed at ${at}: 4 GPUs lost before they were ready; 4 replacements are waiting.No module.`
+    ]
+  ])('names how and where: %j', (changes, told) => {
+    render(card(aCluster({ loss: aLoss(changes) })));
+    expect(screen.getByRole('note').textContent).toBe(told);
+  });
+
+  it('says nothing of it once the cluster has ended', () => {
+    const ended = { phase: 'failed', ended: NOW, loss: aLoss() } as const;
+    render(card(aCluster(ended)));
+    expect(screen.queryByRole('note')).toBeNull();
+  });
+});
+
+describe('a card of a cluster that stops', () => {
+  const gone = { asked: 3, pending: 0, starting: 0, ready: 0, lost: 0 };
+
+  it.each([
+    ['as its head counts', { ...gone, ending: 3 }],
+    ['as heads of older versions count', { ...gone, lost: 3 }]
+  ])('shows what is ending, %s, and no loss', (_, workers) => {
+    render(card(aCluster({ phase: 'stopping', workers })));
+    const list = screen.getByRole('list', { name: 'Workers' });
+    expect(list.textContent).toBe('3 ending');
+    const article = screen.getByRole('article');
+    expect(article.querySelector('[data-kind="ending"]')).not.toBeNull();
+    expect(article.querySelector('[data-kind="lost"]')).toBeNull();
+  });
+});
+
+describe('details of a card', () => {
+  it('name the end of a job with its time, and whether another follows', () => {
+    const ends = NOW + 2520;
+    const clock = { seconds: 3600, ends, job: 'gpc-c1-1_0' };
+    const view = (follows: boolean | null): JSX.Element =>
+      card(aCluster({ clocks: [{ ...clock, name: 'long', follows }] }));
+    const { rerender } = render(view(true));
+    const label = screen.getByText('Job ends');
+    const told = (): string | null | undefined =>
+      label.nextElementSibling?.textContent;
+    expect(told()).toBe(`${moment(ends)} (a new one follows), 42 min left`);
+    rerender(view(false));
+    expect(told()).toBe(`${moment(ends)} (no new one follows), 42 min left`);
+    rerender(view(null));
+    expect(told()).toBe(`${moment(ends)}, 42 min left`);
+    expect(screen.queryByText('long')).toBeNull();
   });
 });
 

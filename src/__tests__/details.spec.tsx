@@ -6,7 +6,7 @@ import { ClustersModel } from '../model';
 import type { ICluster, IJobScript } from '../tokens';
 import { DetailsPage } from '../views/detailsPage';
 import { moment } from '../words';
-import { aCluster, FakeServer, trans } from './fakes';
+import { aCluster, aLoss, FakeServer, trans } from './fakes';
 
 let server: FakeServer;
 let model: ClustersModel;
@@ -126,5 +126,16 @@ describe('the scripts of a cluster', () => {
     await page(aCluster(), 'script');
     await screen.findByRole('status');
     expect(document.body.textContent).not.toContain('No job was submitted');
+  });
+});
+
+describe('the details of a cluster', () => {
+  it('tell its last loss first', async () => {
+    await page(aCluster({ phase: 'degraded', loss: aLoss() }), 'facts');
+    const text = document.body.textContent ?? '';
+    expect(text.indexOf('demo01 failed at')).toBeGreaterThan(-1);
+    expect(text.indexOf('demo01 failed at')).toBeLessThan(
+      text.indexOf('Degraded')
+    );
   });
 });

@@ -8,6 +8,7 @@ import { ClusterApi } from '../api';
 import type {
   ICluster,
   IEnvironment,
+  ILoss,
   IOption,
   IOptionsSchema,
   IProfile
@@ -105,6 +106,24 @@ export function aCluster(changes: Partial<ICluster> = {}): ICluster {
     expected_start: null,
     gpu_words: '',
     dashboard: '/user/a%40b/gpucluster/dashboard/c1/',
+    ...changes
+  };
+}
+
+export function aLoss(changes: Partial<ILoss> = {}): ILoss {
+  return {
+    time: 1_700_000_100,
+    workers: 4,
+    unit: 'GPUs',
+    nodes: ['demo01'],
+    state: 'node_fail',
+    given_up: false,
+    requeued: false,
+    connected: true,
+    cause: 'Its node failed.',
+    waiting: 4,
+    starting: 0,
+    replaced: 0,
     ...changes
   };
 }

@@ -7,11 +7,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommandIDs } from '../commands/ids';
 import { ClustersModel } from '../model';
 import { warnOfEndings } from '../endings';
+import { warnOfLosses } from '../losses';
 import { giveNotices } from '../notices';
 import { runningClusters } from '../running';
 import type { ICluster } from '../tokens';
 import { StatusView } from '../views/status';
-import { aCluster, FakeServer, trans } from './fakes';
+import { moment } from '../words';
+import { aCluster, aLoss, FakeServer, trans } from './fakes';
 
 let server: FakeServer;
 let model: ClustersModel;
@@ -71,6 +73,56 @@ describe('a warning before the end', () => {
     const clocks = [{ name: 'walltime', seconds: 1, ends }];
     await know(aCluster({ phase: 'stopping', clocks }));
     expect(Notification.manager.notifications).toHaveLength(0);
+  });
+});
+
+describe('a notice of a loss', () => {
+  const time = Date.now() / 1000 - 5;
+
+  beforeEach(() => warnOfLosses({ model, commands, trans }));
+
+  function messages(): string[] {
+    return Notification.manager.notifications.map(item => item.message);
+  }
+
+  it('tells it once, until the next one, and leads to the cluster', async () => {
+    await know(aCluster());
+    expect(messages()).toEqual([]);
+    await know(aCluster({ phase: 'degraded', loss: aLoss({ time }) }));
+    const loss = aLoss({ time, waiting: 0, starting: 4 });
+    await know(aCluster({ phase: 'degraded', loss }));
+    expect(messages()).toEqual([
+      `quiet-fox: demo01 failed at ${moment(time)}: 4 GPUs lost with what was ` +
+        'in their memory; 4 replacements are waiting.'
+    ]);
+    const [notice] = Notification.manager.notifications;
+    expect(notice.options.autoClose).toBe(false);
+    notice.options.actions?.[0].callback(new MouseEvent('click'));
+    expect(executed).toHaveBeenCalledWith(CommandIDs.showPanel, 'c1');
+    await know(aCluster({ loss: aLoss({ time: time + 120 }) }));
+    expect(messages()).toHaveLength(2);
+  });
+
+  it('grows with a loss that comes in parts', async () => {
+    await know(aCluster({ loss: aLoss({ time, workers: 2 }) }));
+    await know(aCluster({ loss: aLoss({ time: time + 3 }) }));
+    expect(messages()).toHaveLength(1);
+    expect(messages()[0]).toContain('4 GPUs lost');
+  });
+
+  it('is told of a cluster that failed with it', async () => {
+    await know(aCluster({ phase: 'failed', loss: aLoss({ time }) }));
+    expect(messages()).toHaveLength(1);
+  });
+
+  it('is not given for an old loss, and leaves out what Lab would cut off', async () => {
+    await know(aCluster({ loss: aLoss({ time: time - 700 }) }));
+    expect(messages()).toEqual([]);
+    const name =
+      'a-name-of-a-cluster-that-nobody-would-like-to-type-again-at-all';
+    await know(aCluster({ name, loss: aLoss({ time }) }));
+    expect(messages()[0]).toMatch(/in their memory\.$/);
+    expect(messages()[0].length).toBeLessThan(140);
   });
 });
 

@@ -7,17 +7,26 @@ import type { IWorkerCounts } from '../tokens';
 
 interface IWorkersBarProps {
   workers: IWorkerCounts;
+  /** Whether its cluster stops: then what is gone is not lost. */
+  stopping: boolean;
   trans: TranslationBundle;
 }
 
 /** Workers by how far they are; with numbers as long as not all that were asked for are ready. */
 export function WorkersBar(props: IWorkersBarProps): JSX.Element | null {
-  const { workers, trans } = props;
+  const { workers, stopping, trans } = props;
+  // A head of an older version counts what a stop ends as lost.
+  const ending = (workers.ending ?? 0) + (stopping ? workers.lost : 0);
   const parts = [
     { kind: 'ready', count: workers.ready, words: trans.__('ready') },
     { kind: 'starting', count: workers.starting, words: trans.__('starting') },
     { kind: 'pending', count: workers.pending, words: trans.__('waiting') },
-    { kind: 'lost', count: workers.lost, words: trans.__('lost') }
+    { kind: 'ending', count: ending, words: trans.__('ending') },
+    {
+      kind: 'lost',
+      count: stopping ? 0 : workers.lost,
+      words: trans.__('lost')
+    }
   ].filter(part => part.count > 0);
   const known = parts.reduce((sum, part) => sum + part.count, 0);
   const whole = Math.max(workers.asked, known);
@@ -51,7 +60,7 @@ export function WorkersBar(props: IWorkersBarProps): JSX.Element | null {
               {trans.__('%1 %2', part.count, part.words)}
             </li>
           ))}
-          <li>{trans.__('%1 asked for', workers.asked)}</li>
+          {!stopping && <li>{trans.__('%1 asked for', workers.asked)}</li>}
         </ul>
       )}
     </div>

@@ -9,7 +9,7 @@ import { WorkersBar } from './bar';
 import { CardButtons } from './buttons';
 import { ClusterDetails } from './details';
 import { ScaleForm } from './scale';
-import { Badges, PhaseLine, Readings, Reasons } from './state';
+import { Badges, LossLine, PhaseLine, Readings, Reasons } from './state';
 import type { ITimelineSource } from './timeline';
 
 /** What the buttons of a card do. */
@@ -93,10 +93,17 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
         <span className="jp-gpucluster-Card-profile">{cluster.title}</span>
       </header>
       <News cluster={cluster} actions={actions} trans={trans} />
+      <LossLine cluster={cluster} trans={trans} />
       <PhaseLine cluster={cluster} now={now} trans={trans} />
       <Reasons cluster={cluster} trans={trans} />
       <Badges cluster={cluster} trans={trans} />
-      {live && <WorkersBar workers={cluster.workers} trans={trans} />}
+      {live && (
+        <WorkersBar
+          workers={cluster.workers}
+          stopping={cluster.phase === 'stopping'}
+          trans={trans}
+        />
+      )}
       <Readings cluster={cluster} now={now} trans={trans} />
       <CardButtons
         cluster={cluster}

@@ -12,7 +12,7 @@ import { GpuTable } from './gpus';
 import { useLoaded } from './loaded';
 import { LogView } from './log';
 import { RanScripts, ScriptTexts } from './script';
-import { PhaseLine, Readings, Reasons } from './state';
+import { LossLine, PhaseLine, Readings, Reasons } from './state';
 import { Events, Jobs, useTimeline } from './timeline';
 
 interface IDetailsPageProps {
@@ -64,10 +64,15 @@ function KnownCluster(
           {trans.__('Show the cluster')}
         </button>
       </header>
+      <LossLine cluster={known} trans={trans} />
       <PhaseLine cluster={known} now={now} trans={trans} />
       <Reasons cluster={known} trans={trans} />
       {!isEnded(known.phase) && (
-        <WorkersBar workers={known.workers} trans={trans} />
+        <WorkersBar
+          workers={known.workers}
+          stopping={known.phase === 'stopping'}
+          trans={trans}
+        />
       )}
       <Readings cluster={known} now={now} trans={trans} />
       <Sections {...props} />

@@ -7,7 +7,7 @@ import type { ICluster, IClustersModel } from '../tokens';
 import { isEnded } from '../words';
 import { WorkersBar } from './bar';
 import { useNow } from './clusters';
-import { Badges, PhaseLine, Readings, Reasons } from './state';
+import { Badges, LossLine, PhaseLine, Readings, Reasons } from './state';
 import { Shortened } from './timeline';
 
 /** What a cell's output keeps of clusters. */
@@ -92,10 +92,17 @@ function OutputCard(
         <strong>{cluster.name}</strong>
         <span className="jp-gpucluster-Card-profile">{cluster.title}</span>
       </header>
+      <LossLine cluster={cluster} trans={trans} />
       <PhaseLine cluster={cluster} now={now} trans={trans} />
       <Reasons cluster={cluster} trans={trans} />
       <Badges cluster={cluster} trans={trans} />
-      {live && <WorkersBar workers={cluster.workers} trans={trans} />}
+      {live && (
+        <WorkersBar
+          workers={cluster.workers}
+          stopping={cluster.phase === 'stopping'}
+          trans={trans}
+        />
+      )}
       <Readings cluster={cluster} now={now} trans={trans} />
       <div className="jp-gpucluster-Buttons">
         {buttons.map(([label, name, open]) => (

@@ -10,6 +10,8 @@ import {
   duration,
   isEnded,
   isQueued,
+  lossCause,
+  lossWords,
   moment,
   nextEnd,
   phaseWord
@@ -27,6 +29,22 @@ interface ILineProps {
 interface ITimedProps extends ILineProps {
   /** Epoch seconds. */
   now: number;
+}
+
+/** The last loss, before everything else: "demo01 failed at 08:15: 4 GPUs lost …". */
+export function LossLine(props: ILineProps): JSX.Element | null {
+  const { cluster, trans } = props;
+  const { loss } = cluster;
+  if (!loss || isEnded(cluster.phase)) {
+    return null;
+  }
+  const cause = lossCause(loss);
+  return (
+    <div className="jp-gpucluster-Card-loss" role="note">
+      <p>{lossWords(loss, trans)}</p>
+      {cause !== '' && <p className="jp-gpucluster-Card-cause">{cause}</p>}
+    </div>
+  );
 }
 
 /** "Waiting 3 min: partition full"; "Running for 5 min, 6 of 8 GPUs ready". */

@@ -12,7 +12,7 @@ import pytest
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.head import demosite
 from jupyter_gpucluster.profiles.search import DEMO_SWITCH
-from jupyter_gpucluster.records import Phase
+from jupyter_gpucluster.records import JobState, Loss, Phase
 from jupyter_gpucluster.views import ClusterView
 from tests.waiting import workers_of
 
@@ -70,6 +70,35 @@ def test_a_busy_queue_makes_a_cluster_wait_with_reasons_and_run_simulated_gpus(
     until(lambda: jobs_of_the_site(clusters) == [])  # its job server ends a moment later
 
 
+def test_a_failed_node_is_told_first_with_what_was_lost_and_what_replaces_it(
+    clusters: Clusters,
+) -> None:
+    view = clusters.start("demo-quick", target=fixed(4))
+    until(lambda: jobs_of_the_site(clusters))
+    push(clusters, 5)
+    ready = clusters.wait_ready(view.id, timeout=60)
+    assert ready.loss is None
+    nodes = {node for job in clusters.jobs(view.id) for node in job.nodes}
+    with demosite.opened(demosite.site_file(clusters.root)) as site:
+        for node in nodes:
+            site[0] = demosite.fail_node(site[0], node, 3600)
+
+    def lost() -> Loss | None:
+        found = clusters.get(view.id).loss
+        return found if found and found.workers == 4 and found.waiting == 4 else None
+
+    loss = until(lost)
+    assert (set(loss.nodes), loss.unit, loss.state) == (nodes, "GPUs", JobState.NODE_FAIL)
+    assert loss.connected
+    push(clusters, 5)
+    clusters.wait_ready(view.id, timeout=60)
+    replaced = until(lambda: clusters.get(view.id).loss)
+    assert (replaced.time, replaced.waiting, replaced.replaced) == (loss.time, 0, 4)
+    clusters.stop(view.id)
+    counts = until(lambda: clusters.get(view.id))
+    assert counts.workers.lost == 0
+
+
 def test_a_preempted_job_comes_back_under_another_worker_s_name(clusters: Clusters) -> None:
     view = clusters.start("demo-preempt", target=fixed(1))
     until(lambda: jobs_of_the_site(clusters))
@@ -80,6 +109,9 @@ def test_a_preempted_job_comes_back_under_another_worker_s_name(clusters: Cluste
     push(clusters, 5)
     clusters.wait_ready(view.id, timeout=60)
     [job] = clusters.jobs(view.id)
+    loss = clusters.get(view.id).loss
+    assert loss is not None
+    assert (loss.requeued, loss.workers) == (True, 1)
     with client_of(clusters.get(view.id)) as client:
         [worker] = workers_of(client).values()
     assert worker["name"] == f"{job.mark}_0.r1"

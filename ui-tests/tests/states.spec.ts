@@ -536,6 +536,70 @@ test('the keyboard reaches everything', async () => {
   await expect(lab.card('quiet-fox')).toContainText('tls://127.0.0.1:40123');
 });
 
+test('a normal stop is not red', async () => {
+  await show(
+    cluster({
+      phase: 'stopping',
+      words: 'stopping, waiting for 3 of its jobs',
+      workers: {
+        asked: 3,
+        pending: 0,
+        starting: 0,
+        ready: 0,
+        lost: 0,
+        ending: 3
+      }
+    })
+  );
+  const card = lab.card('quiet-fox');
+  await expect(card.getByRole('list', { name: 'Workers' })).toHaveText(
+    '3 ending'
+  );
+  const colour = (selector: string): Promise<string> =>
+    card
+      .locator(selector)
+      .first()
+      .evaluate(node => getComputedStyle(node).backgroundColor);
+  const red = await page.evaluate(() => {
+    const probe = document.body.appendChild(document.createElement('div'));
+    probe.style.background = 'var(--jp-error-color1)';
+    const found = getComputedStyle(probe).backgroundColor;
+    probe.remove();
+    return found;
+  });
+  expect(await colour('.jp-gpucluster-Bar-part')).not.toBe(red);
+  await lab.screenshot('stopping');
+});
+
+test('no name of a fact takes the room of its value', async () => {
+  const clock = (name: string, job: string): object => ({
+    name,
+    seconds: 3600,
+    ends: Date.now() / 1000 + 2400,
+    job,
+    follows: job === '' ? null : true
+  });
+  await show(
+    cluster({
+      clocks: [
+        clock('end of job gpc-abc123-1_0, a new one follows', 'gpc-abc123-1_0'),
+        clock('end of Slurm job 123456789 of the whole research group', '')
+      ]
+    })
+  );
+  const card = lab.card('quiet-fox');
+  await card.getByText('Details').click();
+  for (const width of [300, 220]) {
+    await page.addStyleTag({
+      content: `.jp-gpucluster-Section { max-width: ${width}px !important; }`
+    });
+    expect(await lab.narrowestFact(card)).toBeGreaterThan(0.4);
+    await card.getByText('Details').scrollIntoViewIfNeeded();
+    await lab.screenshot(`facts-${width}`);
+  }
+  await expect(card).toContainText('(a new one follows), 39 min left');
+});
+
 // Last, for Lab remembers the theme.
 test('a narrow panel in a dark theme shows everything', async () => {
   await page.setViewportSize({ width: 900, height: 1300 });
