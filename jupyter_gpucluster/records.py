@@ -318,6 +318,10 @@ class Spec:
     scheduler_interface: str = ""
     """Interface of the scheduler's host, where its name differs from that of the workers'."""
     maximum_workers: int | None = None
+    shared_memory: int | None = None
+    """Bytes of this machine that the workers share; None where jobs have memory of their own."""
+    memory_follows: bool = False
+    """Whether a worker's limit is its share at any time; else it stays as it was at the start."""
     policy: Policy = field(default_factory=Policy)
     options: Mapping[str, Any] = field(default_factory=dict)
     scratch: str = ""

@@ -12,6 +12,7 @@ from .containers import check_container, image_directives
 from .errors import InvalidInput
 from .launchers import lay_out
 from .machine import Machine
+from .memoryshares import LEAST_SHARE
 from .profiles import Profile
 from .profiles.sections import Launcher
 from .records import ON_THIS_MACHINE, JobShape, Policy, Spec, WorkerGroup, WorkerShape
@@ -57,7 +58,17 @@ def default_workers(profile: Profile, machine: Machine) -> int:
         wanted = min(machine.cpus, MOST_DEFAULT_WORKERS)
     else:
         wanted = 1
+    memory = memory_here(profile, machine)
+    if memory is not None and profile.workers.memory_limit == "auto":
+        wanted = max(1, min(wanted, memory // LEAST_SHARE))
     return min(wanted, profile.limits.workers or wanted)
+
+
+def memory_here(profile: Profile, machine: Machine) -> int | None:
+    """Return the bytes of this machine that local workers share; None where nodes have them."""
+    if profile.backend != "local" or is_spread(profile):
+        return None
+    return min(profile.job.memory or machine.memory, machine.memory)
 
 
 def uses_gpus(profile: Profile, machine: Machine) -> bool:
@@ -198,6 +209,7 @@ def make_spec(
         interface=profile.network.interface or "",
         scheduler_interface=profile.head.interface or profile.network.interface or "",
         maximum_workers=maximum_workers(profile, machine),
+        shared_memory=memory_here(profile, machine),
         policy=Policy(
             idle_timeout=profile.policy.idle_timeout,
             no_client_timeout=profile.policy.no_client_timeout,
@@ -240,7 +252,11 @@ def make_spec(
         return spec
     if gpus and not simulated:
         return replace(spec, worker_argv=_dask_cuda_argv(spec, directory, extra))
-    return spec if extra else _with_preloaded_worker(spec, directory)
+    if extra:
+        return spec
+    # Only the worker without a nanny takes another limit while it runs.
+    follows = local and profile.workers.memory_limit == "auto"
+    return _with_preloaded_worker(replace(spec, memory_follows=follows), directory)
 
 
 def group_profile(profile: Profile, name: str) -> Profile:

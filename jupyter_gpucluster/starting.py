@@ -35,6 +35,7 @@ from .joining import Joined, held_from_inside, join
 from .kubecontext import in_this_place
 from .looking import look_at
 from .machine import Machine, check_interface, look_around
+from .memoryshares import amount, check_memory
 from .ownpod import like_own_pod
 from .processes import this_process
 from .profiles import LoadedProfile, Profile, apply_options, find_profile
@@ -53,7 +54,7 @@ from .records import (
 )
 from .root import check_place
 from .spawning import head_command, spawn
-from .specs import default_workers, make_spec, maximum_workers, uses_gpus
+from .specs import default_workers, make_spec, maximum_workers, memory_here, uses_gpus
 from .store import ClusterDirectory, make_private, trouble, write_private
 from .submission import submit_line
 from .survival import Survival, find_survival
@@ -285,7 +286,7 @@ def settle(request: Request, *, here: bool = True) -> Plan:
             f"{survival.words} It uses {joined.held.name} ({joined.held.nodes}), and ends with it."
         )
         survival = replace(survival, words=words)
-    return Plan(
+    plan = Plan(
         loaded,
         profile,
         target,
@@ -296,6 +297,31 @@ def settle(request: Request, *, here: bool = True) -> Plan:
         joined,
         without_ucx=profile is not asked_for,
     )
+    refuse_memory(plan, request)
+    return plan
+
+
+def refuse_memory(plan: Plan, request: Request) -> None:
+    """Refuse a local cluster that this machine's memory does not hold."""
+    profile, memory = plan.profile, plan.machine.memory
+    if memory_here(profile, plan.machine) is None:
+        return
+    for key, limit in (
+        ("job.memory", profile.job.memory),
+        ("workers.memory_limit", profile.workers.memory_limit),
+    ):
+        if isinstance(limit, int) and limit > memory:
+            options = plan.loaded.profile.options
+            named = [name for name in request.options if options[name].field == key]
+            raise InvalidInput(
+                f"{key} is {amount(limit)}: this machine has {amount(memory)} of memory.",
+                hint=f"Set it to {amount(memory // plan.target.maximum)} or less, or leave it out:"
+                " then the workers share the machine's memory.",
+                detail=f"options.{named[0]}" if named else key,
+            )
+    spec = spec_of(plan, ClusterDirectory(Path("<id>")), Path(), request)
+    automatic = profile.workers.memory_limit == "auto"
+    check_memory(spec, plan.target.maximum, automatic=automatic)
 
 
 def speaking(profile: Profile, found: Environment) -> Profile:

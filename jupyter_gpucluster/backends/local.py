@@ -99,6 +99,16 @@ class Local:
         return [Capacity("this machine", answer["free"], answer["total"])]
 
 
+def limit_command(ids: Sequence[str], memory: int) -> list[str]:
+    """Return the request that ends these jobs from now on when they use more bytes."""
+    return [COMMAND, "limit", "--memory", str(memory), *ids]
+
+
+def parse_limit(result: CommandResult) -> tuple[str, ...]:
+    """Return the jobs that use more now, whose limit has not changed."""
+    return tuple(str(id) for id in _answer(result))
+
+
 def _answer(result: CommandResult) -> Any:
     if result.exit_code is None:
         raise BackendUnavailable("This machine's job server does not answer.")

@@ -120,6 +120,9 @@ def request_parser() -> argparse.ArgumentParser:
     verbs.add_parser("status", add_help=False)
     cancel = verbs.add_parser("cancel", add_help=False)
     cancel.add_argument("ids", nargs="+")
+    limit = verbs.add_parser("limit", add_help=False)
+    limit.add_argument("--memory", type=int, required=True)
+    limit.add_argument("ids", nargs="+")
     verbs.add_parser("capacity", add_help=False)
     return parser
 
@@ -241,6 +244,22 @@ class JobServer:
                 task.reason = task.reason or "cancelled"
                 self.ask_to_end(task, GRACE_SECONDS)
         return [id for id in arguments.ids if id in self.tasks]
+
+    def limit(self, arguments: argparse.Namespace) -> list[str]:
+        """Change the bytes at which jobs are ended; return those that would end at once, unchanged.
+
+        They are writing to disk what is too much, and their results are worth the wait.
+        """
+        above = []
+        for id in arguments.ids:
+            task = self.tasks.get(id)
+            if task is None or task.state == "ended":
+                continue
+            if task.state == "running" and resident_bytes(task.pid) > arguments.memory:
+                above.append(id)
+            else:
+                task.memory = arguments.memory
+        return above
 
     def capacity(self, arguments: argparse.Namespace) -> dict[str, int]:
         return {"free": len(self.free_devices()), "total": len(self.devices)}

@@ -25,6 +25,7 @@ from ..errors import (
     StateError,
 )
 from ..leftovers import heads_job_left, remove
+from ..memoryshares import check_memory
 from ..processes import is_alive as process_lives
 from ..processes import this_process
 from ..records import (
@@ -46,6 +47,7 @@ from ..store import LEASE_SECONDS, ClusterDirectory, write_private
 from ..submission import Runner, submit_line
 from . import asking, control, dasksettings, gpus, groups, ownjob
 from .heldjob import HeldJobWatch
+from .memory import MemoryShares, ending_bytes
 from .observation import Watch
 from .removal import RemovalWatch
 from .scaling import Adaptation, Retirement, leaving_order
@@ -82,7 +84,6 @@ RETRY_SECONDS = 5.0
 """When a failed write is tried again."""
 KEPT_EVENTS = 1000
 """How many lines of the timeline wait for room at most."""
-TERMINATE = "distributed.worker.memory.terminate"
 
 
 class Service:
@@ -143,6 +144,7 @@ class Service:
         self.scheduler.add_plugin(self.watch)
         self.retirement = Retirement(self.scheduler)
         self.adaptation = self.adapt_to(self.record.target)
+        self.memory = MemoryShares(self.scheduler, self.queue, lambda: self.record, self.wake)
         await self.scheduler
         if self.record.spec.job.gpus and not self.record.spec.simulated:
             await gpus.install(self.scheduler, bound=self.record.spec.worker.bound)
@@ -299,6 +301,7 @@ class Service:
         elif len(alive) * self.record.spec.worker.per_job > desired:
             surplus = len(alive) * self.record.spec.worker.per_job - desired
             volunteers = tuple(leaving_order(self.scheduler, surplus))
+        desired = self.memory.admit(desired)
         answers, self.answers = tuple(self.answers), []
         workers = self.scheduler.workers.values()
         return Observation(
@@ -323,6 +326,7 @@ class Service:
             threads=sum(ws.nthreads for ws in workers),
             memory_used=sum(ws.metrics.get("memory", 0) for ws in workers),
             memory_limit=sum(ws.memory_limit or 0 for ws in workers),
+            held=self.memory.held,
             log_hint=self.watch.first_error,
             log_end=self.watch.log_end,
             explain=self.queue.backend.explain,
@@ -441,16 +445,18 @@ class Service:
             await asyncio.to_thread(write_private, script, text.encode())
             # Cobalt and OAR execute the file itself.
             script.chmod(0o700)
+            await self.memory.make_room(action.mark)
+            limit = self.memory.limit_of(spec)
             submission = Submission(
                 mark=action.mark,
                 script=str(script),
                 text=text,
                 count=action.count,
-                worker_argv=self.worker_argv(spec.worker_argv),
+                worker_argv=self.worker_argv(spec.worker_argv, limit),
                 workers=spec.worker.per_job,
                 # What a launcher spreads gets its GPUs from it, not from the job server.
                 gpus=0 if spec.spread else spec.job.gpus,
-                memory=self.memory_ceiling(spec),
+                memory=self.memory_ceiling(spec, limit),
                 arguments=spec.job.submit_args,
             )
             line = submit_line(self.queue.backend, submission)
@@ -477,16 +483,17 @@ class Service:
         self.answers.append(Answer(action.mark, refusal=words))
         self.wake.set()
 
-    def worker_argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Fill the scheduler's address in."""
-        return tuple(part.replace("{scheduler}", self.record.scheduler_address) for part in argv)
+    def worker_argv(self, argv: tuple[str, ...], limit: int | None) -> tuple[str, ...]:
+        """Fill the scheduler's address and the memory limit of now in."""
+        address = self.record.scheduler_address
+        filled = [part.replace("{scheduler}", address) for part in argv]
+        if self.record.spec.memory_follows and filled:
+            filled[filled.index("--memory-limit") + 1] = str(limit)
+        return tuple(filled)
 
-    def memory_ceiling(self, spec: Spec) -> int | None:
-        """Return the bytes at which a worker without a nanny is ended, as a nanny would."""
-        if not spec.worker_argv or spec.devices:
-            return None
-        limit, fraction = spec.worker.memory_limit, dask.config.get(TERMINATE)
-        return int(limit * fraction) if limit and fraction else None
+    def memory_ceiling(self, spec: Spec, limit: int | None) -> int | None:
+        """Return the bytes at which the job server ends a worker, None where a nanny does."""
+        return ending_bytes(limit) if spec.worker_argv and not spec.devices else None
 
     # What the control routes ask.
 
@@ -525,6 +532,7 @@ class Service:
                     hint=f"Ask for {ceiling} or fewer.",
                     detail="target",
                 )
+            check_memory(self.record.spec, target.maximum)
             self.adaptation = self.adapt_to(target)
             self.set_record(target=target, expired=0)
         if name is not None:

@@ -79,6 +79,8 @@ class Observation:
     threads: int = 0
     memory_used: int = 0
     memory_limit: int = 0
+    held: str = ""
+    """Why no more workers start for now, in a sentence."""
     log_hint: Callable[[str], str] = field(default=lambda key: "")
     """Finds the first error line in the log of a job."""
     unsaved: str = ""

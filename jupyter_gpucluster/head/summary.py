@@ -122,6 +122,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         phase_since=record.phase_since,
         reason=record.reason
         or seen.cure
+        or seen.held
         or absence(record, now)
         or next((job.reason for job in waiting), ""),
         words=", ".join(

@@ -16,6 +16,8 @@ import dask
 from distributed import Worker
 from distributed.security import Security
 
+TAKE_LIMIT = "gpucluster_take_memory_limit"
+"""By this name the head tells a worker another memory limit."""
 CLOSE_SECONDS = 2.0
 """How long a worker may take to say goodbye; the job server waits a little longer."""
 
@@ -49,6 +51,32 @@ def worker_security(directory: Path | None) -> Security | None:
     )
 
 
+class MemoryLimit:
+    """Gives a running worker another memory limit; what is above it goes to disk by and by."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.newest = 0
+
+    def take(self, limit: int, number: int) -> None:
+        """Take a limit, unless a newer one has come before.
+
+        ``memory_monitor`` reads the limit at each look (0.1 s).  The other two are settled only
+        when distributed makes a worker.
+        """
+        if number < self.newest:
+            return
+        self.newest = number
+        manager = self.worker.memory_manager
+        fast, target = getattr(manager.data, "fast", None), manager.memory_target_fraction
+        if target and fast is not None:
+            fast.n = int(limit * target)
+        transfer = dask.config.get("distributed.worker.memory.transfer")
+        if transfer is not False:
+            self.worker.state.transfer_incoming_bytes_limit = int(limit * transfer)
+        manager.memory_limit = limit
+
+
 async def run(arguments: argparse.Namespace) -> None:
     """Work until the scheduler goes or SIGTERM comes."""
     security = worker_security(arguments.tls_directory)
@@ -65,6 +93,7 @@ async def run(arguments: argparse.Namespace) -> None:
         death_timeout=arguments.death_timeout,
         **options,
     )
+    worker.handlers[TAKE_LIMIT] = MemoryLimit(worker).take
     loop = asyncio.get_running_loop()
 
     def close() -> None:

@@ -125,7 +125,7 @@ class Workers(Section):
         "auto",
         title="Memory limit",
         description="Memory after which a worker is restarted. `auto`: its share of the job's"
-        " memory; empty: no limit.",
+        " memory, on `local` of the machine's; empty: no limit.",
     )
     device_memory_limit: MemoryAutoOrNone = Field(
         "auto",

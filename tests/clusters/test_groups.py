@@ -11,7 +11,7 @@ from .conftest import Start, WriteProfile
 from .driving import client_of, ended, fixed, live_jobs, until
 
 TWO_KINDS = """
-workers: {resources: {CARD: 1}}
+workers: {memory_limit: 1 GiB, resources: {CARD: 1}}
 groups:
   io:
     count: 1

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,18 @@ class TestProcesses:
         server = serve()
         server.submit("echo $CUDA_VISIBLE_DEVICES")
         until(lambda: server.log() == "-1\n")
+
+    def test_a_limit_changes_unless_the_job_would_end_at_once(self, server: Server) -> None:
+        big = f"exec {sys.executable} -c 'x = bytearray(400 << 20); import time; time.sleep(60)'"
+        [large] = server.submit(big, "--memory", str(1 << 40))
+        [small] = server.submit("exec sleep 60", "--memory", str(1 << 40), mark="gpc-jobsrv-2")
+        until(lambda: jobserver.resident_bytes(server.task(large)["pid"]) > 300 << 20)
+        ids = (large, small, "gpc-jobsrv-9_0")
+        assert server.ask("limit", "--memory", str(200 << 20), *ids) == [large]
+        time.sleep(3 * jobserver.MEMORY_CHECK_SECONDS)
+        assert [task["state"] for task in server.ask("status")] == ["running", "running"]
+        assert server.ask("limit", "--memory", "100", small) == [small]
+        assert server.ask("limit", "--memory", str(1 << 40), *ids) == []
 
     def test_a_job_above_its_memory_is_ended_and_the_others_go_on(self, server: Server) -> None:
         big = f"exec {sys.executable} -c 'import time; b = b\"x\" * (200 << 20); time.sleep(60)'"
