@@ -21,18 +21,37 @@ export function dragCode(options: IDragOptions): void {
   const { event } = options;
   const controller = new AbortController();
   const { signal } = controller;
+  const release = (): void => controller.abort();
+  let dragged = false;
   const moved = (move: PointerEvent): void => {
     const far = Math.max(
       Math.abs(move.clientX - event.clientX),
       Math.abs(move.clientY - event.clientY)
     );
-    if (far >= THRESHOLD_PX) {
-      controller.abort();
-      void drag(options, move);
+    if (far >= THRESHOLD_PX && !dragged) {
+      dragged = true;
+      void drag(options, move).finally(release);
     }
   };
   document.addEventListener('pointermove', moved, { signal });
-  document.addEventListener('pointerup', () => controller.abort(), { signal });
+  document.addEventListener('pointerup', release, { signal });
+  // The browser would select all text between card and pointer, and notebooks the cells in it.
+  // To prevent the press itself would keep the focus from the card.
+  document.addEventListener('selectstart', prevent, { signal });
+  // The second press of a double click selects the name.
+  document.addEventListener(
+    'mousedown',
+    press => {
+      if (press.detail > 1) {
+        release();
+      }
+    },
+    { signal }
+  );
+}
+
+function prevent(event: Event): void {
+  event.preventDefault();
 }
 
 async function drag(options: IDragOptions, at: PointerEvent): Promise<void> {
