@@ -6,9 +6,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { IFrame, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+import { Signal } from '@lumino/signaling';
 import { StackedLayout, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { isAway, watchPage } from './connection';
 import { dashboardIcon } from './icons';
 import type { ICluster, IClustersModel } from './tokens';
 import { DashboardPlaceholder } from './views/placeholder';
@@ -22,6 +25,11 @@ interface IPlot {
 }
 
 export const WHOLE_DASHBOARD = 'status';
+
+const RECONNECT_MS = 2000;
+/** Between attempts to load a page that fails although the Jupyter server answers. */
+const LONGEST_RECONNECT_MS = 30000;
+const NOTHING = 'about:blank';
 
 /** The pages worth a tab of their own; those about GPUs first where workers have GPUs. */
 export function plotsOf(unit: string, trans: TranslationBundle): IPlot[] {
@@ -115,23 +123,28 @@ class DashboardView extends Widget {
       sandbox: ['allow-same-origin', 'allow-scripts']
     });
     this._placeholder = ReactWidget.create(
-      React.createElement(UseSignal<IClustersModel, void>, {
-        signal: options.model.changed,
+      React.createElement(UseSignal<DashboardView, void>, {
+        signal: this._shown,
         children: () =>
           React.createElement(DashboardPlaceholder, {
             ...options,
-            cluster: this._cluster
+            cluster: this._cluster,
+            lost: this._lost
           })
       })
     );
+    this._reconnection = new Poll({
+      auto: false,
+      name: 'jupyter-gpucluster:dashboard',
+      factory: () => this._reconnect(),
+      frequency: { interval: RECONNECT_MS, backoff: false }
+    });
     this._waiting = new Widget();
     this._waiting.addClass('jp-gpucluster-Waiting');
     this._waiting.hide();
     this._waiting.node.setAttribute('role', 'status');
     this._waiting.node.textContent = options.trans.__('Loading the dashboard…');
-    this._frame.node.querySelector('iframe')?.addEventListener('load', () => {
-      this._waiting.hide();
-    });
+    this._iframe.addEventListener('load', () => this._loaded());
     const layout = new StackedLayout();
     this.layout = layout;
     layout.addWidget(this._frame);
@@ -151,11 +164,12 @@ class DashboardView extends Widget {
 
   showCluster(cluster: string): void {
     this._cluster = cluster;
-    this._placeholder.update();
+    this._page = '';
     this._show();
   }
 
   override dispose(): void {
+    this._reconnection.dispose();
     this._watch.dispose();
     super.dispose();
   }
@@ -163,18 +177,72 @@ class DashboardView extends Widget {
   private _show(): void {
     const { model, baseUrl } = this._options;
     const cluster = model.cluster(this._cluster);
-    const open = cluster !== undefined && hasDashboard(cluster);
+    const known = cluster !== undefined && hasDashboard(cluster);
+    if (known && isAway(model.failure)) {
+      this._lose(RECONNECT_MS);
+    }
+    const open = known && !this._lost;
     this._frame.setHidden(!open);
     this._placeholder.setHidden(open);
     // An empty frame lets go of its websockets.
     const wanted = open
-      ? dashboardUrl(baseUrl, this._cluster, this.plot)
-      : 'about:blank';
+      ? this._page || dashboardUrl(baseUrl, this._cluster, this.plot)
+      : NOTHING;
     if (wanted !== this._frame.url && (open || this._frame.url !== '')) {
       this._frame.url = wanted;
       // The way to a cluster may be slow; what comes after a while is the page or an error.
       this._waiting.setHidden(!open);
     }
+    this._shown.emit();
+  }
+
+  private _loaded(): void {
+    this._waiting.hide();
+    if (this._frame.url === NOTHING) {
+      return;
+    }
+    watchPage(this._iframe, wasConnected => {
+      // One that cannot be loaded is tried less and less often.
+      this._pause = wasConnected
+        ? RECONNECT_MS
+        : Math.min(2 * this._pause, LONGEST_RECONNECT_MS);
+      this._lose(this._pause);
+      this._show();
+    });
+  }
+
+  /** Empty the frame until the server answers, which is asked after a pause. */
+  private _lose(pause: number): void {
+    if (this._lost) {
+      return;
+    }
+    this._lost = true;
+    this._page = this._placeInDashboard();
+    void this._reconnection.schedule({
+      interval: pause,
+      phase: 'started'
+    });
+  }
+
+  private async _reconnect(): Promise<void> {
+    const { model } = this._options;
+    await model.refresh();
+    if (!isAway(model.failure) && !this.isDisposed) {
+      this._lost = false;
+      void this._reconnection.stop();
+      this._show();
+    }
+  }
+
+  /** The address of the page that the user has come to in the frame; '' for any outside the dashboard. */
+  private _placeInDashboard(): string {
+    const home = dashboardUrl(this._options.baseUrl, this._cluster, '');
+    const href = this._iframe.contentDocument?.location.href ?? '';
+    return href.startsWith(home) ? href : this._page;
+  }
+
+  private get _iframe(): HTMLIFrameElement {
+    return this._frame.node.querySelector('iframe') as HTMLIFrameElement;
   }
 
   private readonly _options: IDashboardOptions;
@@ -182,7 +250,14 @@ class DashboardView extends Widget {
   private readonly _placeholder: ReactWidget;
   private readonly _waiting: Widget;
   private readonly _watch: IDisposable;
+  private readonly _reconnection: Poll;
+  private readonly _shown = new Signal<this, void>(this);
   private _cluster: string;
+  /** Where the user had come to when the connection was lost; '' for the plot's own page. */
+  private _page = '';
+  /** Whether the page in the frame has lost its connection. */
+  private _lost = false;
+  private _pause = RECONNECT_MS;
 }
 
 function hasDashboard(cluster: ICluster): boolean {

@@ -125,6 +125,172 @@ describe('a dashboard’s tab', () => {
   });
 });
 
+/** What a test knows of the page in the frame; jsdom loads none. */
+class FakePage {
+  readonly Bokeh: { documents: unknown[] } = { documents: [] };
+  WebSocket = class {};
+  status = 200;
+  path = '/user/ada/gpucluster/dashboard/c1/status';
+  readonly performance = {
+    getEntriesByType: () => [{ responseStatus: this.status }]
+  };
+  readonly setTimeout = (late: () => void): void => {
+    this.late = late;
+  };
+  /** What the page does when it had its time. */
+  late = (): void => undefined;
+
+  /** Be loaded into the frame; an unreadable page is one of the browser's own. */
+  load(readable = true, script = 'static/js/bokeh.min.js'): void {
+    const iframe = tab.node.querySelector('iframe') as HTMLIFrameElement;
+    const document = new DOMParser().parseFromString(
+      `<script src="${script}"></script>`,
+      'text/html'
+    );
+    const location = { href: `http://localhost${this.path}` };
+    Object.defineProperties(iframe, {
+      contentWindow: { configurable: true, value: this },
+      contentDocument: {
+        configurable: true,
+        value: readable
+          ? { location, querySelector: document.querySelector.bind(document) }
+          : null
+      }
+    });
+    iframe.dispatchEvent(new Event('load'));
+  }
+
+  /** Open a websocket, as Bokeh does for its session. */
+  connect(): void {
+    new this.WebSocket();
+    this.Bokeh.documents.push({});
+  }
+}
+
+describe('the connection of a dashboard’s tab', () => {
+  const STATUS = 'http://localhost/user/ada/gpucluster/dashboard/c1/status';
+  const WORDS = 'The dashboard of quiet-fox is not connected.';
+  let page: FakePage;
+
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    server.clusters = [aCluster()];
+    await model.refresh();
+    open();
+    page = new FakePage();
+    page.load();
+    page.connect();
+  });
+
+  afterEach(() => vi.useRealTimers());
+
+  async function expectLost(): Promise<void> {
+    // React draws a moment later.
+    await vi.advanceTimersByTimeAsync(1);
+    expect(tab.node.textContent).toContain(WORDS);
+    expect(frame()).toBe('about:blank');
+  }
+
+  it('comes back by itself after the server was away', async () => {
+    server.reachable = false;
+    await model.refresh();
+    await expectLost();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await expectLost();
+    server.reachable = true;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(frame()).toBe(STATUS);
+    expect(tab.node.textContent).not.toContain(WORDS);
+    screen.getByText('Loading the dashboard…');
+  });
+
+  it.each([424, 502, 503, 504])(
+    'is lost where a Hub or a proxy answers %s for a server',
+    async status => {
+      const list = server.routes['GET clusters?ended=1'];
+      server.routes['GET clusters?ended=1'] = () => ({ status });
+      await model.refresh();
+      await expectLost();
+      server.routes['GET clusters?ended=1'] = list;
+      await vi.advanceTimersByTimeAsync(5000);
+      expect(frame()).toBe(STATUS);
+    }
+  );
+
+  it('stays while the server itself answers an error', async () => {
+    server.routes['GET clusters?ended=1'] = () => ({ status: 500 });
+    await model.refresh();
+    expect(frame()).toBe(STATUS);
+    expect(tab.node.textContent).not.toContain(WORDS);
+  });
+
+  it('is lost with the websocket alone, and the page the user had come to is back', async () => {
+    page = new FakePage();
+    page.path = '/user/ada/gpucluster/dashboard/c1/individual-profile';
+    page.load();
+    page.connect();
+    expect(frame()).toBe(STATUS);
+    page.connect();
+    await expectLost();
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(frame()).toBe(`http://localhost${page.path}`);
+    // And still is after any other change, until the tab turns to another cluster.
+    server.clusters = [aCluster({ memory_used: 1 }), aCluster({ id: 'c2' })];
+    await model.refresh();
+    expect(frame()).toBe(`http://localhost${page.path}`);
+    tab.showCluster('c2');
+    expect(frame()).toContain('/dashboard/c2/status');
+  });
+
+  it('is lost by a page without a session, but not by one that needs none', async () => {
+    new FakePage().load(true, 'statics/js/links.js');
+    page = new FakePage();
+    page.load();
+    new page.WebSocket();
+    expect(frame()).toBe(STATUS);
+    page.late();
+    await expectLost();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(frame()).toBe(STATUS);
+  });
+
+  it('tries a page that cannot be loaded again, less and less often', async () => {
+    for (const seconds of [4, 8, 16, 30, 30]) {
+      new FakePage().load(false);
+      await expectLost();
+      await vi.advanceTimersByTimeAsync(seconds * 1000 - 100);
+      await expectLost();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(frame()).toBe(STATUS);
+    }
+    page = new FakePage();
+    page.load();
+    page.connect();
+    page.connect();
+    await expectLost();
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(frame()).toBe(STATUS);
+  });
+
+  it('is lost by the word that the scheduler does not answer', async () => {
+    page = new FakePage();
+    page.status = 503;
+    page.load();
+    await expectLost();
+  });
+
+  it('is of no matter once the cluster has ended', async () => {
+    page.connect();
+    await expectLost();
+    server.clusters = [
+      aCluster({ phase: 'stopped', reason: 'By you.', dashboard: null })
+    ];
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(tab.node.textContent).toContain('quiet-fox has ended.');
+    expect(tab.node.textContent).not.toContain(WORDS);
+  });
+});
+
 describe('dashboard pages', () => {
   it('begin with the GPU ones where workers have GPUs', () => {
     open();

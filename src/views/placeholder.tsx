@@ -10,6 +10,8 @@ interface IDashboardPlaceholderProps {
   model: IClustersModel;
   /** The cluster's id. */
   cluster: string;
+  /** Whether the cluster has a dashboard, to which the connection is lost. */
+  lost: boolean;
   onShowCluster: (cluster: string) => void;
   onShowTimeline: (cluster: string) => void;
   trans: TranslationBundle;
@@ -63,6 +65,14 @@ function wordsFor(props: IDashboardPlaceholderProps): [string, string] {
     return [
       trans.__('This cluster is gone.'),
       trans.__('Close this tab, or start a new cluster in the sidebar.')
+    ];
+  }
+  if (props.lost && cluster.dashboard !== null) {
+    return [
+      trans.__('The dashboard of %1 is not connected.', cluster.name),
+      trans.__(
+        'It reconnects when the Jupyter server and the scheduler answer.'
+      )
     ];
   }
   const phase = phaseWord(cluster.phase, trans);
