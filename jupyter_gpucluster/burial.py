@@ -18,21 +18,35 @@ from .store import ClusterDirectory, tail
 BY_FORCE = "Stopped by force."
 FORCED = "stopped-by-force"
 """A file in a cluster's directory: whoever else finds the head dead first tells the same end."""
+ASKED_TO_STOP = "asked-to-stop"
+"""The same of a stop that the head may not have put on record before it died."""
+WHILE_STOPPING = "Its scheduler process ended while the cluster stopped."
 KILL_SECONDS = 5.0
 """A killed process is gone at once, but where it waits for a disk that does not answer."""
 
 
-def end_head(directory: ClusterDirectory, record: Record) -> Record:
+def end_head(directory: ClusterDirectory, record: Record, remark: str = "") -> Record:
     """Kill a head with its process group, however it hangs, and bury it.
+
+    Parameters
+    ----------
+    remark
+        What else there is to say about this end.
 
     Raises
     ------
     HeadUnreachable
         It runs on another host, or the kernel does not let go of it.
     """
-    head = record.head or directory.read_process()
     with contextlib.suppress(OSError):
         (directory.path / FORCED).touch(mode=0o600)
+    kill_head(directory, record)
+    return bury(directory, record, BY_FORCE, Phase.STOPPED, remark)
+
+
+def kill_head(directory: ClusterDirectory, record: Record) -> None:
+    """Kill a head with its process group; raises as `end_head` does."""
+    head = record.head or directory.read_process()
     # A head in a job goes with the job, which `bury` cancels.
     if head is not None and not record.spec.in_job:
         if is_alive(head) is None:
@@ -51,7 +65,6 @@ def end_head(directory: ClusterDirectory, record: Record) -> Record:
                     hint="It probably waits for a file system that does not answer.",
                 )
             time.sleep(0.02)
-    return bury(directory, record, BY_FORCE, Phase.STOPPED)
 
 
 def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
@@ -72,7 +85,11 @@ def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
 
 
 def bury(
-    directory: ClusterDirectory, record: Record, reason: str = "", outcome: Phase = Phase.FAILED
+    directory: ClusterDirectory,
+    record: Record,
+    reason: str = "",
+    outcome: Phase = Phase.FAILED,
+    remark: str = "",
 ) -> Record:
     """Put on record that a head is dead, end what it left, and remove what it cannot remove.
 
@@ -80,11 +97,17 @@ def bury(
     ----------
     reason
         Why it is dead; where it is not given, what can be seen of that.
+    remark
+        What else there is to say about this end.
     """
     if (directory.path / FORCED).exists():
         reason, outcome = BY_FORCE, Phase.STOPPED
     elif stopped := directory.noted_stop():
         reason, outcome = stopped, Phase.STOPPED
+    elif stopping(directory, record):
+        # What was asked for has come about, though not in order; a cluster that failed says so.
+        outcome = record.outcome
+        reason = " ".join(part for part in (record.reason, reason or WHILE_STOPPING) if part)
     for job in record.jobs:
         if len(job.process) == 2 and job.state not in FINAL:
             kill_group(job.process[0], job.process[1], grace=0)
@@ -93,7 +116,7 @@ def bury(
         end_heirs(directory.path)
         record = replace(record, jobs=tuple(over(job, now) for job in record.jobs))
     record, jobs = cancel_jobs(record)
-    told = (reason or cause(directory, record), jobs)
+    told = (reason or cause(directory, record), remark, jobs)
     buried = replace(
         record,
         phase=outcome,
@@ -118,6 +141,11 @@ def bury(
             )
         directory.append_event(Event(now, "phase", f"{outcome.value}: {buried.reason}"))
     return buried
+
+
+def stopping(directory: ClusterDirectory, record: Record) -> bool:
+    """Tell whether a stop was under way when the head died."""
+    return record.stop_requested is not None or (directory.path / ASKED_TO_STOP).exists()
 
 
 def over(job: Job, now: float) -> Job:

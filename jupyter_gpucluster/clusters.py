@@ -17,10 +17,12 @@ from .errors import (
     GpuClusterError,
     HeadUnreachable,
     InvalidInput,
+    RecordError,
     StateError,
     WaitTimeout,
 )
 from .headclient import Endpoint, ask
+from .heads import endpoint_at
 from .joblogs import find_logs, logs_of
 from .looking import Memory, damaged, directories, find, find_all, head_of, lives, look_at, see
 from .orphans import find_orphans
@@ -104,8 +106,12 @@ class Clusters:
         """Return what runs in the name of clusters that are over or unknown, a line for each."""
         from .leftovers import left_jobs
 
-        looks = [look for d in directories(self.root) if (look := see(d, ended=True))]
+        every = list(directories(self.root))
+        looks = [look for d in every if (look := see(d, ended=True))]
         live = {look.record.id for look in looks if look.record.phase not in ENDED}
+        # Of these the record may be damaged.
+        read = {look.record.id for look in looks}
+        live |= {d.id for d in every if d.id not in read and d.head_may_live()}
         over = [look.record for look in looks if look.record.phase in ENDED]
         return [*find_orphans(self.root, live), *left_jobs(over)]
 
@@ -389,7 +395,12 @@ class Clusters:
         HeadUnreachable
             The head lives on another host, or does not answer.
         """
-        look = find(self.root, name)
+        try:
+            look = find(self.root, name)
+        except (RecordError, ClusterNotFound) as error:
+            from .unread import stop_unread
+
+            return stop_unread(self.root, name, error, force=force)
         if look.record.phase in ENDED:
             return view_of(look)
         if look.record.spec.backend == EXISTING:
@@ -407,10 +418,17 @@ class Clusters:
 
             end_waiting(look.directory, look.record)
             return self.get(look.record.id)
+        from .burial import ASKED_TO_STOP
+
+        asked = look.directory.path / ASKED_TO_STOP
+        with contextlib.suppress(OSError):
+            asked.touch(mode=0o600)
         try:
             self._ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": ""})
-        except (HeadUnreachable, ClusterConflict) as error:
-            error.hint = by_force(look) or error.hint
+        except BaseException as error:
+            asked.unlink(missing_ok=True)  # the head lives on, and may not have heard of it
+            if isinstance(error, (HeadUnreachable, ClusterConflict)):
+                error.hint = by_force(look) or error.hint
             raise
         return self.get(look.record.id)
 
@@ -527,14 +545,14 @@ class Clusters:
 
     def _await_news(self, view: ClusterView, seconds: float) -> None:
         """Return when the head has news, at the latest after some seconds."""
-        if view.phase not in ENDED and view.backend != EXISTING:
+        if view.phase not in ENDED | {Phase.UNREACHABLE} and view.backend != EXISTING:
             with contextlib.suppress(GpuClusterError):
                 endpoint = self.endpoint(view.id)
                 path = f"/gpucluster/summary?after={view.revision}&timeout={seconds:.2f}"
                 ask(endpoint, "GET", path, seconds=seconds + LOOK_SECONDS)
                 return
         # A head that waits in a queue has no news within milliseconds.
-        slow = view.phase is Phase.PENDING or view.backend == EXISTING
+        slow = view.phase in (Phase.PENDING, Phase.UNREACHABLE) or view.backend == EXISTING
         time.sleep(QUEUE_SECONDS if slow else POLL_SECONDS)
 
     # Inside.
@@ -595,13 +613,10 @@ class Clusters:
                 f"The head of {record.name} runs on {record.head.host}.",
                 hint=f"Use it from there: ssh {record.head.host}",
             )
-        host, _, port = record.http_address.removeprefix("https://").rpartition(":")
         try:
-            token = (look.directory.path / "token").read_text().strip()
-            ca = (look.directory.tls / "ca.pem").read_text() if https else ""
+            return endpoint_at(look.directory, record.http_address)
         except OSError as error:
             raise ClusterConflict(f"Cluster {record.name} is ending.") from error
-        return Endpoint(host, int(port), token, ca)
 
     def _ask_started(
         self, directory: ClusterDirectory, method: str, path: str, body: object

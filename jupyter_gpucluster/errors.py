@@ -93,6 +93,10 @@ class RecordError(GpuClusterError):
     """A record that this version cannot read."""
 
 
+class NewerRecord(RecordError):
+    """A record that a newer version has written; it is whole."""
+
+
 class HeadUnreachable(GpuClusterError):
     """The head's process is alive, or may be, but does not answer."""
 

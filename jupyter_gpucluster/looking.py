@@ -11,15 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from .errors import ClusterNotFound, GpuClusterError, RecordError, StateError
+from .heads import ask_all, responds
 from .processes import is_alive
 from .records import ENDED, EXISTING, Phase, Process, Record, Summary
-from .store import ClusterDirectory, Files, check_private
+from .store import LAPSED_SECONDS, ClusterDirectory, Files, check_private
 from .views import ClusterView, Look, view_of
 
 START_SECONDS = 90.0
 """A head that is not on record this long after its start never will be."""
-LAPSED_SECONDS = 120.0
-"""Lease period, its renewal once missed, and a minute of attribute cache."""
 RECENT_SECONDS = 86400.0
 """For so long a failed cluster is shown beside the live ones, so that nobody misses why."""
 ID = re.compile(r"[a-z0-9]{6}", re.ASCII)
@@ -50,8 +49,9 @@ def directories(
             hint="Check its permissions, or point JUPYTER_DATA_DIR at another directory.",
         ) from error
     check_private(root)
-    for name in found:
-        yield (known or {}).get(name) or ClusterDirectory(root / name)
+    every = [(known or {}).get(name) or ClusterDirectory(root / name) for name in found]
+    ask_all([each for each in every if each.lease_is_late()], ClusterDirectory.read_record)
+    yield from every
 
 
 def see(
@@ -179,7 +179,7 @@ def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
         told = f"Running: {known}." if known else "No cluster is running."
         if any(f.record.phase in ENDED for f in looks):
             told += " The verb list --all names those that have ended."
-        unreadable = "".join(f" {trouble.message}" for trouble in troubles)
+        unreadable = "".join(f" {trouble.message} {trouble.hint}".rstrip() for trouble in troubles)
         raise ClusterNotFound(
             f"There is no cluster named {ascii(name)[1:-1][:80]}.", hint=told + unreadable
         )
@@ -262,23 +262,23 @@ def lives(record: Record) -> bool:
 
 
 def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
-    """Tell whether the head lives: by its process here, by its lease elsewhere."""
+    """Tell whether the head lives: by its process here, by its lease elsewhere.
+
+    None where nobody can tell: the lease is old, and a head of this host does not answer either.
+    """
     head = head_of(directory, record)
     if head is None:
         # Not even begun: the starter is about to spawn it, or died before it could.
         return time.time() - record.created < START_SECONDS
     alive = is_alive(head)
+    if alive and record.http_address and directory.lease_is_late():
+        if responds(directory, record):
+            return True
+        return None if is_alive(head) else False  # it may have ended while it was asked
     if alive is not None:
         return alive
-    probe = directory.path / ".clock"
-    try:
-        probe.touch(mode=0o600)
-        # Both times are the file server's, so no two clocks are compared.
-        age = probe.stat().st_mtime - directory.lease.stat().st_mtime
-        probe.unlink(missing_ok=True)
-    except OSError:
-        return None
-    return True if age < LAPSED_SECONDS else None
+    age = directory.lease_age()
+    return True if age is not None and age < LAPSED_SECONDS else None
 
 
 def sweep(directory: ClusterDirectory) -> bool:
@@ -288,7 +288,7 @@ def sweep(directory: ClusterDirectory) -> bool:
         fresh = time.time() - directory.path.stat().st_mtime < START_SECONDS
     except OSError:
         return False
-    if begun or fresh:
+    if begun or fresh or directory.head_may_live():
         return False
     import tempfile  # takes 4 ms, and is hardly ever needed
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import RecordError, StateError
+from .errors import NewerRecord, RecordError, StateError
+from .processes import is_alive
 from .records import (
     RECORD_VERSION,
     Event,
@@ -35,6 +36,7 @@ PRIVATE = (
     "exit",
     "process.json",
     "headjob.json",
+    "asked-to-stop",
     "relay",
     "relay.json",
     ".relay.lock",
@@ -51,6 +53,10 @@ LEASE_SECONDS = 15.0
 """How often a head renews its lease."""
 NOTE_BYTES = 512
 """Room in the lease for the reason of a stop that cannot be saved elsewhere."""
+LATE_SECONDS = 45.0
+"""A lease that is older has been missed twice."""
+LAPSED_SECONDS = 120.0
+"""Lease period, its renewal once missed, and a minute of attribute cache."""
 
 
 Files = tuple[tuple[int, int, int], ...]
@@ -162,6 +168,8 @@ class ClusterDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._written = b""
+        self._written_as = (0, 0, 0)
 
     @property
     def logs(self) -> Path:
@@ -286,7 +294,27 @@ class ClusterDirectory:
 
     def write_record(self, record: Record) -> None:
         """Write the record durably."""
-        write_private(self.path / "record.json", _dump(to_json(record)), durable=True)
+        path, data = self.path / "record.json", _dump(to_json(record))
+        if path.is_dir():  # which a file cannot replace
+            with contextlib.suppress(OSError):
+                path.rename(_aside(path))
+        write_private(path, data, durable=True)
+        self._written, self._written_as = data, self.files()[0]
+
+    def record_is_lost(self) -> bool:
+        """Tell whether the record on disk is not the one that was written last through this object.
+
+        It was deleted, damaged or restored from an older copy.
+        """
+        if not self._written or self.files()[0] == self._written_as:
+            return False
+        try:
+            same = (self.path / "record.json").read_bytes() == self._written
+        except OSError:
+            return True
+        if same:
+            self._written_as = self.files()[0]
+        return not same
 
     def read_record(self, *, jobs: bool = True) -> Record:
         """Read the record, or all of it but its many jobs.
@@ -294,13 +322,16 @@ class ClusterDirectory:
         Raises
         ------
         RecordError
-            It was written by a newer version, or is damaged; a damaged one is set aside.
+            It was written by a newer version, or is damaged; a damaged one is set aside, unless
+            the head may live, which writes it again.
         """
         path = self.path / "record.json"
         try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+                raise OSError(errno.EINVAL, "it is not a file")
             text = path.read_text("utf-8")
         except OSError as error:
-            raise RecordError(f"Cannot read {path}: {error.strerror}.") from error
+            raise RecordError(f"Cannot read {path}: {error.strerror}.", hint=self.fix()) from error
         except UnicodeDecodeError as error:
             raise self._quarantine(path, error) from error
         try:
@@ -312,14 +343,17 @@ class ClusterDirectory:
                 return from_json(Record, data)
         except DAMAGE as error:
             raise self._quarantine(path, error) from error
-        raise RecordError(
+        raise NewerRecord(
             f"The cluster in {self.path} was made by a newer jupyter-gpucluster "
             f"(record version {version}, this one reads up to {RECORD_VERSION}).",
-            hint="Upgrade jupyter-gpucluster here, or use the environment that started it.",
+            hint="Upgrade jupyter-gpucluster here, or use the environment that started it. "
+            + self.fix(newer=True),
         )
 
     def _quarantine(self, path: Path, error: Exception) -> RecordError:
-        aside = path.with_name(f"record.json.damaged-{int(time.time())}")
+        if self.head_may_live():
+            return RecordError(f"The record {path} is damaged ({error}).", hint=self.fix())
+        aside = _aside(path)
         with contextlib.suppress(OSError):
             path.rename(aside)
         return RecordError(
@@ -327,9 +361,60 @@ class ClusterDirectory:
             hint=f"Delete {self.path} when none of its processes or jobs is left.",
         )
 
+    def fix(self, *, newer: bool = False) -> str:
+        """Return what to do about a record that cannot be read; empty where its head is gone."""
+        if not self.head_may_live():
+            return ""
+        stop = f"To stop the cluster: jupyter gpucluster stop {self.id}"
+        return stop if newer else f"Its scheduler writes it again within a minute. {stop}"
+
+    def head_may_live(self) -> bool:
+        """Tell whether a head may still use this directory, whatever its record says."""
+        process = self.read_process()
+        if process is not None and (alive := is_alive(process)) is not None:
+            return alive
+        age = self.lease_age()
+        return age is not None and age < LAPSED_SECONDS
+
+    def lease_age(self) -> float | None:
+        """Return for how long the head has not renewed its lease; None where nobody can tell."""
+        probe = self.path / ".clock"
+        try:
+            probe.touch(mode=0o600)
+            # Both times are the file server's, so no two clocks are compared.
+            age = probe.stat().st_mtime - self.lease.stat().st_mtime
+            probe.unlink(missing_ok=True)
+        except OSError:
+            return None
+        return age
+
+    def lease_is_late(self) -> bool:
+        """Tell whether a lease is older than it gets while its head is well; a list asks often."""
+        try:
+            age = time.time() - os.stat(f"{self.path}/lease").st_mtime  # noqa: PTH116  # a Path each costs more
+        except OSError:
+            return False  # not renewed yet, or no longer
+        # This clock may differ from the file server's: where the two disagree, that one counts.
+        if abs(age) <= LATE_SECONDS:
+            return False
+        exact = self.lease_age()
+        return exact is None or exact > LATE_SECONDS
+
+    def write_process(self, process: Process, http_address: str = "") -> None:
+        """Write which process the head is, and where it listens once it does."""
+        data = {**to_json(process), "http_address": http_address}
+        write_private(self.process_file, _dump(data))
+
     def read_process(self) -> Process | None:
-        """Read which process a head is that has not put itself on record yet."""
+        """Read which process the head is; it says so before it is on record."""
         return _read_process(self.process_file)
+
+    def read_http_address(self) -> str:
+        """Read where the head listens, as the record has it; empty where that is not known."""
+        try:
+            return str(json.loads(self.process_file.read_bytes()).get("http_address", ""))
+        except (OSError, *DAMAGE):
+            return ""
 
     def read_relay(self) -> Process | None:
         """Read which process the relay is, None where there has been none."""
@@ -476,6 +561,10 @@ def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.damaged-{int(time.time())}")
 
 
 def _read_process(path: Path) -> Process | None:

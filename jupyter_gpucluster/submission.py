@@ -10,6 +10,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
@@ -29,6 +30,11 @@ JOB_SERVERS = 3
 """As many in a row may die of one request before it counts as refused."""
 COMMAND_SECONDS = 60.0
 """After this a command counts as unanswered; a hanging PBS server never ends one by itself."""
+JOB_SERVER_SECONDS = 5.0
+"""The same of a job server that has answered before: it needs milliseconds, once its imports are
+done."""
+CLOSE_SECONDS = 20.0
+"""A job server gives jobs 2 s to end, and 5 s to what they left; one that is stopped never ends."""
 
 
 class Runner(Protocol):
@@ -111,6 +117,8 @@ class JobServerRunner:
         self.bury = bury
         self.turn = asyncio.Lock()
         self.asked = 0
+        self.answered = False
+        self.unanswered_since: float | None = None
         self.reader: asyncio.StreamReader | None = None
         self.writer: asyncio.StreamWriter | None = None
         self.spawn()
@@ -137,9 +145,9 @@ class JobServerRunner:
         async with self.turn:
             for _ in range(JOB_SERVERS):
                 try:
-                    answer = await asyncio.wait_for(self.ask(argv), COMMAND_SECONDS)
+                    answer = await asyncio.wait_for(self.ask(argv), self.limit())
                 except TimeoutError:
-                    return CommandResult(tuple(argv), None, "", "no answer")
+                    return CommandResult(tuple(argv), None, "", self.silence())
                 except (OSError, ValueError):
                     code = await self.replace()
                 else:
@@ -148,6 +156,23 @@ class JobServerRunner:
         told = f"It ended {JOB_SERVERS} times in a row, at last with exit code {code}."
         return CommandResult(tuple(argv), 127, "", told)
 
+    def limit(self) -> float:
+        """Return the seconds after which a request counts as unanswered."""
+        return min(JOB_SERVER_SECONDS, COMMAND_SECONDS) if self.answered else COMMAND_SECONDS
+
+    def silent_seconds(self) -> float:
+        """Return for how long a job server that has answered before owes an answer."""
+        since = self.unanswered_since
+        return 0.0 if since is None or not self.answered else time.monotonic() - since
+
+    def silence(self) -> str:
+        """Say which process does not answer, and what to type."""
+        pid = self.process.pid
+        return (
+            f"The process that starts and ends this cluster's workers (PID {pid}) does not answer."
+            f" If it was stopped, continue it: kill -CONT {pid}"
+        )
+
     async def ask(self, argv: Sequence[str]) -> dict[str, Any]:
         """Send one request and return its answer; raises `OSError` or `ValueError` without one."""
         if self.writer is None:
@@ -155,6 +180,8 @@ class JobServerRunner:
                 sock=self.socket, limit=LONGEST_ANSWER
             )
         self.asked += 1
+        if self.unanswered_since is None:
+            self.unanswered_since = time.monotonic()
         request = {"number": self.asked, "argv": list(argv)}
         self.writer.write(json.dumps(request).encode() + b"\n")
         await self.writer.drain()
@@ -166,6 +193,7 @@ class JobServerRunner:
         self.process.kill()
         code = await asyncio.to_thread(self.process.wait)
         await asyncio.to_thread(self.bury)
+        self.answered, self.unanswered_since = False, None
         self.spawn()
         return code
 
@@ -175,6 +203,7 @@ class JobServerRunner:
         while True:
             answer: dict[str, Any] = json.loads(await self.reader.readline())
             if answer["number"] == number:
+                self.answered, self.unanswered_since = True, None
                 return answer
 
     def disconnect(self) -> None:
@@ -186,9 +215,14 @@ class JobServerRunner:
         self.reader = self.writer = None
 
     async def close(self) -> None:
-        """Close our end and wait for the job server to go."""
+        """Close our end and wait for the job server to go; one that does not is killed."""
         self.disconnect()
-        await asyncio.to_thread(self.process.wait)
+        try:
+            await asyncio.to_thread(self.process.wait, CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait)
+            await asyncio.to_thread(self.bury)
 
 
 def run_aside(work: Coroutine[Any, Any, T]) -> T:

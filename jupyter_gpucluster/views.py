@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
@@ -127,6 +128,18 @@ def gpu_hours_estimate(spec: Spec, workers: int) -> float | None:
     return min((*hours, *filter(None, [policy.gpu_hours])), default=None)
 
 
+def unreachable(record: Record) -> str:
+    """Say of a head that may live why it is not known to, and what to type."""
+    head = record.head
+    if head is not None and head.host == os.uname().nodename:
+        return (
+            f"Its scheduler process (PID {head.pid}) does not answer: it is stopped or hangs."
+            f" To end it: jupyter gpucluster stop --force {record.name}"
+        )
+    host = head.host if head else "another host"
+    return f"Its head runs on {host} and has not been heard of for a while."
+
+
 def view_of(look: Look) -> ClusterView:
     """Put record and summary together; the newer of the two tells the phase."""
     record, summary, spec = look.record, look.summary, look.record.spec
@@ -137,8 +150,7 @@ def view_of(look: Look) -> ClusterView:
         words, workers, reason = summary.words, summary.workers, summary.reason
     if phase not in ENDED and look.head_alive is None:
         phase = Phase.UNREACHABLE
-        host = record.head.host if record.head else "another host"
-        reason = f"Its head runs on {host} and has not been heard of for a while."
+        reason = unreachable(record)
     live = summary if summary is not None and phase not in ENDED else None
     return ClusterView(
         id=record.id,

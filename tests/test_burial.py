@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.burial import BY_FORCE, bury, end_head
+from jupyter_gpucluster.burial import ASKED_TO_STOP, BY_FORCE, WHILE_STOPPING, bury, end_head
 from jupyter_gpucluster.errors import HeadUnreachable
+from jupyter_gpucluster.head.process import fail
 from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import Phase, Record, Spec, Target
 from jupyter_gpucluster.store import ClusterDirectory
@@ -51,3 +52,38 @@ def test_a_head_that_could_not_be_ended_was_not_ended_by_force(
     with pytest.raises(HeadUnreachable, match="another-host"):
         end_head(directory, elsewhere)
     assert bury(directory, record).phase is Phase.FAILED
+
+
+def test_a_head_that_died_while_the_cluster_stopped_is_no_failure(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    over = bury(directory, replace(record, stop_requested=2.0, reason="Maximum lifetime reached."))
+    assert over.phase is Phase.STOPPED
+    assert over.reason == f"Maximum lifetime reached. {WHILE_STOPPING}"
+
+
+def test_who_asked_for_the_end_of_a_dying_head_has_got_it(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    (directory.path / ASKED_TO_STOP).touch()  # the head may not have written it down
+    over = bury(directory, record)
+    assert (over.phase, over.reason) == (Phase.STOPPED, WHILE_STOPPING)
+    assert not (directory.path / ASKED_TO_STOP).exists()
+
+
+def test_a_cluster_that_stopped_because_it_failed_has_failed(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    failing = replace(record, stop_requested=2.0, outcome=Phase.FAILED, reason="No job started.")
+    over = bury(directory, failing)
+    assert over.phase is Phase.FAILED
+    assert over.reason.startswith("No job started.")
+
+
+def test_a_head_that_fails_while_it_stops_has_stopped(
+    directory: ClusterDirectory, record: Record
+) -> None:
+    fail(directory, replace(record, stop_requested=2.0), "", OSError("a disk is broken"))
+    told = directory.read_record()
+    assert told.phase is Phase.STOPPED
+    assert "a disk is broken" in told.reason

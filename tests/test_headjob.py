@@ -14,7 +14,6 @@ import pytest
 from jupyter_gpucluster import headjob
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import BackendUnavailable
-from jupyter_gpucluster.looking import LAPSED_SECONDS
 from jupyter_gpucluster.processes import this_process
 from jupyter_gpucluster.records import (
     Event,
@@ -28,7 +27,7 @@ from jupyter_gpucluster.records import (
     heads_mark,
     to_json,
 )
-from jupyter_gpucluster.store import ClusterDirectory
+from jupyter_gpucluster.store import LAPSED_SECONDS, ClusterDirectory
 
 ID = "abc123"
 ELSEWHERE = Process("a-node-of-the-site", "", 7, 7)

@@ -108,7 +108,7 @@ class Demo(Local):
 
 def _answer(result: CommandResult) -> Any:
     if result.exit_code is None:
-        raise BackendUnavailable("The simulated site does not answer.")
+        raise BackendUnavailable("The simulated site does not answer.", hint=result.stderr)
     if result.exit_code:
         raise BackendError("The simulated site refused.", detail=result.stderr)
     try:

@@ -111,7 +111,7 @@ def parse_limit(result: CommandResult) -> tuple[str, ...]:
 
 def _answer(result: CommandResult) -> Any:
     if result.exit_code is None:
-        raise BackendUnavailable("This machine's job server does not answer.")
+        raise BackendUnavailable("No worker can start or end.", hint=result.stderr)
     if result.exit_code:
         raise BackendError("This machine's job server refused.", detail=result.stderr)
     try:

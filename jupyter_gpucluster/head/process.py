@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import os
 import shutil
@@ -20,8 +19,8 @@ from ..errors import GpuClusterError, StateError
 from ..inheritance import inherited
 from ..leftovers import cancel_jobs_of
 from ..processes import end_heirs, raise_open_files, this_process
-from ..records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark, to_json
-from ..store import ClusterDirectory, check_private, write_private
+from ..records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark
+from ..store import ClusterDirectory, check_private
 from ..submission import JobServerRunner, ProcessRunner, Runner
 from ..workerstart import stacks
 from .demosite import site_file
@@ -53,7 +52,7 @@ def main(argv: list[str]) -> None:
     try:
         check_private(directory.path)
         # Until the head is on record this tells whether it still lives.
-        write_private(directory.process_file, json.dumps(to_json(this_process())).encode())
+        directory.write_process(this_process())
         record = directory.read_record()
     except GpuClusterError as error:
         sys.exit(f"{error.message} {error.hint}")
@@ -149,12 +148,14 @@ def fail(directory: ClusterDirectory, record: Record, jobs: str, error: Exceptio
     now = time.time()
     parts = (f"The head failed: {told.removesuffix('.')}.", jobs, own_settings())
     reason = " ".join(part for part in parts if part)
-    failed = replace(record, phase=Phase.FAILED, phase_since=now, ended=now, reason=reason)
+    # Who asked for a stop has got it.
+    outcome = Phase.FAILED if record.stop_requested is None else record.outcome
+    failed = replace(record, phase=outcome, phase_since=now, ended=now, reason=reason)
     # The disk may be what failed; what is needless to keep makes room first.
     directory.remove_private()
     try:
         directory.write_record(failed)
-        directory.append_event(Event(now, "phase", f"failed: {reason}"))
+        directory.append_event(Event(now, "phase", f"{outcome.value}: {reason}"))
     except GpuClusterError as trouble:
         logging.getLogger(__name__).error("%s", trouble)
 

@@ -44,7 +44,7 @@ from ..records import (
     spec_of_group,
 )
 from ..store import LEASE_SECONDS, ClusterDirectory, write_private
-from ..submission import Runner, submit_line
+from ..submission import JOB_SERVER_SECONDS, JobServerRunner, Runner, submit_line
 from . import asking, control, dasksettings, gpus, groups, ownjob
 from .heldjob import HeldJobWatch
 from .memory import MemoryShares, ending_bytes
@@ -84,6 +84,8 @@ RETRY_SECONDS = 5.0
 """When a failed write is tried again."""
 KEPT_EVENTS = 1000
 """How many lines of the timeline wait for room at most."""
+SILENT_SECONDS = 1.0
+"""A job server that owes an answer for so long is not busy, but stopped."""
 
 
 class Service:
@@ -196,6 +198,8 @@ class Service:
             scheduler_address=address,
             http_address=ownjob.http_address(address, server.port) if self.own_job.group else http,
         )
+        # Whose record is damaged is stopped by this file.
+        self.directory.write_process(this_process(), self.record.http_address)
         self.directory.append_event(Event(time.time(), "head", "The head runs"))
         self.summary = summarise(self.record, Observation(), time.time())
 
@@ -223,6 +227,7 @@ class Service:
         self.notice_removal()
         self.notice_shutdown()
         self.notice_owner()
+        await self.end_silent_job_server()
         now = time.time()
         seen = await self.observe(now)
         self.record, actions = groups.step(self.record, seen, now)
@@ -246,6 +251,15 @@ class Service:
         """
         if self.removal.removed:
             raise StateError(f"The cluster's directory {self.directory.path} was removed.")
+
+    async def end_silent_job_server(self) -> None:
+        """Kill a job server that does not answer while the cluster stops; its jobs end with it."""
+        runner = self.queue.runner
+        if self.record.stop_requested is None or not isinstance(runner, JobServerRunner):
+            return
+        if runner.silent_seconds() > JOB_SERVER_SECONDS:
+            logger.warning("%s; now it is killed: the cluster stops", runner.silence())
+            await runner.replace()
 
     def notice_shutdown(self) -> None:
         """Stop with the scheduler: ``client.shutdown()`` closes it, and Dask's own time-outs do."""
@@ -348,6 +362,9 @@ class Service:
                 self.events.append(Event(now, "slow", words, key))
         await self.write_events(retry)
         summary = self.unsaved.add_to(self.slow.add_to(summary))
+        due = now - self.leased > LEASE_SECONDS
+        if due and await asyncio.to_thread(self.directory.record_is_lost):
+            self.numbered = None  # written again below
         fresh = self.record != self.numbered or not alike(summary, self.summary)
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)
@@ -368,7 +385,7 @@ class Service:
             self.written, self.shown_gpus = now, summary.gpus
             await self.save("summary", self.directory.write_summary, summary)
         again = retry and "lease" in self.unsaved.troubles
-        if again or now - self.leased > LEASE_SECONDS:
+        if again or due:
             self.leased = now
             await self.save("lease", lambda _: self.directory.renew_lease(), None)
         if fresh:
@@ -538,6 +555,13 @@ class Service:
         if name is not None:
             self.set_record(name=name)
         await self.reach_disk()
+        runner = self.queue.runner
+        if target is not None and isinstance(runner, JobServerRunner):
+            if runner.silent_seconds() >= SILENT_SECONDS:
+                raise BackendUnavailable(
+                    "The new target is set, but no worker can start or end now.",
+                    hint=runner.silence(),
+                )
 
     async def ask_to_stop(self, reason: str) -> None:
         """Begin to stop; asking twice changes nothing."""
