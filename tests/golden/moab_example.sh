@@ -46,7 +46,7 @@ guard() {
         if [ "$silent" -ge 180 ]; then
             echo "$why: ending this job."
             kill "$worker" 2>/dev/null
-            sleep 15
+            sleep 15 & wait $!
             kill -KILL 0
         fi
     done
