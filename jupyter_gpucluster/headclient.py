@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from .errors import GpuClusterError, HeadUnreachable
 from .records import TOKEN_HEADER
 
 if TYPE_CHECKING:
+    import http.client
     import ssl
 
 ANSWER_SECONDS = 10.0
@@ -67,33 +69,36 @@ def ask(
     # Takes 15 ms to import, which listing clusters does without.
     import http.client
 
-    context = endpoint.tls()
-    connection = (
-        http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=seconds)
-        if context is None
-        else http.client.HTTPSConnection(
-            endpoint.host, endpoint.port, timeout=seconds, context=context
-        )
-    )
     try:
-        connection.request(
-            method,
-            path,
-            body=None if body is None else json.dumps(body),
-            headers={TOKEN_HEADER: endpoint.token},
-        )
-        response = connection.getresponse()
-        answer = json.loads(response.read() or b"{}")
+        with contextlib.closing(_connection(endpoint, seconds)) as connection:
+            connection.request(
+                method,
+                path,
+                body=None if body is None else json.dumps(body),
+                headers={TOKEN_HEADER: endpoint.token},
+            )
+            response = connection.getresponse()
+            answer = json.loads(response.read() or b"{}")
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise HeadUnreachable(
             f"The cluster's head does not answer ({error}).",
             hint="It may be busy or frozen; try again, or look at its log.",
         ) from error
-    finally:
-        connection.close()
     if response.status >= 400:
         raise _as_error(response.status, answer)
     return dict(answer)
+
+
+def _connection(endpoint: Endpoint, seconds: float) -> http.client.HTTPConnection:
+    """Return a connection that is not open yet; raises OSError for a damaged certificate."""
+    import http.client
+
+    context = endpoint.tls()
+    if context is None:
+        return http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=seconds)
+    return http.client.HTTPSConnection(
+        endpoint.host, endpoint.port, timeout=seconds, context=context
+    )
 
 
 def _as_error(status: int, answer: dict[str, Any]) -> GpuClusterError:
