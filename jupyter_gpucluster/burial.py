@@ -75,7 +75,7 @@ def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
     BackendUnavailable
         The queueing system does not say that the job is gone.
     """
-    record, told = cancel_jobs(record)
+    record, told = cancel_jobs(record, directory)
     if any(job.ended is None for job in record.jobs):
         raise BackendUnavailable(
             f"Cluster {record.name} still waits for its head's job. {told}",
@@ -115,7 +115,7 @@ def bury(
     if record.spec.backend in ON_THIS_MACHINE:
         end_heirs(directory.path)
         record = replace(record, jobs=tuple(over(job, now) for job in record.jobs))
-    record, jobs = cancel_jobs(record)
+    record, jobs = cancel_jobs(record, directory)
     told = (reason or cause(directory, record), remark, jobs)
     buried = replace(
         record,

@@ -113,7 +113,7 @@ class Clusters:
         read = {look.record.id for look in looks}
         live |= {d.id for d in every if d.id not in read and d.head_may_live()}
         over = [look.record for look in looks if look.record.phase in ENDED]
-        return [*find_orphans(self.root, live), *left_jobs(over)]
+        return [*find_orphans(self.root, live), *left_jobs(over, self.root)]
 
     def get(self, name: str) -> ClusterView:
         """Return a cluster by name or id; of several with one name the live one, else the newest.

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from .absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, missed, since_when
 from .backends import elsewhere, find_backend
 from .backends.exitcodes import worded
 from .errors import BackendUnavailable, GpuClusterError, StateError
@@ -45,7 +46,6 @@ FRESH_PERIOD = 2.0
 RELAY_SECONDS = 30.0
 """A relay that has ended is not started anew more often."""
 GONE_PERIOD = 0.5
-LISTINGS_UNTIL_GONE = 2
 LOST_SECONDS = 180.0
 """A job whose submission was not answered, and that nothing lists by then, was never accepted."""
 
@@ -74,7 +74,8 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
         text=text,
         arguments=record.spec.job.submit_args,
     )
-    queue = Queue(find_backend(record.spec.backend), ProcessRunner(variables_of(record)))
+    runner, root = ProcessRunner(variables_of(record)), directory.path.parent
+    queue = Queue(find_backend(record.spec.backend), runner, root=root)
     write_private(directory.command(job.mark), submit_line(queue.backend, sent).encode())
     try:
         ids = run_apart(lambda: queue.submit(sent))
@@ -123,7 +124,10 @@ def is_over(job: Job) -> bool:
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the queueing system about the job; without an answer nothing changes."""
     backend = find_backend(record.spec.backend)
-    queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
+    runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
+    queue = Queue(
+        backend, runner, cancel_args=record.spec.job.cancel_args, root=directory.path.parent
+    )
     listing = await queue.poll([job.id] if job.id else [])
     if listing is None:
         return job
@@ -157,6 +161,7 @@ def listed(job: Job, status: JobStatus, reason: str) -> Job:
         expected_start=status.expected_start,
         ends=status.ends,
         missing=0,
+        missing_since=None,
         ended=(status.ended or time.time()) if over else None,
         cause=reason if over else "",
     )
@@ -169,14 +174,25 @@ async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
             return job
         cause = "The queueing system did not answer its submission and has no such job."
         return replace(job, state=JobState.FAILED, ended=time.time(), cause=cause)
-    missing = job.missing + 1
-    if missing < LISTINGS_UNTIL_GONE:
-        return replace(job, missing=missing)
-    known = await queue.history([job.id])
-    if (status := known.get(job.id)) is not None and status.state in FINAL:
-        return listed(job, status, queue.backend.explain(status))
-    code = directory.exit_codes().get(f"{job.mark}_{job.task}")
-    return replace(job, state=JobState.UNKNOWN, exit_code=code, ended=time.time())
+    backend, now = queue.backend, time.time()
+    trace = await queue.trace({job.id: job.mark})
+    if (status := trace.listing.get(job.id)) is not None:
+        return listed(job, status, backend.explain(status) or status.reason)
+    job = missed(job, now)
+    if job.missing < LISTINGS_UNTIL_GONE:
+        return job
+    exits = directory.exit_codes()
+    evidence = Evidence(trace.history, trace.unknown, exits, backend.listing_proves)
+    if (proved := evidence.of(job, job.ends if job.started else None, now)) is not None:
+        proof, status = proved
+        over = listed(job, status, backend.explain(status))
+        return replace(over, proof=proof, ended=over.ended or now)
+    told = f"not in {backend.title}'s listing since {since_when(job)}"
+    if not is_unproved(job, now):
+        return replace(job, reason=f"Its head's job is {told}; asking again.")
+    await queue.cancel([job.id])
+    cause = f"It is {told}, and nothing proves that it has ended; it was cancelled."
+    return replace(job, state=JobState.UNKNOWN, ended=now, cause=cause)
 
 
 def begun(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]:

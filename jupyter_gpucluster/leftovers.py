@@ -6,9 +6,11 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from .absence import Evidence
 from .backends import arguments_elsewhere, cancel_command, elsewhere, find_backend
 from .errors import GpuClusterError
 from .records import (
@@ -21,15 +23,23 @@ from .records import (
     Record,
     heads_job,
 )
+from .store import ClusterDirectory
 from .submission import ProcessRunner, Queue, Runner, run_aside
 
 SECONDS = 15.0
 """How long it may take; whoever looks at the cluster waits for it, and jobs end by themselves."""
 ROUNDS = 3
+LOOK_UPS = 20
+"""Jobs that the listing lacks and that are asked about one by one, at most, in each round."""
 
 
-def cancel_jobs(record: Record) -> tuple[Record, str]:
+def cancel_jobs(record: Record, directory: ClusterDirectory | None = None) -> tuple[Record, str]:
     """Cancel what a dead head has left in the queue, from any process and any thread.
+
+    Parameters
+    ----------
+    directory
+        The cluster's, for the exit codes that its jobs left.
 
     Returns
     -------
@@ -37,38 +47,47 @@ def cancel_jobs(record: Record) -> tuple[Record, str]:
     """
     if not expected(record):
         return record, ""
-    return run_aside(cancel_jobs_of(record, _runner(record)))
+    return run_aside(cancel_jobs_of(record, _runner(record), directory=directory))
 
 
-def left_jobs(records: Iterable[Record]) -> list[str]:
-    """Return a line for each batch job that clusters which are over still have."""
+def left_jobs(records: Iterable[Record], root: Path | None = None) -> list[str]:
+    """Return a line for each batch job that clusters which are over still have.
+
+    Parameters
+    ----------
+    root
+        The directory of cluster directories, as in `Queue`.
+    """
     doubtful = [
         record
         for record in records
         if any(job.ended is None and job.state not in FINAL for job in expected(record))
     ]
-    return run_aside(left_jobs_of(doubtful)) if doubtful else []
+    return run_aside(left_jobs_of(doubtful, root=root)) if doubtful else []
 
 
-async def left_jobs_of(records: Iterable[Record], runner: Runner | None = None) -> list[str]:
+async def left_jobs_of(
+    records: Iterable[Record], runner: Runner | None = None, *, root: Path | None = None
+) -> list[str]:
     """Do what `left_jobs` does, on the caller's event loop and with its runner."""
     told = []
     for record in records:
-        queue = _queue(record, runner or _runner(record))
+        queue = _queue(record, runner or _runner(record), root)
         try:
             async with asyncio.timeout(SECONDS):
-                left = await _listed(queue, record)
+                found = await _look(queue, record)
         except (GpuClusterError, TimeoutError):
-            left = None
-        if left is None:
+            found = None
+        if found is None:
             silent = f"{queue.backend.title} does not answer{_why(queue)}"
             told.append(f"perhaps jobs of {record.name}: {silent}")
-        else:
-            told += [
-                f"job {id} of {status.mark} ({status.state.value}); to end it: "
-                + _typed(record, [id])
-                for id, status in sorted(left.items())
-            ]
+            continue
+        left = {id: f"{each.mark} ({each.state.value})" for id, each in found.left.items()}
+        left |= {id: f"{mark} (not listed, end not confirmed)" for id, mark in found.doubtful}
+        told += [
+            f"job {id} of {words}; to end it: {_typed(record, [id])}"
+            for id, words in sorted(left.items())
+        ]
     return told
 
 
@@ -81,41 +100,61 @@ def _runner(record: Record) -> Runner:
     return ProcessRunner({**os.environ, **_variables(record)})
 
 
-def _queue(record: Record, runner: Runner) -> Queue:
-    backend = find_backend(record.spec.backend)
-    return Queue(backend, runner, cancel_args=record.spec.job.cancel_args)
+def _queue(record: Record, runner: Runner, root: Path | None) -> Queue:
+    backend, arguments = find_backend(record.spec.backend), record.spec.job.cancel_args
+    return Queue(backend, runner, cancel_args=arguments, root=root)
 
 
-async def cancel_jobs_of(record: Record, runner: Runner, *, spare: str = "") -> tuple[Record, str]:
+async def cancel_jobs_of(
+    record: Record, runner: Runner, *, spare: str = "", directory: ClusterDirectory | None = None
+) -> tuple[Record, str]:
     """Do what `cancel_jobs` does with a runner, on the caller's event loop.
 
     Parameters
     ----------
     spare
         Mark of the job that the caller itself runs in.
+    directory
+        As in `cancel_jobs`.
     """
     if not expected(record):
         return record, ""
-    queue = _queue(record, runner)
+    queue = _queue(record, runner, None if directory is None else directory.path.parent)
+    exits = {} if directory is None else directory.exit_codes()
     try:
         async with asyncio.timeout(SECONDS):
-            asked, left = await _cancel(queue, record, spare)
+            asked, found = await _cancel(queue, record, spare, exits)
     except (GpuClusterError, TimeoutError):
-        asked, left = {}, None
-    if left is None:
+        asked, found = {}, None
+    if found is None:
         return record, _by_hand(record, f"The queueing system does not answer{_why(queue)}")
-    gone = [job for job in expected(record) if job.id and job.id not in left]
+    doubtful = [id for id, _ in found.doubtful]
+    gone = [
+        job
+        for job in expected(record)
+        if job.id and job.id not in found.left and job.id not in doubtful
+    ]
     ended = {
         (job.mark, job.task): replace(
-            job, state=asked.get(job.id, JobState.UNKNOWN), ended=time.time()
+            job,
+            state=asked.get(job.id) or found.ended.get(job.id, JobState.UNKNOWN),
+            ended=time.time(),
         )
         for job in gone
+    }
+    ended |= {
+        (job.mark, job.task): replace(job, ended=None)
+        for job in expected(record)
+        if job.id in doubtful and job.state not in FINAL
     }
     record = replace(
         record, jobs=tuple(ended.get((job.mark, job.task), job) for job in record.jobs)
     )
-    if left:
-        return record, _by_hand(record, "Asked to end, they have not yet", sorted(left))
+    if found.left:
+        ids = sorted([*found.left, *doubtful])
+        return record, _by_hand(record, "Asked to end, they have not yet", ids)
+    if doubtful:
+        return record, unproved_by_hand(record, doubtful)
     cancelled = sorted(id for id, state in asked.items() if state is JobState.CANCELLED)
     return record, f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
 
@@ -147,53 +186,89 @@ async def remove(queue: Queue, ids: Sequence[str]) -> None:
         await queue.cancel(ids)
 
 
-async def _cancel(
-    queue: Queue, record: Record, spare: str
-) -> tuple[dict[str, JobState], dict[str, JobStatus] | None]:
-    """Cancel until nothing is listed; return how what was asked to go ends, and what is there yet.
+@dataclass(frozen=True)
+class _Found:
+    """What a queueing system says of the jobs of a cluster."""
 
-    What is listed is None where there was no answer.
+    left: dict[str, JobStatus]
+    """Jobs that it lists."""
+    ended: dict[str, JobState]
+    """Jobs whose end is proved, and how they ended."""
+    doubtful: tuple[tuple[str, str], ...] = ()
+    """Id and mark of jobs that it does not list, and whose end nothing proves."""
+
+
+async def _cancel(
+    queue: Queue, record: Record, spare: str, exits: Mapping[str, int]
+) -> tuple[dict[str, JobState], _Found | None]:
+    """Cancel until all is over; return how what was asked to go ends, and what was found at last.
+
+    That is None where there was no answer.
     """
     asked: dict[str, JobState] = {}
-    left: dict[str, JobStatus] | None = None
+    found: _Found | None = None
     for number in range(ROUNDS):
         if number:
             await asyncio.sleep(queue.backend.hurry_seconds)
-        listed = await _listed(queue, record)
-        if listed is None:
-            return asked, left
-        left = {id: status for id, status in listed.items() if status.mark != spare}
+        now = await _look(queue, record, spare, exits)
+        if now is None:
+            return asked, found
+        found = now
         waited_for = [
             status
-            for id, status in left.items()
+            for id, status in found.left.items()
             if status.state is not JobState.ENDING and not (status.state in FINAL and id in asked)
         ]
-        if not waited_for:
-            return asked, {}
+        if not waited_for and not found.doubtful:
+            return asked, replace(found, left={})
         # What is over already is only to be listed no more.
         asked |= {
             id: status.state if status.state in FINAL else JobState.CANCELLED
-            for id, status in left.items()
+            for id, status in found.left.items()
             if id not in asked
         }
-        await queue.cancel(sorted(left))
-    return asked, left
+        await queue.cancel(sorted([*found.left, *(id for id, _ in found.doubtful)]))
+    return asked, found
 
 
-async def _listed(queue: Queue, record: Record) -> dict[str, JobStatus] | None:
-    """Return the jobs of a cluster that the queueing system has; None where it does not answer."""
+async def _look(
+    queue: Queue, record: Record, spare: str = "", exits: Mapping[str, int] | None = None
+) -> _Found | None:
+    """Look for the jobs of a cluster; None where the queueing system does not answer."""
+    jobs = {job.id: job for job in expected(record) if job.id}
     # One whose submission was not answered has no id, and is found by its mark.
     nameless = any(not job.id for job in expected(record))
-    listing = await queue.poll(() if nameless else tuple(job.id for job in expected(record)))
+    listing = await queue.poll(() if nameless else tuple(jobs), tuple(jobs))
     if listing is None:
         return None
-    return {
+    lacking = {id: job.mark for id, job in jobs.items() if id not in listing and job.mark != spare}
+    trace = await queue.trace(lacking, LOOK_UPS)
+    listing = {**listing, **trace.listing}
+    proves = queue.backend.listing_proves
+    evidence = Evidence(trace.history, trace.unknown, exits or {}, proves)
+    proved = {
+        id: proof[1].state
+        for id in lacking
+        if id not in listing and (proof := evidence.of(jobs[id], jobs[id].ends, time.time()))
+    }
+    left = {
         id: status
         for id, status in listing.items()
         # Ids are given out again; only what bears the cluster's mark is ours.
         if status.mark.startswith(f"gpc-{record.id}-")
         and (status.state not in FINAL or record.spec.backend in KEEPS_ENDED)
+        and (not spare or status.mark != spare)
     }
+    over = {id: listing[id].state for id in jobs if id in listing and listing[id].state in FINAL}
+    doubtful = tuple((id, lacking[id]) for id in lacking if id not in listing and id not in proved)
+    return _Found(left, {**over, **proved}, doubtful)
+
+
+def unproved_by_hand(record: Record, ids: Sequence[str]) -> str:
+    """Say that the end of jobs is not proved, and which command ends them."""
+    title, jobs = find_backend(record.spec.backend).title, "jobs" if len(ids) > 1 else "job"
+    named = f"{jobs} {', '.join(ids)}"
+    return _by_hand(record, f"{title} does not list {named}, and nothing proves the end", ids)
 
 
 def _why(queue: Queue) -> str:

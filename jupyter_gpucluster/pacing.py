@@ -19,6 +19,8 @@ HANGING = 2.0
 LONGEST_PERIOD = 300.0
 GAP_AFTER_CHANGE = 0.5
 """Seconds between two listings where the last one is older than what we have just asked for."""
+LOOK_UPS_PER_MINUTE = 50
+"""What of the budget is used at most where single jobs are asked about, that listings lack."""
 MINUTE = 60.0
 SHORTEST_WAIT = 0.1
 

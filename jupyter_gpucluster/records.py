@@ -384,6 +384,10 @@ class Job:
     """Whether a worker of this job ever reached the scheduler."""
     missing: int = 0
     """How many listings in a row lacked the job."""
+    missing_since: float | None = None
+    """Since when they lack it; kept where it was given up for that."""
+    proof: str = ""
+    """What proved its end: `listing`, `history`, `exit file`, `unknown id` or `walltime`."""
     absent: float | None = None
     """Since when no worker of it is connected, although one was and it is listed as running."""
     abandoned: bool = False

@@ -135,11 +135,16 @@ def stem(id: str) -> str:
 
 def readers(backend: Backend) -> list[list[str]]:
     """Return how commands begin that only read: of status, accounting and search."""
-    commands = (backend.status("user", ["1"]), backend.history(["1"]), backend.find(["gpc-a-1"]))
+    commands = (
+        backend.status("user", ["1"]),
+        backend.history(["1"]),
+        backend.find(["gpc-a-1"]),
+        backend.look_up("1"),
+    )
     changing = {backend.cancel(["1"])[0], backend.submit(Submission("gpc-a-1", "/script"))[0]}
-    # Of a shell and of `env` the name alone would stand for any command.
+    # Of a shell and of `env` the name alone would stand for any command; scontrol changes jobs.
     return [
-        argv[: 3 if argv[0] in ("env", "sh") else 1]
+        argv[: 3 if argv[0] in ("env", "sh", "scontrol") else 1]
         for argv in commands
         if argv is not None and argv[0] not in changing
     ]

@@ -41,6 +41,15 @@ PLACES = (
 
 
 @dataclass(frozen=True)
+class Listing:
+    """What a status command answered."""
+
+    jobs: dict[str, JobStatus]
+    words: tuple[str, ...] = ()
+    """Lines on standard error that belong to no whole answer."""
+
+
+@dataclass(frozen=True)
 class Poll:
     """What came of the wish for a listing."""
 
@@ -48,6 +57,8 @@ class Poll:
     """Whether there is word from the system that this head had not yet: a listing, or silence."""
     listing: dict[str, JobStatus] | None = None
     """All jobs by id; None where nobody asked, or the system did not answer."""
+    words: tuple[str, ...] = ()
+    """As in `Listing`."""
     again: float = 0.0
     """Seconds after which it is worth to ask again, where nobody asked now."""
 
@@ -102,12 +113,12 @@ class SharedQueue:
         while (seconds := await asyncio.to_thread(self.take_room)) > 0:  # noqa: ASYNC110  # no event tells
             await asyncio.sleep(min(seconds, 1.0))
 
-    def take_room(self, *, always: bool = False) -> float:
+    def take_room(self, *, always: bool = False, most: int = CALLS_PER_MINUTE) -> float:
         """Count one command and return 0, or the seconds until there is room for it."""
         now = boot_time()
         with self.changing() as book:
             calls = book.ledger.calls
-            if len(calls) >= CALLS_PER_MINUTE and not always:
+            if len(calls) >= most and not always:
                 return calls[0] + MINUTE - now
             book.ledger = replace(book.ledger, calls=(*calls, now))
         return 0.0
@@ -122,7 +133,7 @@ class SharedQueue:
         self,
         ids: Sequence[str],
         period: float,
-        call: Callable[[Sequence[str]], Awaitable[dict[str, JobStatus] | None]],
+        call: Callable[[Sequence[str]], Awaitable[Listing | None]],
     ) -> Poll:
         """Return a listing: another head's where it is fresh, else what ``call`` returns.
 
@@ -157,7 +168,7 @@ class SharedQueue:
     async def ask(
         self,
         ids: tuple[str, ...] | None,
-        call: Callable[[Sequence[str]], Awaitable[dict[str, JobStatus] | None]],
+        call: Callable[[Sequence[str]], Awaitable[Listing | None]],
     ) -> Poll:
         """Ask the system about the jobs of all heads, and leave the answer for them."""
         started = boot_time()
@@ -165,7 +176,7 @@ class SharedQueue:
         listing = await call(listed or ())
         await asyncio.to_thread(self.finish, started, listed, listing)
         self.seen = started
-        return Poll(True, listing)
+        return Poll(True) if listing is None else Poll(True, listing.jobs, listing.words)
 
     def register(self, ids: tuple[str, ...] | None) -> None:
         """Tell the other heads which jobs to ask about."""
@@ -192,13 +203,14 @@ class SharedQueue:
         self,
         started: float,
         listed: tuple[str, ...] | None,
-        listing: Mapping[str, JobStatus] | None,
+        listing: Listing | None,
     ) -> None:
         """Write down what the system answered, or that it did not."""
         seconds = boot_time() - started
         if listing is not None:
-            jobs = [to_json(status) for status in listing.values()]
-            self.write(self.answer_file, {"started": started, "jobs": jobs})
+            jobs = [to_json(status) for status in listing.jobs.values()]
+            answer = {"started": started, "jobs": jobs, "words": list(listing.words)}
+            self.write(self.answer_file, answer)
         with self.changing() as book:
             failures = 0 if listing is not None else book.ledger.failures + 1
             book.ledger = replace(
@@ -215,12 +227,13 @@ class SharedQueue:
             answer = json.loads(self.answer_file.read_bytes())
             jobs = [from_json(JobStatus, job) for job in answer["jobs"]]
             started = float(answer["started"])
+            words = tuple(map(str, answer.get("words", ())))
         except (OSError, *DAMAGE):
             return Poll(False, again=BUSY_SECONDS)
         if started != ledger.started:
             return Poll(False, again=BUSY_SECONDS)  # the next answer is on its way
         self.seen = started
-        return Poll(True, {job.id: job for job in jobs})
+        return Poll(True, {job.id: job for job in jobs}, words)
 
     # The files.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -13,15 +15,20 @@ import subprocess
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from .backends import cancel_command, submit_command
+from .absence import Trace
+from .backends import array_of, cancel_command, submit_command
 from .backends.base import Backend
-from .errors import BackendError
+from .errors import BackendError, GpuClusterError
 from .inheritance import for_commands
+from .pacing import LOOK_UPS_PER_MINUTE
 from .processes import lower_open_files, signal_group
-from .records import CommandResult, JobStatus, Submission
-from .sharing import Poll, SharedQueue
+from .records import FINAL, CommandResult, JobStatus, Submission
+from .sharing import Listing, Poll, SharedQueue
+from .store import DAMAGE, write_private
 
 T = TypeVar("T")
 LONGEST_ANSWER = 1 << 24
@@ -35,6 +42,9 @@ JOB_SERVER_SECONDS = 5.0
 done."""
 CLOSE_SECONDS = 20.0
 """A job server gives jobs 2 s to end, and 5 s to what they left; one that is stopped never ends."""
+LOOK_UPS = 5
+"""Jobs that one listing lacks and that are asked about one by one, at most."""
+MOST_REMARKS = 50
 
 
 class Runner(Protocol):
@@ -248,6 +258,18 @@ def submit_line(backend: Backend, submission: Submission) -> str:
     return f"{command} <<'END'\n{stdin}END" if stdin else command
 
 
+def words_of(backend: Backend, result: CommandResult) -> tuple[str, ...]:
+    """Return the lines on standard error that are no part of a whole answer."""
+    said = backend.remarks.sub("", result.stderr) if backend.remarks else result.stderr
+    lines = (line.strip() for line in said.splitlines())
+    return tuple(line[:300] for line in lines if line)[:MOST_REMARKS]
+
+
+def _bare(line: str) -> str:
+    """Return a line without its numbers: times and loads change with each answer."""
+    return re.sub(r"\d+", "#", line.strip()[:300])
+
+
 class Queue:
     """One backend's dialect and the runner that speaks it.
 
@@ -257,6 +279,8 @@ class Queue:
         Through what all heads of a user ask together; None where the system is the cluster's own.
     cancel_args
         More arguments of the command that ends jobs.
+    root
+        The directory of cluster directories, which keeps what a site prints with every answer.
     """
 
     def __init__(
@@ -265,7 +289,11 @@ class Queue:
         runner: Runner,
         shared: SharedQueue | None = None,
         cancel_args: Sequence[str] = (),
+        root: Path | None = None,
     ) -> None:
+        self.remarks: frozenset[str] = frozenset()
+        """What the last answer that lacked no job had on standard error."""
+        self.remarks_file = root / f".{backend.name}.remarks" if root is not None else None
         self.backend = backend
         self.cancel_args = cancel_args
         self.runner = runner
@@ -287,11 +315,15 @@ class Queue:
         argv, stdin = submit_command(self.backend, submission), self.backend.stdin(submission)
         result = await self.change(argv, stdin)
         try:
-            return self.backend.parse_submit(submission, result)
+            ids = self.backend.parse_submit(submission, result)
         except BackendError as error:
             if error.accepted:
                 await self.cancel(error.accepted)
             raise
+        # A job may end before any listing has it, and the site's own words come with this, too.
+        said = frozenset(map(_bare, words_of(self.backend, result)))
+        await asyncio.to_thread(self.remember, self.remarks | said)
+        return ids
 
     async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command that changes something, when the budget has room for it."""
@@ -303,30 +335,145 @@ class Queue:
         finally:
             self.shared.note_change()
 
-    async def look(self, ids: Sequence[str], period: float) -> Poll:
-        """Return a listing that is no older than the period, or the word that none is due yet."""
-        if self.shared is None:
-            return Poll(True, await self.poll(ids))
-        poll = await self.shared.poll(ids, period, self.poll)
-        if poll.listing is not None:  # perhaps another head's
-            self.cure = ""
-        return poll
+    async def look(
+        self, ids: Sequence[str], period: float, expected: Sequence[str] | None = None
+    ) -> Poll:
+        """Return a listing that is no older than the period, or the word that none is due yet.
 
-    async def poll(self, ids: Sequence[str]) -> dict[str, JobStatus] | None:
-        """List all jobs in one call; None where there was no answer."""
+        ``expected`` are the jobs that have not ended as far as is known; by default ``ids``.
+        """
+        expected = ids if expected is None else expected
+        if self.shared is None:
+            return Poll(True, await self.poll(ids, expected))
+        poll = await self.shared.poll(ids, period, self.answer)
+        if poll.listing is None:
+            return poll
+        # Perhaps it is another head's.
+        listing = await asyncio.to_thread(self.whole, Listing(poll.listing, poll.words), expected)
+        return replace(poll, listing=listing)
+
+    async def poll(
+        self, ids: Sequence[str], expected: Sequence[str] | None = None
+    ) -> dict[str, JobStatus] | None:
+        """List all jobs in one call; None without an answer.  ``expected`` as in `look`."""
+        listing = await self.answer(ids)
+        if listing is None:
+            return None
+        return await asyncio.to_thread(self.whole, listing, ids if expected is None else expected)
+
+    async def answer(self, ids: Sequence[str]) -> Listing | None:
+        """List all jobs in one call, with what stood on standard error."""
         result = await self.runner.run(self.backend.status(self.user, ids))
         try:
             # A user's 5,000 jobs take a few tenths of a second to read.
-            listing = await asyncio.to_thread(self.backend.parse_status, result)
+            jobs = await asyncio.to_thread(self.backend.parse_status, result)
         except BackendError as error:
             self.cure = f"{error.message} {error.hint}" if error.hint else ""
             return None
-        self.cure = ""
-        return listing
+        return Listing(jobs, words_of(self.backend, result))
 
-    async def history(self, ids: Sequence[str]) -> dict[str, JobStatus]:
-        """Return what accounting knows of the end of jobs; nothing where it does not answer."""
-        return await self.account(self.backend.history(ids))
+    def whole(self, listing: Listing, expected: Sequence[str]) -> dict[str, JobStatus] | None:
+        """Return the jobs of a listing, None if it lacks one and has words on standard error.
+
+        OAR was seen to exit with 0 and list nothing while its database failed.  Words that also
+        came with the last answer that lacked no job are the site's.
+        """
+        jobs, lines = dict(listing.jobs), {_bare(line): line for line in listing.words}
+        for id in expected:
+            array = jobs.get(array_of(self.backend.name, id))
+            if id not in jobs and array is not None and array.state in FINAL:
+                jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
+        lacks = any(id not in jobs for id in expected)
+        if lacks and (unusual := lines.keys() - self.usual()):
+            said = next(line for bare, line in lines.items() if bare in unusual)
+            self.cure = f"{self.backend.title} left out jobs and wrote: {said[:200]}"
+            return None
+        if expected and not lacks:
+            self.remember(frozenset(lines))
+        self.cure = ""
+        return jobs
+
+    def remember(self, remarks: frozenset[str]) -> None:
+        """Keep what came with a whole answer; each host of a site may have words of its own."""
+        if remarks == self.remarks:
+            return
+        self.remarks = remarks
+        if self.remarks_file is not None:
+            kept = {**self.kept(), socket.gethostname(): sorted(remarks)[:MOST_REMARKS]}
+            with contextlib.suppress(GpuClusterError):
+                write_private(self.remarks_file, json.dumps(kept).encode())
+
+    def kept(self) -> dict[str, list[str]]:
+        """Return the remarks on disk, by host."""
+        try:
+            found = json.loads(self.remarks_file.read_bytes()) if self.remarks_file else {}
+            return {str(host): [str(line) for line in lines] for host, lines in found.items()}
+        except (OSError, *DAMAGE):
+            return {}
+
+    def usual(self) -> frozenset[str]:
+        """Return what this site is known to print with whole answers."""
+        return self.remarks.union(*self.kept().values())
+
+    async def trace(self, marks: Mapping[str, str], most: int = LOOK_UPS) -> Trace:
+        """Look for jobs that a listing lacks: with one command, then one by one.
+
+        Parameters
+        ----------
+        marks
+            The mark of each job by id, in the order in which they are asked about; ids are given
+            out again, marks are not.
+        most
+            How many are asked about one by one.
+        """
+        backend, ids = self.backend, list(marks)
+        if not ids or backend.listing_proves:
+            return Trace()
+        listing: dict[str, JobStatus] = {}
+        past: dict[str, JobStatus] = {}
+        unknown: set[str] = set()
+
+        async def ask(argv: Sequence[str], parse: Callable[[CommandResult], Any]) -> Any:
+            result = await self.runner.run(argv)
+            usual = await asyncio.to_thread(self.usual)
+            lines = [line for line in result.stderr.splitlines() if _bare(line) not in usual]
+            bare = replace(result, stderr="\n".join(lines))
+            unknown.update(id for id in ids if backend.denies(bare, id))
+            with contextlib.suppress(BackendError):
+                found = parse(result)
+                return {
+                    id: found[id] for id in ids if id in found and found[id].mark in ("", marks[id])
+                }
+            return {}
+
+        if (argv := backend.history(ids)) is not None:
+            await self.note_reading()
+            past = await ask(argv, backend.parse_history)
+            past = {id: status for id, status in past.items() if status.state in FINAL}
+        elif (argv := backend.status(self.user, ids)) != backend.status(self.user, ()):
+            await self.note_reading()
+            listing = await ask(argv, backend.parse_status)
+        left = [id for id in ids if id not in {*past, *listing, *unknown}]
+        asked = set(ids).difference(left)
+        for id in left[:most]:
+            argv = backend.look_up(id)
+            if argv is not None:
+                if not await self.may_read():
+                    break
+                listing |= await ask(argv, backend.parse_status)
+            asked.add(id)
+        return Trace(listing, past, frozenset(unknown - listing.keys()), frozenset(asked))
+
+    async def note_reading(self) -> None:
+        """Count a command that reads, in the budget."""
+        if self.shared is not None:
+            await asyncio.to_thread(self.shared.take_room, always=True)
+
+    async def may_read(self) -> bool:
+        """Count a command that reads if the budget has room for it, and tell whether it has."""
+        if self.shared is None:
+            return True
+        return await asyncio.to_thread(self.shared.take_room, most=LOOK_UPS_PER_MINUTE) == 0
 
     async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
         """Return what accounting knows of submissions whose answers were lost."""
@@ -336,8 +483,7 @@ class Queue:
         """Ask accounting; it is behind the listing, so that no answer means nothing."""
         if argv is None:
             return {}
-        if self.shared is not None:
-            await asyncio.to_thread(self.shared.take_room, always=True)
+        await self.note_reading()
         try:
             return self.backend.parse_history(await self.runner.run(argv))
         except BackendError:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster import headjob
+from jupyter_gpucluster.absence import SECONDS_UNTIL_UNPROVED
+from jupyter_gpucluster.backends.slurm import Slurm
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.errors import BackendUnavailable
 from jupyter_gpucluster.processes import this_process
@@ -30,6 +32,7 @@ from jupyter_gpucluster.records import (
 from jupyter_gpucluster.store import LAPSED_SECONDS, ClusterDirectory
 
 ID = "abc123"
+UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
 ELSEWHERE = Process("a-node-of-the-site", "", 7, 7)
 
 
@@ -42,6 +45,7 @@ class Site:
         self.say("squeue")
         self.say("sacct")
         self.say("scancel")
+        self.shows(UNKNOWN)
 
     def say(self, command: str, *lines: str, code: int = 0) -> None:
         """Let a command print lines, and count its calls."""
@@ -53,6 +57,14 @@ class Site:
             f"#!/bin/sh\necho $* >>{calls}\ncat {self.place}/{command}.out\nexit {code}\n"
         )
         program.chmod(0o755)
+
+    def shows(self, words: str, *lines: str) -> None:
+        """Let scontrol describe the head's job, or say words on standard error."""
+        self.say("scontrol", *lines, code=0 if lines else 1)
+        with (self.place / "scontrol").open("a") as program:
+            program.write("\n")
+        text = (self.place / "scontrol").read_text()
+        (self.place / "scontrol").write_text(text.replace("cat ", f"echo '{words}' >&2; cat "))
 
     def lists(
         self, state: str, reason: str = "None", id: str = "70_0", started: str = "N/A"
@@ -165,6 +177,49 @@ def test_one_bad_listing_is_no_proof_and_silence_is_none_at_all(root: Path, site
     view = clusters.get("mine")
     assert view.phase is Phase.FAILED
     assert "ended before the head was up" in view.reason
+
+
+def test_a_head_s_job_without_proof_of_its_end_is_cancelled_after_two_minutes(
+    root: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = cluster(root)
+    site.shows("")
+    clusters = Clusters(root)
+    for _ in range(4):
+        assert clusters.get("mine").phase is Phase.PENDING
+        ask_again(directory)
+    view = clusters.get("mine")
+    ask_again(directory)
+    assert "not in Slurm's listing since " in view.reason
+    assert view.reason.endswith("; asking again.")
+    assert site.calls("scancel") == 0
+    known = directory.read_headjob()
+    assert known is not None
+    directory.write_headjob(replace(known, missing_since=time.time() - SECONDS_UNTIL_UNPROVED))
+    ask_again(directory)
+    monkeypatch.setattr(Slurm, "hurry_seconds", 0.0)
+    view = clusters.get("mine")
+    assert view.phase is Phase.FAILED
+    assert "nothing proves that it has ended; it was cancelled" in view.reason
+    assert "To end them now: scancel 70_0" in view.reason
+    assert site.calls("scancel") > 1
+    [told] = clusters.orphans()
+    assert "job 70_0" in told
+
+
+def test_a_head_s_job_that_a_listing_lacks_and_that_is_there_is_waited_for(
+    root: Path, site: Site
+) -> None:
+    directory = cluster(root)
+    told = f"JobId=70 JobName={heads_mark(ID)} JobState=PENDING Reason=Priority ExitCode=0:0"
+    site.shows("", told)
+    for _ in range(4):
+        view = Clusters(root).get("mine")
+        assert (view.phase, view.workers.pending) == (Phase.PENDING, 1)
+        ask_again(directory)
+    known = directory.read_headjob()
+    assert known is not None
+    assert known.missing == 0
 
 
 def test_a_job_whose_submission_was_not_answered_is_found_by_its_mark(

@@ -27,8 +27,10 @@ from jupyter_gpucluster.records import (
     Target,
     heads_mark,
 )
+from jupyter_gpucluster.store import ClusterDirectory
 
 OURS = "gpc-abc123-1"
+UNKNOWN = "slurm_load_jobs error: Invalid job id specified\n"
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,8 @@ class Site:
     def __init__(self, jobs: dict[str, tuple[str, str]], *, deaf: bool = False) -> None:
         self.jobs = jobs
         self.deaf = deaf
+        self.denies = True
+        """Whether scontrol says of jobs that it does not list that it knows no such id."""
         self.cancelled: list[str] = []
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
@@ -54,6 +58,11 @@ class Site:
                 for id, (mark, state) in self.jobs.items()
             ]
             return CommandResult(tuple(argv), 0, "\n".join(lines))
+        if argv[0] == "scontrol":
+            assert argv[-1] not in self.jobs
+            return CommandResult(tuple(argv), 1, "", UNKNOWN if self.denies else "")
+        if argv[0] == "sacct":
+            return CommandResult(tuple(argv), 1, "", "Slurm accounting storage is disabled\n")
         ids = [id for word in argv for id in expand(word) if id in self.jobs]
         self.cancelled += ids
         if not self.deaf:
@@ -92,6 +101,42 @@ async def test_a_number_that_now_belongs_to_something_else_is_left_alone() -> No
     assert not site.cancelled
     assert told == ""
     assert {job.state for job in record.jobs} == {JobState.UNKNOWN}
+
+
+async def test_jobs_that_the_listing_lacks_are_cancelled_and_named_without_proof() -> None:
+    site = Site({"7": (OURS, "RUNNING"), "8": (OURS, "RUNNING")})
+    jobs = a_job("7"), a_job("8", 1)
+
+    class Lies(Site):
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            if argv[0] == "squeue":
+                return CommandResult(tuple(argv), 0, "")
+            if argv[0] == "scancel":
+                asked.append(argv[-1])
+            return CommandResult(tuple(argv), 1)
+
+    asked: list[str] = []
+    record, told = await cancel_jobs_of(a_record(*jobs), Lies(site.jobs))
+    assert asked == ["8"] * leftovers.ROUNDS
+    assert [job.ended for job in record.jobs] == [None, None]
+    assert "Slurm does not list jobs 7, 8, and nothing proves the end" in told
+    assert told.endswith("scancel 7 8")
+    assert await left_jobs_of([record], Lies(site.jobs)) == [
+        f"job {id} of {OURS} (not listed, end not confirmed); to end it: scancel {id}"
+        for id in ("7", "8")
+    ]
+
+
+async def test_an_exit_file_proves_the_end_of_a_job_that_is_not_listed(tmp_path: Path) -> None:
+    site = Site({})
+    site.denies = False
+    directory = ClusterDirectory(tmp_path / "abc123")
+    directory.create()
+    (directory.path / "exit" / f"{OURS}_0").write_text("3\n")
+    record, told = await cancel_jobs_of(a_record(a_job("7")), site, directory=directory)
+    assert (record.jobs[0].state, told) == (JobState.FAILED, "")
+    assert record.jobs[0].ended
+    assert not site.cancelled
 
 
 async def test_a_job_whose_number_nobody_heard_is_found_by_its_mark() -> None:

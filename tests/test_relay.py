@@ -72,7 +72,11 @@ def test_what_the_dialect_says_for_the_record_is_run_and_nothing_else(
     submit, stdin = dialect.submit(sent), dialect.stdin(sent)
     assert permitted(directory, record, submit, stdin)
     assert permitted(directory, record, dialect.status("me", ["71"]), "")
-    for reads in (dialect.history(["71", "72"]), dialect.find(["gpc-abc123-1", "gpc-abc123-2"])):
+    for reads in (
+        dialect.history(["71", "72"]),
+        dialect.find(["gpc-abc123-1", "gpc-abc123-2"]),
+        dialect.look_up("71"),
+    ):
         assert reads is None or permitted(directory, record, reads, "")
     assert permitted(directory, record, dialect.cancel(["71"]), "")
     assert not permitted(directory, record, dialect.cancel(["72"]), "")
@@ -80,6 +84,7 @@ def test_what_the_dialect_says_for_the_record_is_run_and_nothing_else(
     assert not permitted(directory, record, [*dialect.cancel(["71"]), "--all"], "")
     for words in (["rm", "-r", "/"], ["sh", "-c", "rm -r /"], ["env", "A=B", "rm", "-r", "/"]):
         assert not permitted(directory, record, words, "")
+    assert not permitted(directory, record, ["scontrol", "update", "JobId=71", "Priority=1"], "")
     assert not permitted(directory, record, [], "")
     other = replace(sent, script="/tmp/other.sh", text="#!/bin/bash\nfalse\n")
     assert not permitted(directory, record, dialect.submit(other), dialect.stdin(other))

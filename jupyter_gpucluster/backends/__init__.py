@@ -89,6 +89,15 @@ def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str
     return [program, *arguments, *rest]
 
 
+def array_of(name: str, id: str) -> str:
+    """Return the id under which a system lists the end of tasks that never started.
+
+    Slurm drops such tasks when they are cancelled; if all that waited are, it lists their array as
+    cancelled [tried, 22.05].
+    """
+    return id.partition("_")[0] if name == "slurm" else id
+
+
 class Sent(Protocol):
     """What tells where a job is sent to: a profile's ``job``, or a shape."""
 

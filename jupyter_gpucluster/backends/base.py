@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,8 +12,9 @@ from ..records import Capacity, CommandResult, JobShape, JobStatus, Submission
 class Backend(Protocol):
     """Pure functions in the order in which a job lives; a backend runs nothing.
 
-    Three answers, never two: a *listed* job has a state; one that is *not listed* has ended, its
-    outcome comes from history or its exit file; *no answer* (`BackendUnavailable`) changes nothing.
+    Three answers, never two: a *listed* job has a state; of one that is *not listed* history, its
+    exit file or the system's own words (`denies`) prove the end; *no answer*
+    (`BackendUnavailable`) changes nothing.
     """
 
     name: str
@@ -32,6 +34,10 @@ class Backend(Protocol):
     """A job's number within its submission, from 0, as a shell expands it in the job."""
     restarts: str
     """How often the system has restarted the job, as a shell expands it in the job."""
+    listing_proves: bool
+    """Whether a job has ended that the listing lacks; of most systems that is no evidence."""
+    remarks: re.Pattern[str] | None
+    """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         """Return the lines of the script's head that ask for the job's resources.
@@ -68,6 +74,15 @@ class Backend(Protocol):
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         """Return the listed jobs by id; raises `BackendUnavailable` where there was no answer."""
+
+    def look_up(self, id: str) -> list[str] | None:
+        """Return the command that asks about one job alone, None if there is none.
+
+        Its answer is read by `parse_status` and by `denies`.
+        """
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        """Tell whether an answer says, in the system's own words, that it has no such job."""
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         """Return the command that asks for the end of jobs, None where nothing accounts."""

@@ -54,6 +54,8 @@ class Cobalt:
     most_tasks = 1
     task = "0"
     restarts = "0"
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
     gpu_requests = ("nodes", "gpus", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -124,6 +126,14 @@ class Cobalt:
         if result.stdout.strip() and not found:
             raise BackendUnavailable("Cobalt answered qstat with something else.")
         return found
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-l", "--header", ":".join(HEADER), id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        # In its source it exits with 1 and no word only where there is no such job.
+        said = (result.stdout + result.stderr).strip()
+        return result.exit_code == 1 and not said and result.argv[-1] == id
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return None

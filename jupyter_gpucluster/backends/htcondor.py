@@ -68,6 +68,8 @@ class HTCondor:
         ' "${_CONDOR_JOB_AD:-/dev/null}")'
     )
     gpu_requests = ("request_gpus", "none")
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         if job.nodes > 1:
@@ -186,6 +188,12 @@ class HTCondor:
             started=None if state is JobState.PENDING else started,
             ended=ended if over else None,
         )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["condor_q", "-json", "-attributes", ",".join(LISTED), id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False  # of an id that it does not know it prints nothing
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         # Without the limit it reads the schedd's whole history, which may be gigabytes.

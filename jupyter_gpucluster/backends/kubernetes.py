@@ -61,6 +61,8 @@ class Kubernetes:
     most_tasks = 100
     task = "${GPUCLUSTER_TASK:-0}"
     restarts = "0"
+    listing_proves = True
+    remarks: re.Pattern[str] | None = re.compile(r"^No resources found.*$", re.MULTILINE)
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         if job.nodes > 1:
@@ -123,6 +125,12 @@ class Kubernetes:
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         return {job.id: job for job in map(status_of, _items(result)) if job.id}
+
+    def look_up(self, id: str) -> list[str] | None:
+        return None
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ class Local:
     most_tasks = 1000
     task = ""
     restarts = ""
+    listing_proves = True
+    remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         return []
@@ -62,6 +65,12 @@ class Local:
             # A listing that is refused says nothing of the jobs.
             raise BackendUnavailable("This machine lists no jobs.", detail=result.stderr)
         return {task["id"]: _status(task) for task in _answer(result)}
+
+    def look_up(self, id: str) -> list[str] | None:
+        return None
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return None

@@ -41,6 +41,7 @@ SILENT = re.compile(
 )
 """No answer, as opposed to a refusal."""
 NOTHING = re.compile(r"No (?:unfinished |matching )?jobs? (?:is |was )?found", re.IGNORECASE)
+UNKNOWN = re.compile(r"Job <([^<>]+)> is not found")
 TIME = re.compile(r"(?:\w{3} )?(\w{3}) +(\d{1,2}) (\d{2}):(\d{2})(?::(\d{2}))? (\d{4})\b", re.ASCII)
 """With LSB_DISPLAY_YEAR; a time without its year is none."""
 STATES = {
@@ -75,6 +76,8 @@ class Lsf:
     task = "$((${LSB_JOBINDEX:-0} > 0 ? LSB_JOBINDEX - 1 : 0))"
     # LSF counts no restarts; the second of the start tells them apart as well.
     restarts = '$([ "${LSB_RESTART:-N}" = Y ] && date +%s || echo 0)'
+    listing_proves = False
+    remarks: re.Pattern[str] | None = NOTHING
     gpu_requests = ("gpu", "ngpus_physical", "ngpus_excl_p", "nnodes", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -196,6 +199,13 @@ class Lsf:
             hopeless=state in (JobState.PENDING, JobState.HELD)
             and any(part in reason.lower() for part in reasons.NEVER),
         )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["env", "LSB_DISPLAY_YEAR=Y", "bjobs", "-json", "-a", "-o", FIELDS, id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        found = UNKNOWN.findall(result.stdout + result.stderr)
+        return id in found or id.partition("[")[0] in found
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return None

@@ -54,6 +54,7 @@ class Moab(Torque):
     job_class = "moab.MoabJob"
     most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks
     task = "0"
+    remarks: re.Pattern[str] | None = None
 
     def submit(self, submission: Submission) -> list[str]:
         return ["msub", submission.script]
@@ -107,6 +108,12 @@ class Moab(Torque):
             # Of the reservation that Moab has made for it; few of those that wait have one.
             expected_start=_time(job.get("RsvStartTime", "")) or None if waits else None,
         )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return None
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return ["showq", "-c", "--xml"]

@@ -53,6 +53,8 @@ class Oar:
     most_tasks = 1000
     task = "$((${OAR_ARRAY_INDEX:-1} - 1))"
     restarts = "0"  # a job that runs again is another job, with another id
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         told = {
@@ -156,6 +158,14 @@ class Oar:
             started=None if waits else _seconds(job.get("startTime")),
             ended=_seconds(job.get("stopTime")) if word in ("Terminated", "Error") else None,
             expected_start=_seconds(job.get("scheduledStart")) if waits else None,
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return self.history([id])
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return (
+            False  # of an id that it does not know it prints nothing, as where its database fails
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:

@@ -37,6 +37,10 @@ MISSET = re.compile(r"Unknown Host|pbs conf variables not found")
 """Ends in "cannot connect to server" too, and will not change by waiting."""
 DEAD_OR_UNKNOWN = (35, 153)
 """Exit codes of qstat where some of the ids are over or unknown; it lists the others."""
+UNKNOWN = re.compile(
+    r"^qstat: (?:Unknown Job Id(?: Error)? (\S+).*|(\S+) Job has finished, .*)$", re.MULTILINE
+)
+"""What qstat says of ids that it has no job of, and of jobs that are over."""
 STATES = {
     "Q": JobState.PENDING,
     "W": JobState.PENDING,
@@ -63,6 +67,8 @@ class Pbs:
     most_tasks = 1000
     task = "${PBS_ARRAY_INDEX:-0}"
     restarts = "0"  # run_count is on the server, not in the job's environment
+    listing_proves = False
+    remarks: re.Pattern[str] | None = UNKNOWN
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         first, *more = self.resources(job)
@@ -167,6 +173,13 @@ class Pbs:
             else None,
             ends=_end(job) if state is JobState.RUNNING else None,
         )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-t", "-f", "-F", "json", id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        found = {unknown or over for unknown, over in UNKNOWN.findall(result.stderr)}
+        return id in found or TASK.sub("[]", id) in found
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return ["qstat", "-x", "-t", "-f", "-F", "json", *_whole(ids)]

@@ -26,6 +26,7 @@ SILENT = re.compile(
     re.IGNORECASE,
 )
 """No answer, as opposed to a refusal: qmaster stopped or hanging."""
+UNKNOWN = re.compile(r"^Following jobs do not exist: *((?:\n?[\d, ]+)+)", re.MULTILINE)
 QACCT_EACH = 'for id do qacct -j "$id"; done'
 """qacct takes one id or name a call; the script is fixed, they are its arguments and never read as
 shell."""
@@ -69,6 +70,8 @@ class Sge:
     restarts = '$([ "${RESTARTED:-0}" = 0 ] && echo 0 || date +%s)'
     memory_request = "mem_free"
     environment = "smp"
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         lines = [*self.resources(job), f"-o {directive_value(output, 'output')}"]
@@ -128,6 +131,8 @@ class Sge:
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:
             raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
+        if "-j" in result.argv:
+            return described(result.stdout)
         root = tree_of(result.stdout[max(0, result.stdout.find("<")) :])
         if root.tag != "job_info":
             raise BackendUnavailable("Grid Engine answered qstat with something else.")
@@ -137,6 +142,13 @@ class Sge:
             if status is not None:
                 found[status.id] = status
         return found
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-j", id.partition(".")[0]]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        found = UNKNOWN.search(result.stderr)
+        return found is not None and id.partition(".")[0] in re.split(r"[\s,]+", found[1])
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         numbers = dict.fromkeys(id.partition(".")[0] for id in ids)
@@ -226,6 +238,15 @@ def _left(amount: str | None) -> int:
     """Read ``2`` and ``2.000000``."""
     match = re.match(r"\d{1,6}", amount or "")
     return int(match[0]) if match else 0
+
+
+def described(text: str) -> dict[str, JobStatus]:
+    """Read ``qstat -j``: that a job is there; of an array it does not tell which tasks are."""
+    fields = dict(re.findall(r"^(\w[\w-]*(?: \w+)*):[ \t]+(.*)$", text, re.MULTILINE))
+    number = fields.get("job_number", "").strip()
+    if not number.isdecimal() or "job-array tasks" in fields:
+        return {}
+    return {number: JobStatus(number, JobState.UNKNOWN, fields.get("job_name", "").strip())}
 
 
 def listed(job: dict[str, str]) -> JobStatus | None:

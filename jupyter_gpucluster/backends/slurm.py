@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from ..errors import BackendUnavailable, InvalidInput
@@ -30,6 +30,7 @@ SILENT = re.compile(
     re.IGNORECASE,
 )
 """No answer, as opposed to a refusal: slurmctld stopped or hanging, slurmdbd or munged down."""
+UNKNOWN = "Invalid job id specified"
 NOT_LAUNCHED = -53
 """What Slurm writes in place of an exit code where a job did not even start."""
 PHRASES = Phrases(
@@ -83,6 +84,8 @@ class Slurm:
     most_tasks = 1000
     task = "${SLURM_ARRAY_TASK_ID:-0}"
     restarts = "${SLURM_RESTART_COUNT:-0}"
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
     gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -156,6 +159,8 @@ class Slurm:
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:
             raise BackendUnavailable("Slurm did not answer squeue.", detail=result.stderr)
+        if result.argv[0] == "scontrol":
+            return {id: self.listed(row) for id, row in _described(result)}
         found = {}
         for line in result.stdout.splitlines():
             row = dict(zip(LISTED, line.split("|", len(LISTED) - 1), strict=False))
@@ -193,6 +198,16 @@ class Slurm:
             ends=None if over or waits else _epoch(row["EndTime"]),
             hopeless=waits and reason in reasons.NEVER,
         )
+
+    def look_up(self, id: str) -> list[str] | None:
+        # squeue has no word for a task that is gone of an array that is not [tried, 22.05].
+        return ["scontrol", "show", "job", "-o", id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        if result.argv[0] != "scontrol" or not result.exit_code:
+            return False
+        no_array = UNKNOWN in result.stderr and result.argv[-1] == id
+        return no_array or f"Job {id} not found" in result.stdout.splitlines()
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return ["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", ",".join(ACCOUNTED)]
@@ -282,6 +297,17 @@ def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, 
     options = (option_of(f"#SBATCH {text}") for text in texts)
     clusters = [value for option, value in options if option == "--clusters"]
     return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
+
+
+def _described(result: CommandResult) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield a job that ``scontrol show job -o`` describes, as a row of the listing."""
+    id, told = result.argv[-1], dict(re.findall(r"(\w+)=(\S*)", result.stdout))
+    code, _, number = told.get("ExitCode", "").partition(":")
+    if "JobState" in told and code.isdigit() and number.isdigit():
+        row = {name: told.get(name, "") for name in ("Reason", "NodeList", "StartTime", "EndTime")}
+        row = {name: "" if value == "(null)" else value for name, value in row.items()}
+        named = {"JobArrayID": id, "State": told["JobState"], "Name": told.get("JobName", "")}
+        yield id, {**row, **named, "exit_code": str(int(code) * 256 + int(number))}
 
 
 def _by_array(ids: Sequence[str]) -> list[str]:

@@ -106,6 +106,9 @@ class Torque(Pbs):
             ended=_seconds(job.get("comp_time")),
         )
 
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-t", "-f", "-x", id]
+
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return None  # qstat itself lists the ended until they are forgotten
 

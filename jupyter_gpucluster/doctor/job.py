@@ -192,7 +192,7 @@ def _take_away(one: Probe) -> list[Finding]:
     if headjob.is_over(job) and one.record.spec.backend not in KEEPS_ENDED:
         return []
     record = replace(one.record, jobs=(job,))
-    record, words = leftovers.cancel_jobs(record)
+    record, words = leftovers.cancel_jobs(record, one.directory)
     if all(each.ended for each in record.jobs) or not words:
         return []
     return [warning("clean-up", words)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..backends import elsewhere, find_backend
 from ..records import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus, Record
@@ -22,6 +22,9 @@ class Told:
     history: Mapping[str, JobStatus] = field(default_factory=dict)
     found: Mapping[str, JobStatus] = field(default_factory=dict)
     exits: Mapping[str, int] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()
+    traced: Mapping[str, float] = field(default_factory=dict)
+    """When each job was last looked for that listings lack, by id."""
     again: float = 0.0
     """Seconds until a listing is due, where none was."""
     silent_since: float | None = None
@@ -36,7 +39,8 @@ def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Q
         # A head in a job has them for commands only, and in a pod perhaps its node's name, too.
         there = elsewhere(record.spec.backend, record.spec.job)
         shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id, there)
-    return Queue(backend, runner, shared, record.spec.job.cancel_args)
+    arguments = record.spec.job.cancel_args
+    return Queue(backend, runner, shared, arguments, root=directory.path.parent)
 
 
 async def ask(
@@ -56,27 +60,48 @@ async def ask(
     """
     ids = [job.id for job in record.jobs if job.id and job.state not in FINAL]
     if not ids and all(job.id or not is_alive(job) for job in record.jobs):
-        return Told(silent_since=before.silent_since, cure=before.cure)
+        return _nothing(before)
     lost = _lost(record, now)
     if record.spec.backend in KEEPS_ENDED:
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
-    poll = await queue.look(() if lost else ids, period)
+    alive = [job for job in record.jobs if job.id and is_alive(job)]
+    poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
     if not poll.asked:
-        return Told(again=poll.again, silent_since=before.silent_since, cure=before.cure)
+        return replace(_nothing(before), again=poll.again)
     if poll.listing is None:
-        return Told(silent_since=before.silent_since or now, cure=queue.cure)
-    gone = [job.id for job in record.jobs if job.id and is_alive(job)]
-    gone = [id for id in gone if id not in poll.listing]
+        return replace(_nothing(before), silent_since=before.silent_since or now, cure=queue.cure)
+    gone = [job for job in alive if job.id not in poll.listing]
+    due = [job for job in gone if _is_due(job, before, now)]
+    # The oldest first, but none again before all have been asked about.
+    due.sort(key=lambda job: before.traced.get(job.id, 0.0))
+    trace = await queue.trace({job.id: job.mark for job in due})
     named = {status.mark for status in poll.listing.values()}
     marks = dict.fromkeys(job.mark for job in lost if job.mark not in named)
     return Told(
-        poll.listing,
-        history=await queue.history(gone) if gone else {},
+        {**poll.listing, **trace.listing},
+        history=trace.history,
         # What is lost may be over already.
         found=await queue.find(list(marks)) if marks else {},
         exits=await asyncio.to_thread(directory.exit_codes) if gone or marks else {},
+        unknown=trace.unknown,
+        traced={
+            job.id: now if job.id in trace.asked else before.traced[job.id]
+            for job in gone
+            if job.id in trace.asked or job.id in before.traced
+        },
     )
+
+
+def _nothing(before: Told) -> Told:
+    """Return what is told where there is no news."""
+    return Told(silent_since=before.silent_since, cure=before.cure, traced=before.traced)
+
+
+def _is_due(job: Job, before: Told, now: float) -> bool:
+    """Tell whether to look for a job that listings lack: ever more seldom."""
+    last, since = before.traced.get(job.id), job.missing_since
+    return last is None or since is None or now - last >= (now - since) / 10
 
 
 def _lost(record: Record, now: float) -> list[Job]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
+from ..absence import STOP_SECONDS, is_unproved, since_when
 from ..records import ASKED, ENDED, KEEPS_ENDED, Job, JobState, Phase, Record, Target, heads_job
 from .news import News
 from .situation import (
@@ -20,6 +21,7 @@ from .situation import (
     clocks,
     count_workers,
     end_of,
+    given_up_unlisted,
     gpu_hours,
     held_seconds,
     is_alive,
@@ -53,6 +55,7 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     stepper.take_workers()
     stepper.remove_ended()
     stepper.watch_absent()
+    stepper.watch_unlisted()
     stepper.watch_hopeless()
     stepper.watch_clocks()
     stepper.watch_budget()
@@ -95,6 +98,29 @@ class _Step(News):
         self.died += len(absent)
         for job in absent:
             self.note("lost", f"{key_of(job)} is given up: {ABSENT_CAUSE}", key_of(job))
+
+    def watch_unlisted(self) -> None:
+        """Give jobs up that listings lack, and whose end nothing proves; each is replaced once.
+
+        They stay on record, and are cancelled again and again, until there is proof.
+        """
+        if self.seen.listing is None or self.record.stop_requested is not None:
+            return
+        lost = [
+            replace(job, leaving=self.now, abandoned=True, cause=self.doubt(job))
+            for job in staying(self.record)
+            if is_unproved(job, self.now)
+        ]
+        self.put(lost)
+        self.died += len(lost)
+        for job in lost:
+            self.note("lost", f"{key_of(job)} is cancelled and replaced: {job.cause}", key_of(job))
+
+    def doubt(self, job: Job) -> str:
+        return (
+            f"It is not in {self.seen.system}'s listing since {since_when(job)}, and nothing proves"
+            " that it has ended."
+        )
 
     def watch_hopeless(self) -> None:
         """Give jobs up that can never start; where there are no others, neither will the next."""
@@ -239,7 +265,8 @@ class _Step(News):
         return max(CANCEL_AGAIN, 0.0 if since is None else (self.now - since) / 10)
 
     def grow(self) -> None:
-        missing = jobs_wanted(self.record, self.seen.desired) - len(lasting(self.record))
+        wanted, lasts = jobs_wanted(self.record, self.seen.desired), len(lasting(self.record))
+        missing = wanted - lasts
         if missing <= 0 or self.record.stop_requested is not None:
             if self.record.stop_requested is None:
                 self.record = replace(self.record, reason="")
@@ -256,6 +283,17 @@ class _Step(News):
                 self.record = replace(self.record, reason=f"{reason} No more are started for now.")
             else:
                 self.end(Phase.FAILED, reason)
+            return
+        # Each wanted job is submitted at most once more while the first may still live.
+        unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in self.record.jobs)
+        missing = min(missing, 2 * wanted - lasts - unproved)
+        if missing <= 0:
+            words = f"{self.seen.system} does not list {unproved} jobs that were cancelled"
+            reason = f"{words}, and nothing proves that they have ended."
+            reason = (
+                f"{reason[0].upper()}{reason[1:]} No more are submitted until their end is proved."
+            )
+            self.record = replace(self.record, reason=reason)
             return
         replaced = min(missing, self.died)
         self.record = replace(self.record, reason="", replaced=self.record.replaced + replaced)
@@ -283,12 +321,24 @@ class _Step(News):
         self.cancel(leaving)
         # A relay answers no more once the end is on record; what is removed now goes before it.
         removing = any(isinstance(action, Cancel) for action in self.actions)
+        unproved = self.unproved_at_last(alive)
         # A job whose submission was not answered may exist: wait until it can be named.
-        if not alive and not removing:
-            reason = self.record.reason or ASKED
+        if (not alive or unproved) and not removing:
+            told = self.seen.by_hand(unproved) if unproved else ""
+            reason = " ".join(filter(None, (self.record.reason or ASKED, told)))
             self.record = replace(self.record, ended=self.now, reason=reason)
             self.set_phase(self.record.outcome)
             self.actions.append(Finish())
+
+    def unproved_at_last(self, alive: Sequence[Job]) -> tuple[str, ...]:
+        """Return the ids of what a stopping cluster waits for no longer; nothing if it waits."""
+        asked = self.record.stop_requested
+        waited = self.seen.listing is not None and asked is not None
+        if not waited or self.now - (asked or self.now) < STOP_SECONDS:
+            return ()
+        if not all(is_unproved(job, self.now) and job.id for job in alive):
+            return ()
+        return tuple(job.id for job in alive)
 
     def tell_phase(self) -> None:
         counts = count_workers(self.record, self.seen)

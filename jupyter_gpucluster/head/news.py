@@ -6,17 +6,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 from signal import SIGKILL
 
+from ..absence import LISTINGS_UNTIL_GONE, Evidence, missed, since_when
 from ..records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
 from ..submission import COMMAND_SECONDS
-from .situation import WAITING, Action, Answer, Note, Observation, is_alive, key_of, staying
+from .situation import (
+    WAITING,
+    Action,
+    Answer,
+    Note,
+    Observation,
+    end_of,
+    given_up_unlisted,
+    is_alive,
+    key_of,
+    staying,
+)
 from .walltime import by_our_clock, left_in_time, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
 what it asked for may appear a minute later (a slow controller)."""
-LISTINGS_UNTIL_GONE = 2
-"""A job is gone only when this many listings in a row lack it and no worker of it is connected."""
-
 NO_OUTCOME = frozenset({JobState.FAILED, JobState.UNKNOWN})
 """States of an ended job that tell neither what it was ended by, nor that it did its work."""
 
@@ -54,6 +63,8 @@ class News:
                         state=JobState.PENDING,
                         ended=None,
                         missing=0,
+                        missing_since=None,
+                        proof="",
                         cause="",
                     )
                     for job in jobs
@@ -91,9 +102,10 @@ class News:
         self.put(newer)
 
     def back(self, job: Job) -> Job:
-        """Take back that a job has ended."""
-        self.note("back", f"{key_of(job)} is there after all", key_of(job))
-        return replace(job, ended=None, exit_code=None, missing=0, cause="")
+        """Take back that a job has ended, or was given up."""
+        self.note("back", f"{key_of(job)} was found again", key_of(job))
+        found = replace(job, ended=None, exit_code=None, proof="", cause="")
+        return replace(found, missing=0, missing_since=None)
 
     def listed(self, job: Job, status: JobStatus) -> Job:
         status = by_our_clock(job, status, self.record, self.now)
@@ -109,6 +121,7 @@ class News:
             expected_start=_to_the_minute(status) if status.state in WAITING else None,
             ends=status.ends,
             missing=0,
+            missing_since=job.missing_since if job.abandoned else None,
         )
         if status.state in WAITING and job.started is not None:
             # Its workers start anew, which takes as long as it takes the first time.
@@ -119,7 +132,7 @@ class News:
             self.note("requeued", f"{key_of(job)} waits again{words}", key_of(job))
         if status.state not in FINAL:
             return newer
-        return self.ended(replace(newer, exit_code=status.exit_code), status)
+        return self.ended(replace(newer, exit_code=status.exit_code, proof="listing"), status)
 
     def start_of(self, job: Job, status: JobStatus) -> float | None:
         """Return when a job started whose system does not tell: when it was first seen to run."""
@@ -128,18 +141,27 @@ class News:
         return job.started or (self.now if status.state is JobState.RUNNING else None)
 
     def unlisted(self, job: Job) -> Job:
+        """Count a listing that lacks a job; it has ended only where something proves that."""
         if key_of(job) in self.seen.workers:
-            return replace(job, missing=0)
-        if job.missing + 1 < LISTINGS_UNTIL_GONE:
-            return replace(job, missing=job.missing + 1)
-        key = key_of(job)
-        status = self.seen.history.get(job.id)
-        if status is None or status.state not in FINAL:
-            code = self.seen.exits.get(key)
-            ended = JobState.UNKNOWN if code is None else JobState.FAILED if code else JobState.DONE
-            status = JobStatus(job.id, ended, job.mark, exit_code=code)
+            since = job.missing_since if job.abandoned else None
+            return replace(job, missing=0, missing_since=since)
+        job = missed(job, self.now)
+        if job.missing < LISTINGS_UNTIL_GONE:
+            return job
+        seen = self.seen
+        # Without an id nothing can be asked about: accounting was asked for its mark.
+        certain = seen.listing_proves or not job.id
+        evidence = Evidence(seen.history, seen.unknown, seen.exits, certain)
+        ends = None if job.started is None else end_of(job, self.record)
+        proved = evidence.of(job, ends, self.now)
+        if proved is None:
+            if job.missing == LISTINGS_UNTIL_GONE:
+                told = f"not in {seen.system}'s listing since {since_when(job)}; asking again"
+                self.note("missing", f"{key_of(job)} is {told}", key_of(job))
+            return job
+        proof, status = proved
         status = by_our_clock(job, status, self.record, self.now)
-        return self.ended(replace(job, exit_code=status.exit_code), status)
+        return self.ended(replace(job, exit_code=status.exit_code, proof=proof), status)
 
     def ended(self, job: Job, status: JobStatus) -> Job:
         key = key_of(job)
@@ -202,12 +224,18 @@ class News:
                 continue
             if job.absent is not None:
                 newer.append(job := replace(job, absent=None))
+            if given_up_unlisted(job) and self.record.stop_requested is None:
+                newer.append(job := self.keep(job))
             if not is_alive(job) and (job.state is JobState.UNKNOWN or job.missing):
                 newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
             if not job.connected:
                 newer.append(replace(job, connected=True))
                 self.note("worker", f"{key_of(job)} is ready", key_of(job))
         self.put(newer)
+
+    def keep(self, job: Job) -> Job:
+        """Take back that a job was given up: `shrink` cancels the newer one that still waits."""
+        return replace(self.back(job), leaving=None, abandoned=False, cancelled=None)
 
     def should_be_here(self, job: Job) -> bool:
         """Tell whether a job is listed as running that had workers, and is to have them."""

@@ -101,7 +101,8 @@ async def serve(
         logging.getLogger(__name__).exception("The head failed")
         last = record if service is None else service.record
         spare = heads_mark(last.id) if workers else ""  # its own job ends with it
-        fail(directory, *await cancel_jobs_of(last, runner, spare=spare), error)
+        last, jobs = await cancel_jobs_of(last, runner, spare=spare, directory=directory)
+        fail(directory, last, jobs, error)
         code = 1
     if isinstance(runner, JobServerRunner):
         await runner.close()

@@ -24,7 +24,7 @@ from ..errors import (
     LimitReached,
     StateError,
 )
-from ..leftovers import heads_job_left, remove
+from ..leftovers import heads_job_left, remove, unproved_by_hand
 from ..memoryshares import check_memory
 from ..processes import is_alive as process_lives
 from ..processes import this_process
@@ -61,6 +61,7 @@ from .situation import (
     Observation,
     Retire,
     Submit,
+    given_up_unlisted,
     is_alive,
     key_of,
     lasting,
@@ -284,6 +285,7 @@ class Service:
         connected = self.watch.workers()
         unsettled = self.record.stop_requested is not None or any(
             is_alive(job)
+            and not given_up_unlisted(job)  # nobody knows whether it ever ends
             and (job.leaving is not None or job.connected != (key_of(job) in connected))
             for job in self.record.jobs
         )
@@ -327,6 +329,9 @@ class Service:
             history=told.history,
             found=told.found,
             exits=told.exits,
+            unknown=told.unknown,
+            listing_proves=self.queue.backend.listing_proves,
+            system=self.queue.backend.title,
             desired=desired,
             most_tasks=self.queue.backend.most_tasks,
             volunteers=volunteers,
@@ -345,6 +350,7 @@ class Service:
             log_end=self.watch.log_end,
             explain=self.queue.backend.explain,
             unsaved=self.unsaved.refusal(),
+            by_hand=lambda ids: unproved_by_hand(self.record, ids),
         )
 
     async def write(self, seen: Observation, actions: list[Action], now: float) -> None:

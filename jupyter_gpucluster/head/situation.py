@@ -57,6 +57,12 @@ class Observation:
     """What accounting says of submissions whose answers were lost, by id."""
     exits: Mapping[str, int] = field(default_factory=dict)
     """Exit codes that job scripts left behind, by job."""
+    unknown: frozenset[str] = frozenset()
+    """Ids of which the queueing system says that it has no such job."""
+    listing_proves: bool = False
+    """Whether a job has ended that the listing lacks."""
+    system: str = "the batch system"
+    """What users call it."""
     workers: Mapping[str, int] = field(default_factory=dict)
     """How many workers of each job are connected."""
     desired: int = 0
@@ -89,6 +95,8 @@ class Observation:
     """Returns the last lines of the log of a job, where it names no error."""
     explain: Callable[[JobStatus], str] = field(default=lambda status: status.reason)
     """Says in a sentence why a job waits or ended."""
+    by_hand: Callable[[tuple[str, ...]], str] = field(default=lambda ids: "")
+    """Says that the end of jobs is not proved, and which command ends them."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,11 @@ def is_alive(job: Job) -> bool:
     return job.state not in FINAL and not (job.state is JobState.UNKNOWN and job.ended is not None)
 
 
+def given_up_unlisted(job: Job) -> bool:
+    """Tell whether a job was given up because listings lacked it, and may still live."""
+    return is_alive(job) and job.abandoned and job.missing_since is not None
+
+
 def jobs_wanted(record: Record, workers: int) -> int:
     """Return how many whole jobs hold that many workers, without those that none is to follow."""
     each = record.spec.worker.per_job
@@ -161,7 +174,8 @@ def lasting(record: Record) -> list[Job]:
 def recent_deaths(record: Record, now: float) -> list[Job]:
     """Return the jobs that ended, or were given up, lately although nobody wanted it.
 
-    What was given up and is still listed holds its nodes: it counts until it is gone.
+    What was given up and is still listed holds its nodes: it counts until it is gone.  That the
+    system's listing lacks a job is not the job's failure.
     """
     return [
         job
@@ -169,6 +183,7 @@ def recent_deaths(record: Record, now: float) -> list[Job]:
         if (when := lost_at(job)) is not None
         and (now - when < DEATHS_WINDOW or (job.abandoned and is_alive(job)))
         and not job.excused
+        and not (job.abandoned and job.missing_since is not None)
     ]
 
 
@@ -254,6 +269,8 @@ def held_seconds(job: Job, now: float) -> float:
     """Return how long a job has held its devices, also before it was requeued."""
     if job.started is None:
         return job.held
+    if job.ended is None and job.missing and job.missing_since is not None:
+        now = job.missing_since  # the last time at which it was seen
     end = job.ended if job.ended is not None else now if is_alive(job) else job.started
     return job.held + max(0.0, end - job.started)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..absence import LISTINGS_UNTIL_GONE, since_when
 from ..records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
 from .groups import count_group, own_part
 from .losses import last_loss
@@ -11,6 +12,7 @@ from .situation import (
     Observation,
     clocks,
     count_workers,
+    given_up_unlisted,
     is_alive,
     key_of,
     staying,
@@ -50,9 +52,13 @@ def describe(
         parts.append(
             f"{counts.lost} lost" if record.reason else f"{counts.lost} lost, being replaced"
         )
-    given_up = sum(is_alive(job) and job.abandoned for job in record.jobs)
+    unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in record.jobs)
+    given_up = sum(is_alive(job) and job.abandoned for job in record.jobs) - unproved
+    leaving -= unproved
     if leaving > given_up:
         parts.append(f"{leaving - given_up} leaving when their tasks are done")
+    if unproved:
+        parts.append(f"{unproved} cancelled, end not confirmed")
     if given_up:
         parts.append(f"{given_up} given up and still listed")
     relieved = sum(job.relieved is not None for job in staying(record))
@@ -98,6 +104,17 @@ def absence(record: Record, now: float) -> str:
     )
 
 
+def unlisted(record: Record, system: str) -> str:
+    """Say which jobs the system's listings lack."""
+    missing = [job for job in record.jobs if is_alive(job) and job.missing >= LISTINGS_UNTIL_GONE]
+    if not missing:
+        return ""
+    first = min(missing, key=lambda job: job.missing_since or 0.0)
+    is_ = "is" if len(missing) == 1 else "are"
+    keys = ", ".join(map(key_of, missing[:3])) + (", ..." if len(missing) > 3 else "")
+    return f"{keys} {is_} not in {system}'s listing since {since_when(first)}; asking again."
+
+
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
     leaving = sum(is_alive(job) and job.leaving is not None for job in record.jobs)
@@ -124,6 +141,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         or seen.cure
         or seen.held
         or absence(record, now)
+        or ("" if ended else unlisted(record, seen.system))
         or next((job.reason for job in waiting), ""),
         words=", ".join(
             [describe(record, counts, leaving, None if starts is None else starts - now), *others]

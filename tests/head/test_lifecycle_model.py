@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from jupyter_gpucluster.head import lifecycle, situation
 from jupyter_gpucluster.head.news import ANSWER_GRACE
@@ -69,7 +75,7 @@ class World(RuleBasedStateMachine):
     """A scheduler, a network and a user that do what they like, one thing at a time.
 
     What they may not do is what nothing can defend against: accept a submission later than the
-    grace, or leave a job out of two listings in a row.
+    grace, or leave one out of two listings in a row whose answer was lost.
     """
 
     def __init__(self) -> None:
@@ -88,11 +94,25 @@ class World(RuleBasedStateMachine):
         self.asked: set[str] = set()
         self.bad_listing = False
         self.seen = Seen()
+        self.looks = 0
+        self.looks_help = True
+        """Whether the system tells of a job that it no longer has that it is unknown."""
+
+    @initialize(begun=st.booleans())
+    def it_begins(self, begun: bool) -> None:
+        """Let the first jobs be accepted in half of the worlds."""
+        if begun:
+            self.a_good_listing(1.0, heard=True)
+            self.it_accepts(0, answered=True)
+            self.a_good_listing(1.0, heard=True)
 
     # The head looks.
 
     def look(self, *, listing: dict[str, JobStatus] | None, heard: bool = True) -> None:
         """Take one step; `heard` tells whether the scheduler hears a cancellation."""
+        self.looks += 1
+        listed = self.queue.listing()
+        over = frozenset(self.queue.jobs.keys() - listed.keys())
         self.seen.desired = max(self.seen.desired, self.desired)
         answers, self.answers = tuple(self.answers), []
         observation = Observation(
@@ -102,6 +122,8 @@ class World(RuleBasedStateMachine):
             desired=self.desired,
             retired=frozenset(self.retired),
             restarted=frozenset(self.restarted),
+            unknown=over if self.looks_help else frozenset(),
+            by_hand=lambda ids: f"To end them: {' '.join(ids)}",
         )
         before, text = self.record, json.dumps(to_json(self.record))
         after, actions = lifecycle.step(before, observation, self.now)
@@ -139,6 +161,7 @@ class World(RuleBasedStateMachine):
             if isinstance(action, Submit):
                 assert action.mark not in earlier
                 assert after.stop_requested is None
+                self.check_twice(after)
                 for task in range(action.count):
                     assert jobs[f"{action.mark}_{task}"].state is JobState.SUBMITTING
             elif isinstance(action, Cancel):
@@ -149,6 +172,14 @@ class World(RuleBasedStateMachine):
         assert (after.phase in ENDED) == (
             before.phase in ENDED or any(isinstance(a, Finish) for a in actions)
         )
+
+    def check_twice(self, after: Record) -> None:
+        """A wanted job that may live is submitted once more at most, when it was cancelled."""
+        unproved = [
+            job for job in after.jobs if situation.given_up_unlisted(job) and job.missing > 0
+        ]
+        assert all(job.cancelled is not None for job in unproved)
+        assert len(situation.lasting(after)) + len(unproved) <= 2 * self.desired
 
     def check_cancel(self, action: Cancel, after: Record) -> None:
         by_id = {job.id: job for job in after.jobs}
@@ -178,6 +209,21 @@ class World(RuleBasedStateMachine):
         listing = self.queue.listing()
         del listing[sorted(listing)[pick % len(listing)]]
         self.look(listing=listing)
+
+    @precondition(lambda self: self.queue.listing())
+    @rule(seconds=TIMES, times=st.integers(1, 5), kept=st.sets(PICK, max_size=2))
+    def listings_lie(self, seconds: float, times: int, kept: set[int]) -> None:
+        """Leave out jobs that have an id, whether they live or not."""
+        for _ in range(times):
+            self.pass_time(seconds)
+            ids = sorted(self.queue.listing())
+            told = {ids[pick % len(ids)] for pick in kept if ids}
+            told |= set(ids) - {job.id for job in self.record.jobs}
+            self.look(listing={id: self.queue.listing()[id] for id in told}, heard=False)
+
+    @rule(help=st.booleans())
+    def the_system_knows_its_ids_or_does_not(self, help: bool) -> None:
+        self.looks_help = help
 
     def pass_time(self, seconds: float) -> None:
         """Advance the clock; what was not accepted within the grace never will be."""
@@ -267,7 +313,8 @@ class World(RuleBasedStateMachine):
     def somebody_scales(self, workers: int) -> None:
         self.desired = workers
 
-    @precondition(lambda self: self.record.stop_requested is None)
+    # Else most worlds would end before anything has happened in them.
+    @precondition(lambda self: self.record.stop_requested is None and self.looks > 15)
     @rule()
     def somebody_stops(self) -> None:
         self.record = replace(self.record, stop_requested=self.now)
@@ -277,8 +324,15 @@ class World(RuleBasedStateMachine):
     @invariant()
     def an_ended_cluster_has_no_live_job(self) -> None:
         if self.record.phase in ENDED:
-            assert self.queue.live() == []
+            named = self.record.reason.partition("To end them: ")[2].split()
+            assert {status.id for status in self.queue.live()} <= set(named)
             assert not self.in_flight
+
+    @invariant()
+    def a_job_that_lives_is_not_called_ended(self) -> None:
+        live = {status.id for status in self.queue.live()}
+        over = [job for job in self.record.jobs if job.id in live and not situation.is_alive(job)]
+        assert {job.proof for job in over} <= {"walltime"}
 
     @invariant()
     def a_mark_is_submitted_once(self) -> None:
@@ -291,6 +345,7 @@ class World(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """When everything behaves again, the cluster gets what it wants, and then ends."""
+        self.looks_help = True
         self.behave(DEATHS_WINDOW + ANSWER_GRACE)
         while self.in_flight:  # a successor that was asked for a moment ago
             self.behave(60.0)
@@ -303,7 +358,7 @@ class World(RuleBasedStateMachine):
             self.record = replace(self.record, stop_requested=self.now)
         self.behave(ANSWER_GRACE)
         assert self.seen.finished
-        assert self.queue.live() == []
+        self.an_ended_cluster_has_no_live_job()
 
     def behave(self, seconds: float) -> None:
         """Let everything go well for a while."""

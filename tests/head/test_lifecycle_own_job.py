@@ -84,7 +84,7 @@ def test_the_heads_job_does_not_come_back_that_is_listed_for_the_sake_of_the_hea
     for _ in range(3):
         told = own.add_to(Told(play.queue.listing()), play.record)
         submitted += [act for act in play.step(listing=told.listing) if isinstance(act, Submit)]
-        assert "is there after all" not in " ".join(play.notes)
+        assert "was found again" not in " ".join(play.notes)
     assert submitted == [Submit(FURTHER, 1)]
     assert play.job(f"{OWN}_0").state is JobState.FAILED
 
@@ -123,6 +123,10 @@ def test_a_head_that_fails_cancels_all_jobs_but_the_one_that_it_is_in() -> None:
                 cancelled.extend(argv[1:])
             rows = [("70", OWN), (play.job(f"{FURTHER}_0").id, FURTHER)]
             lines = [f"{id}|RUNNING||n1|||0|{mark}|" for id, mark in rows if id not in cancelled]
+            if argv[0] == "scontrol":
+                return CommandResult(tuple(argv), 1, "", "Invalid job id specified")
+            if argv[0] == "sacct":
+                return CommandResult(tuple(argv), 1, "", "Slurm accounting storage is disabled")
             return CommandResult(tuple(argv), 0, "\n".join(lines))
 
     asyncio.run(cancel_jobs_of(play.record, Site(), spare=OWN))

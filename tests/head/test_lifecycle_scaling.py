@@ -64,7 +64,7 @@ def test_a_job_that_was_cancelled_is_told_so_by_a_system_that_does_not(killed: b
     # It was not gone after all, and is let go once more.
     play.workers[f"{ONE}_0"] = 1
     play.step(listing=None)
-    assert f"{ONE}_0 is there after all" in play.notes
+    assert f"{ONE}_0 was found again" in play.notes
 
 
 def test_those_that_never_connected_leave_first_the_newest_of_them_before_the_others() -> None:

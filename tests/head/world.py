@@ -108,6 +108,8 @@ class Play:
         self.log: dict[str, str] = {}
         self.notes: list[str] = []
         """What the last step wrote into the timeline."""
+        self.listing_proves = True
+        """Whether a job has ended that the listing lacks."""
         self.silent = False
         self.deaf = False
         """Whether submissions and cancellations come to nothing, unanswered."""
@@ -126,6 +128,8 @@ class Play:
                 "volunteers": self.volunteers,
                 "retired": frozenset(self.retired),
                 "restarted": frozenset(self.restarted),
+                "listing_proves": self.listing_proves,
+                "by_hand": lambda ids: f"To end them: cancel {' '.join(ids)}",
                 "log_hint": lambda key: self.log.get(key, ""),
                 **seen,
             }

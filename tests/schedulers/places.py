@@ -157,6 +157,15 @@ class SimulatedPlace:
             yield site, [job for job in site.living() if (job.name, job.task) in named]
 
     @contextlib.contextmanager
+    def lies(self, left_out: str) -> Iterator[None]:
+        """Let listings leave jobs out, with exit code 0."""
+        for lies in (left_out, ""):
+            with engine.opened(self.base) as site:
+                site.lies = lies
+            if lies:
+                yield
+
+    @contextlib.contextmanager
     def silence(self) -> Iterator[None]:
         for silent in (True, False):
             with engine.opened(self.base) as site:

@@ -32,6 +32,9 @@ def answer(site: Site, program: str, argv: Sequence[str]) -> Answer:
         return qsub(site, argv[-1])
     if program == "qdel":
         return qdel(site, argv)
+    if argv and argv[-1].isdigit():
+        jobs = [job for job in site.living() if str(job.number) == argv[-1]]
+        return Answer("".join(map(block, jobs)), code=0 if jobs else 1)
     return Answer("".join(block(job) for job in site.living()))
 
 

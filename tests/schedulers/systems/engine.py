@@ -83,6 +83,8 @@ class Site:
     slots: int = 0
     """How many jobs may run; none start beyond."""
     silent: bool = False
+    lies: str = ""
+    """What a listing leaves out with exit code 0: `others` than the first id, or `all`."""
     calls: list[str] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
 

@@ -105,7 +105,9 @@ def named(site: Site, ids: Sequence[str]) -> tuple[list[Job], list[str]]:
 
 def qstat(site: Site, argv: Sequence[str]) -> Answer:
     ids = [word for word in argv if not word.startswith("-") and word != "json"]
+    ids = ids[:1] if site.lies == "others" else ids
     jobs, unknown = named(site, ids) if ids else (site.jobs, [])
+    jobs, unknown = ([], []) if site.lies == "all" else (jobs, unknown)
     over = [job for job in jobs if job.state == "ended" and "-x" not in argv]
     shown = {id_of(job): attributes(job) for job in jobs if job not in over}
     told = {"timestamp": int(time.time()), "pbs_version": "23.06.06", "pbs_server": "login1"}

@@ -1,0 +1,96 @@
+"""Jobs that a listing lacks: what proves their end, and when one is given up without proof.
+
+That a listing lacks a job is no evidence.  With exit code 0 real commands have left out all ids but
+the first, jobs of another partition than the user's variables name, and everything while a database
+failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from .records import FINAL, Job, JobState, JobStatus
+
+LISTINGS_UNTIL_GONE = 2
+"""A job has ended only when this many listings in a row lack it, even if its end is proved."""
+LISTINGS_UNTIL_UNPROVED = 3
+SECONDS_UNTIL_UNPROVED = 120.0
+"""After so many listings and seconds a job without proof is cancelled, and replaced once."""
+STOP_SECONDS = 600.0
+"""A cluster that stops waits so long for proof that its jobs have ended."""
+PAST_WALLTIME = 3600.0
+"""So long after its walltime a job that ran has ended: systems end jobs within minutes."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a system says of jobs that its listing lacks, by id."""
+
+    listing: Mapping[str, JobStatus] = field(default_factory=dict)
+    """Jobs that it lists when it is asked about them alone."""
+    history: Mapping[str, JobStatus] = field(default_factory=dict)
+    """What accounting says of their end."""
+    unknown: frozenset[str] = frozenset()
+    """Ids of which it says that it has no such job."""
+    asked: frozenset[str] = frozenset()
+    """Ids for which there is an answer, or a command that was about them alone."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that may prove the end of a job."""
+
+    history: Mapping[str, JobStatus]
+    unknown: frozenset[str]
+    exits: Mapping[str, int]
+    """Exit codes that job scripts left behind, by job."""
+    listing_proves: bool
+    """Whether the listing is complete by itself, as for processes of this machine."""
+
+    def of(self, job: Job, ends: float | None, now: float) -> tuple[str, JobStatus] | None:
+        """Return what proves that a job has ended, and how it did; None without proof.
+
+        Parameters
+        ----------
+        ends
+            When the job reaches its walltime, if it has run and has one.
+        """
+        status = self.history.get(job.id)
+        if status is not None and status.state in FINAL:
+            return "history", status
+        code = self.exits.get(f"{job.mark}_{job.task}")
+        if code is not None:
+            state = JobState.FAILED if code else JobState.DONE
+            return "exit file", JobStatus(job.id, state, job.mark, exit_code=code)
+        gone = JobStatus(job.id, JobState.UNKNOWN, job.mark)
+        if job.id and job.id in self.unknown:
+            return "unknown id", gone
+        if self.listing_proves:
+            return "listing", gone
+        if ends is not None and now > ends + PAST_WALLTIME:
+            return "walltime", replace(gone, ended=job.missing_since)
+        return None
+
+
+def missed(job: Job, now: float) -> Job:
+    """Return a job that one more listing lacks."""
+    since = now if job.missing_since is None else job.missing_since
+    return replace(job, missing=job.missing + 1, missing_since=since)
+
+
+def is_unproved(job: Job, now: float) -> bool:
+    """Tell whether listings have lacked a job, not known to have ended, for too long to wait."""
+    since = job.missing_since
+    return (
+        job.ended is None
+        and job.missing >= LISTINGS_UNTIL_UNPROVED
+        and since is not None
+        and now - since >= SECONDS_UNTIL_UNPROVED
+    )
+
+
+def since_when(job: Job) -> str:
+    """Return since when listings lack a job, as people read it."""
+    return time.strftime("%H:%M", time.localtime(job.missing_since))
