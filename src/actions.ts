@@ -1,11 +1,13 @@
 /** What the buttons in the panel do: each runs a command. */
 
+import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 
 import type { Absence } from './absence';
 import type { ActiveCluster } from './active';
+import { selectDropped } from './clientCode';
 import { CommandIDs } from './commands/ids';
 import { plotsOf } from './dashboard';
 import type { ICluster, IClustersModel } from './tokens';
@@ -18,11 +20,12 @@ interface IActionOptions {
   model: IClustersModel;
   active: ActiveCluster;
   absence: Absence;
+  notebooks: INotebookTracker | null;
   trans: TranslationBundle;
 }
 
 export function createCardActions(options: IActionOptions): IListActions {
-  const { absence, active, commands, model, trans } = options;
+  const { absence, active, commands, model, notebooks, trans } = options;
   const run = (command: string) => (cluster: ICluster) => {
     void commands.execute(command, { cluster: cluster.id });
   };
@@ -62,7 +65,12 @@ export function createCardActions(options: IActionOptions): IListActions {
         dragCode({
           event: event.nativeEvent,
           label: trans.__('Connect to %1', cluster.name),
-          code: async () => (await model.clientCode(cluster.id)).connect
+          code: async () => (await model.clientCode(cluster.id)).connect,
+          onDropped: cell => {
+            if (notebooks !== null) {
+              selectDropped(cell, notebooks);
+            }
+          }
         });
       }
     },

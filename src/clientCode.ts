@@ -110,6 +110,19 @@ export function notebooksOf(
   return titles;
 }
 
+/** Make a cell that was dropped the active one and the only one selected. */
+export function selectDropped(cell: string, notebooks: INotebookTracker): void {
+  notebooks.forEach(({ content }) => {
+    const index = content.widgets.findIndex(({ model }) => model.id === cell);
+    // Lab 4.6 selects the cell above it, too. Another view of the notebook selects neither.
+    if (index !== -1 && content.isSelectedOrActive(content.widgets[index])) {
+      content.activeCellIndex = index;
+      content.deselectAll();
+      content.activate();
+    }
+  });
+}
+
 /** Insert the code, and tell its cell. */
 function insertCell(panel: NotebookPanel, code: string): SharedCell | null {
   const notebook = panel.content;

@@ -1,6 +1,6 @@
 /** A cluster taken by the hand: dropped on a notebook it becomes a cell that connects to it. */
 
-import { MimeData } from '@lumino/coreutils';
+import { MimeData, UUID } from '@lumino/coreutils';
 import { Drag } from '@lumino/dragdrop';
 
 const CELLS_MIME = 'application/vnd.jupyter.cells';
@@ -14,6 +14,8 @@ interface IDragOptions {
   label: string;
   /** Fetches the code of the cell. */
   code: () => Promise<string>;
+  /** Told the id of the cell, once a notebook may have taken it. */
+  onDropped: (cell: string) => void;
 }
 
 /** Begin a drag as soon as the pointer has left its place with the button held. */
@@ -62,11 +64,13 @@ async function drag(options: IDragOptions, at: PointerEvent): Promise<void> {
     },
     () => undefined
   );
+  const id = UUID.uuid4();
   const mimeData = new MimeData();
   // Asked for at the drop, when the server has long answered.
   mimeData.setData(CELLS_MIME, [
     {
       cell_type: 'code',
+      id,
       execution_count: null,
       metadata: {},
       outputs: [],
@@ -85,6 +89,9 @@ async function drag(options: IDragOptions, at: PointerEvent): Promise<void> {
     supportedActions: 'copy',
     proposedAction: 'copy'
   });
-  await Promise.all([running.start(at.clientX, at.clientY), fetched]);
+  await Promise.all([
+    running.start(at.clientX, at.clientY).then(() => options.onDropped(id)),
+    fetched
+  ]);
   running.dispose();
 }

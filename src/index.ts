@@ -101,7 +101,14 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
 
     const panel = new ClustersPanel({
       model,
-      actions: createCardActions({ absence, active, commands, model, trans }),
+      actions: createCardActions({
+        absence,
+        active,
+        commands,
+        model,
+        notebooks,
+        trans
+      }),
       trans
     });
     absence.changed.connect(() => panel.redraw());

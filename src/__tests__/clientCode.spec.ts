@@ -2,7 +2,12 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import { CommandRegistry } from '@lumino/commands';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { insertClientCode, kernelFor, notebooksOf } from '../clientCode';
+import {
+  insertClientCode,
+  kernelFor,
+  notebooksOf,
+  selectDropped
+} from '../clientCode';
 import { aCluster, anEnvironment } from './fakes';
 
 interface ICell {
@@ -74,6 +79,26 @@ async function insert(current: ReturnType<typeof aPanel> | null) {
     directory: 'work'
   });
 }
+
+it('a dropped cell is alone selected, in the view that it was dropped on', () => {
+  const view = (selected: boolean) => ({
+    content: {
+      activeCellIndex: 0,
+      widgets: ['above', 'dropped'].map(id => ({ model: { id } })),
+      isSelectedOrActive: () => selected,
+      deselectAll: vi.fn(),
+      activate: vi.fn()
+    }
+  });
+  const views = [view(false), view(true)];
+  selectDropped('dropped', {
+    forEach: views.forEach.bind(views)
+  } as unknown as INotebookTracker);
+  expect(views.map(({ content }) => content.activeCellIndex)).toEqual([0, 1]);
+  expect(views[0].content.deselectAll).not.toHaveBeenCalled();
+  expect(views[1].content.deselectAll).toHaveBeenCalledOnce();
+  expect(views[1].content.activate).toHaveBeenCalledOnce();
+});
 
 describe('client code', () => {
   it('goes into a cell of its own below the active one', async () => {

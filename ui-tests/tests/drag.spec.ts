@@ -48,6 +48,10 @@ test('a card that is dragged over a notebook selects neither text nor cells', as
   await page.mouse.up();
   await expect(cells).toHaveCount(CELLS + 1);
   expect(await selected()).toBe('');
+  const dropped = cells.filter({ hasText: 'connect("quiet-fox")' });
+  await expect(dropped).toBeFocused();
+  await expect(dropped).toHaveClass(/jp-mod-active/);
+  await expect(notebook.locator('.jp-Cell.jp-mod-selected')).toHaveCount(1);
 
   // What a press did before it still does.
   await name.click();
