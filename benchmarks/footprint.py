@@ -46,8 +46,8 @@ def shares(pids: dict[str, int], seconds: float) -> dict[str, float]:
 
 def main() -> None:
     from jupyter_gpucluster.clusters import Clusters
-    from jupyter_gpucluster.records import TOKEN_HEADER
-    from jupyter_gpucluster.store import ClusterDirectory
+    from jupyter_gpucluster.core.records import TOKEN_HEADER
+    from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each idle window")

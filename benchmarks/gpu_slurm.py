@@ -13,8 +13,8 @@ from measuring import CHECKOUT, cli, own_place
 
 sys.path.insert(0, str(CHECKOUT))
 
-from tests.schedulers.real_site import free_ports, host_name, running
-from tests.schedulers.slurm_site import SlurmSite
+from tests.integration.batch.real_site import free_ports, host_name, running
+from tests.integration.batch.slurm_site import SlurmSite
 
 PROFILES = {
     "one": "job: {gpus: 1, cpus: 4, memory: 16 GiB, walltime: '00:20:00', queue: gpu}\n",

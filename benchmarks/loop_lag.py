@@ -34,7 +34,7 @@ limits: {clusters: 100, workers: 4}
 """
 ELSEWHERE = """
 import asyncio, sys
-from jupyter_gpucluster.aio import AsyncClusters
+from jupyter_gpucluster.server.async_clusters import AsyncClusters
 
 async def start(number):
     clusters = AsyncClusters()

@@ -23,8 +23,7 @@ from serving import Server, at_fixed_times, processor_seconds, resident
 from tornado import httpserver, netutil, web
 from tornado.iostream import StreamClosedError
 
-from jupyter_gpucluster.processes import this_process
-from jupyter_gpucluster.records import (
+from jupyter_gpucluster.core.records import (
     Job,
     JobShape,
     JobState,
@@ -35,7 +34,8 @@ from jupyter_gpucluster.records import (
     Target,
     WorkerCounts,
 )
-from jupyter_gpucluster.store import ClusterDirectory, make_private
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory, make_private
+from jupyter_gpucluster.host.processes import this_process
 
 CLUSTERS = 500
 WORKERS = 20

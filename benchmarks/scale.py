@@ -22,10 +22,10 @@ from measuring import CHECKOUT, verdict
 
 sys.path.insert(0, str(CHECKOUT))
 
-from jupyter_gpucluster.backends.slurm import Slurm  # found by the line above
-from jupyter_gpucluster.records import CommandResult, JobState, Submission
-from jupyter_gpucluster.submission import ProcessRunner, Queue
-from tests.schedulers.slurm_site import SlurmSite
+from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
+from jupyter_gpucluster.batch.slurm import Slurm  # found by the line above
+from jupyter_gpucluster.core.records import CommandResult, JobState, Submission
+from tests.integration.batch.slurm_site import SlurmSite
 
 SLOWEST = 180.0
 LOOK_EVERY = 0.2

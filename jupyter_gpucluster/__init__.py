@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .connection import connect
-    from .deploy import GPUCluster
+    from .client.connect import connect
+    from .client.gpucluster import GPUCluster
 
 __all__ = ["GPUCluster", "__version__", "connect"]
 
@@ -14,11 +14,11 @@ __all__ = ["GPUCluster", "__version__", "connect"]
 def __getattr__(name: str) -> Any:
     # Loaded on first use: the Jupyter server imports this package and must not import distributed.
     if name == "GPUCluster":
-        from .deploy import GPUCluster
+        from .client.gpucluster import GPUCluster
 
         return GPUCluster
     if name == "connect":
-        from .connection import connect
+        from .client.connect import connect
 
         return connect
     if name == "__version__":

@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .clientcode import client_code
-from .daskfiles import own_settings
-from .errors import (
+from .core.errors import (
     ClusterConflict,
     ClusterNotFound,
     GpuClusterError,
@@ -21,13 +19,7 @@ from .errors import (
     StateError,
     WaitTimeout,
 )
-from .headclient import Endpoint, ask
-from .heads import endpoint_at
-from .joblogs import find_logs, logs_of
-from .looking import Memory, damaged, directories, find, find_all, head_of, lives, look_at, see
-from .orphans import find_orphans
-from .processes import is_alive
-from .records import (
+from .core.records import (
     ENDED,
     EXISTING,
     FINAL,
@@ -40,9 +32,17 @@ from .records import (
     from_json,
     to_json,
 )
-from .root import default_root
-from .store import DAMAGE, KEPT_SCRIPTS, ClusterDirectory, check_writable, tail
-from .views import ClusterView, JobScript, Look, Script, view_of
+from .host.cluster_directory import DAMAGE, KEPT_SCRIPTS, ClusterDirectory, check_writable, tail
+from .host.dask_settings import own_settings
+from .host.processes import is_alive
+from .state.control_client import Endpoint, ask
+from .state.heads import endpoint_at
+from .state.logs import find_logs, logs_of
+from .state.orphans import find_orphans
+from .state.paths import default_root
+from .state.reader import Memory, damaged, directories, find, find_all, head_of, lives, look_at, see
+from .state.snippets import client_code
+from .state.view import ClusterView, JobScript, Look, Script, view_of
 
 MOST_WORKERS = 100_000
 """Profiles may have no limit; a slip of the keyboard must not fill a site's queue for ever."""
@@ -104,7 +104,7 @@ class Clusters:
 
     def orphans(self) -> Sequence[str]:
         """Return what runs in the name of clusters that are over or unknown, a line for each."""
-        from .leftovers import left_jobs
+        from .batch.cancel import left_jobs
 
         every = list(directories(self.root))
         looks = [look for d in every if (look := see(d, ended=True))]
@@ -217,7 +217,7 @@ class Clusters:
             Its command cannot be run here.
         """
         # Needs pydantic, which most calls do without.
-        from .capacity import capacity_of
+        from .launch.capacity import capacity_of
 
         local = [view for view in self.live() if view.backend == "local" and view.unit == "GPUs"]
         held = sum(view.workers.ready + view.workers.starting for view in local)
@@ -266,7 +266,7 @@ class Clusters:
         ClusterConflict, ClusterNotFound, HeadUnreachable
             Nothing of this cluster can be entered from here.
         """
-        from .entry import entry_of
+        from .launch.exec import entry_of
 
         return entry_of(
             find(self.root, name), job=job, worker=worker, words=words, terminal=terminal
@@ -323,7 +323,7 @@ class Clusters:
             The state directory cannot be used; nothing is left behind.
         """
         # Needs pydantic and cryptography, which `list` and the others do without.
-        from .starting import Request, start
+        from .launch.starting import Request, start
 
         given = dict(options or {})
         request = Request(
@@ -342,7 +342,7 @@ class Clusters:
         allocation: str = "",
     ) -> Script:
         """Return the script and the submit command that `start` would use; submits nothing."""
-        from .starting import Request, preview
+        from .launch.starting import Request, preview
 
         given = dict(options or {})
         request = Request(profile, None, target, given, python, kernel, "", allocation=allocation)
@@ -362,7 +362,7 @@ class Clusters:
         """
         look = find(self.root, name)
         if look.record.spec.backend == EXISTING and look.record.phase not in ENDED:
-            from .existing import not_ours
+            from .state.external import not_ours
 
             raise not_ours(look.record)
         if new_name is not None and new_name != look.record.name:
@@ -398,27 +398,27 @@ class Clusters:
         try:
             look = find(self.root, name)
         except (RecordError, ClusterNotFound) as error:
-            from .unread import stop_unread
+            from .state.unread import stop_unread
 
             return stop_unread(self.root, name, error, force=force)
         if look.record.phase in ENDED:
             return view_of(look)
         if look.record.spec.backend == EXISTING:
-            from .existing import detach
+            from .state.external import detach
 
             detach(look.directory, look.record)
             return self.get(look.record.id)
         if force:
-            from .burial import end_head
+            from .state.reaper import end_head
 
             end_head(look.directory, look.record)
             return self.get(look.record.id)
         if look.record.spec.in_job and head_of(look.directory, look.record) is None:
-            from .burial import end_waiting
+            from .state.reaper import end_waiting
 
             end_waiting(look.directory, look.record)
             return self.get(look.record.id)
-        from .burial import ASKED_TO_STOP
+        from .state.reaper import ASKED_TO_STOP
 
         asked = look.directory.path / ASKED_TO_STOP
         with contextlib.suppress(OSError):
@@ -512,7 +512,7 @@ class Clusters:
             time.sleep(POLL_SECONDS)  # it ends when it sees that the cluster has
         record = find(self.root, view.id).record
         if record.spec.in_job:
-            from .headjob import wait_gone
+            from .state.head_job import wait_gone
 
             wait_gone(record, LOOK_SECONDS)
         return view
@@ -596,7 +596,7 @@ class Clusters:
         if record.phase in ENDED:
             raise ClusterConflict(f"Cluster {record.name} is {record.phase.value}.")
         if record.spec.backend == EXISTING:
-            from .existing import dashboard_of
+            from .state.external import dashboard_of
 
             return dashboard_of(look.directory, record)
         if not record.http_address:

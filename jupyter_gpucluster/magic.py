@@ -10,6 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from .cli.commands import SUMMARIES
 from .cli.describe import named, state
 from .cli.dispatch import Command, execute, options_of, read, top_help
 from .cli.output import (
@@ -25,8 +26,7 @@ from .cli.output import (
     way_out,
 )
 from .cli.session import Progress
-from .cli.verbs import SUMMARIES
-from .errors import GpuClusterError, InvalidInput
+from .core.errors import GpuClusterError, InvalidInput
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .clusters import Clusters
-    from .views import ClusterView
+    from .state.view import ClusterView
 
 PROGRAM = "%gpucluster"
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
@@ -162,7 +162,7 @@ class GpuClusterMagic:
         """Bind ``client`` and ``cluster``; connecting once more to one cluster makes no second."""
         from distributed.core import Status
 
-        from .deploy import GPUCluster
+        from .client.gpucluster import GPUCluster
 
         view = self._session.clusters.get(name)
         cluster = self._bound

@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     end leave none of them alone with a slow one.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path not in slow, "schedulers" not in item.path.parts))
+    items.sort(key=lambda item: (item.path not in slow, "integration" not in item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)

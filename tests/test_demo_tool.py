@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jupyter_gpucluster.head import demosite
+from jupyter_gpucluster.head.simulator import site as site_rules
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -31,7 +31,7 @@ def test_it_pushes_the_clock_and_lets_nodes_fail(root: Path) -> None:
     root.mkdir(parents=True)
     assert tool("push", "120").returncode == 0
     assert tool("fail", "demo01", "60").returncode == 0
-    with demosite.opened(demosite.site_file(root)) as site:
+    with site_rules.opened(site_rules.site_file(root)) as site:
         assert site[0].pushed == 120
         assert list(site[0].down) == ["demo01"]
     shown = tool("show").stdout.splitlines()

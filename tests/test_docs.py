@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.places import places
+from jupyter_gpucluster.launch.profile_catalog import places
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from jupyter_gpucluster.head import demosite
-from jupyter_gpucluster.head.demosite import Site
+from jupyter_gpucluster.head.simulator import site as site_rules
+from jupyter_gpucluster.head.simulator.site import Site
 from tools.lab import lab
 from tools.shell import CHECKOUT, Stop, main, say
 
@@ -48,10 +48,10 @@ def demo_site() -> None:
 def change(action: Callable[[Site, list[str]], Site], words: list[str]) -> None:
     """Change the site that the demo clusters of this user share."""
     root = Path(os.environ.get("JUPYTER_DATA_DIR", HOME / "data"), "gpucluster", "clusters")
-    file = demosite.site_file(root)
+    file = site_rules.site_file(root)
     if not file.parent.is_dir():
         raise Stop(f"no demo cluster was started yet below {root}")
-    with demosite.opened(file) as site:
+    with site_rules.opened(file) as site:
         site[0] = action(site[0], words)
 
 
@@ -62,15 +62,15 @@ def push(site: Site, words: list[str]) -> Site:
 
 def fail(site: Site, words: list[str]) -> Site:
     """Let a node fail for some seconds."""
-    if words[0] not in demosite.NODES:
-        raise Stop(f"there is no node {words[0]}; there are: {', '.join(demosite.NODES)}")
-    return demosite.fail_node(site, words[0], *map(float, words[1:2]))
+    if words[0] not in site_rules.NODES:
+        raise Stop(f"there is no node {words[0]}; there are: {', '.join(site_rules.NODES)}")
+    return site_rules.fail_node(site, words[0], *map(float, words[1:2]))
 
 
 def show(site: Site, words: list[str]) -> Site:
     """Print nodes and jobs."""
-    free = demosite.free_gpus(site.jobs)
-    for node in demosite.NODES:
+    free = site_rules.free_gpus(site.jobs)
+    for node in site_rules.NODES:
         say(f"{node}  {'down' if node in site.down else f'{free[node]} GPUs free'}")
     for job in site.jobs:
         say(f"{job.id}  {job.queue}  {job.state}  {job.outcome or job.reason}".rstrip())

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-HELPERS = (b"multiprocessing.resource_tracker", b"backends/jobwriter.py")
+HELPERS = (b"multiprocessing.resource_tracker", b"batch/job_writer.py")
 """Processes of Python's and of ours that serve one that goes on."""
 GRACE_SECONDS = 5.0
 """How long processes that are already on their way out may take."""

@@ -15,22 +15,18 @@ from tools.setup import (
 from tools.shell import CHECKOUT, main, run, step
 
 WITHOUT_DASK = (
-    "backends",
+    "batch",
     "cli",
     "doctor",
+    "environments",
+    "integration/batch",
+    "launch/script/test_head.py",
+    "launch/test_joining.py",
     "packaging",
     "profiles",
-    "schedulers",
     "server",
+    "state/test_relay.py",
     "test_docs.py",
-    "test_headscript.py",
-    "test_joining.py",
-    "test_kernels.py",
-    "test_leftovers.py",
-    "test_relay.py",
-    "test_sharing.py",
-    "test_submission.py",
-    "test_virtualenvs.py",
 )
 """Dialects, profiles, terminal, server, wheel, queueing systems, scripts, new environments and the
 documents' examples are the same beside any Dask, which most of them never import; so they run on

@@ -1,4 +1,8 @@
-"""The bundled benchmark: run it, report it, compare it."""
+"""The bundled benchmark: run it, report it, compare it.
+
+Runs in the Python that has this package installed.
+May import core.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .family import FamilyOptions
 from .options import MODES, PRESETS, Options, SumOptions
 from .workloads import Size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .report import Report, read_report, write_report
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .report import DeviceResult, Report, columns, counted
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from . import kernels
 from .latency import Latency
 from .members import Member

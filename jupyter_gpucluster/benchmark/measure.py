@@ -9,21 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .family import Exchange
 from .links import measure_links
 from .options import Options
 from .report import DeviceResult, Report, Run, device_result
 from .sending import FromClient, Sent, failure, quiet, send
-from .workers import (
-    WorkerFacts,
-    ask_workers,
-    choose_devices,
-    crew,
-    names,
-    remarks,
-    worker_shares,
-)
+from .workers import WorkerFacts, ask_workers, choose_devices, crew, names, remarks, worker_shares
 from .workloads import Device, Workload
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .peak import peak_sum
 from .workloads import COPIES, ITEM_BYTES, Crew, Device, Size, Sum, Workload
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInput, UnsuitableEnvironment
+from ..core.errors import InvalidInput, UnsuitableEnvironment
 from .report import Report, counted
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import InvalidInput
-from ..records import from_json, to_json
+from ..core.errors import InvalidInput
+from ..core.records import from_json, to_json
 from .options import size_words
 
 SCHEMA = 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .family import FAMILY, FamilyOptions
 from .measure import Progress, run_benchmark
 from .options import Options, SumOptions

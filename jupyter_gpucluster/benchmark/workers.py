@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
-from ..records import from_json
+from ..core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
+from ..core.records import from_json
 from .report import WorkerShare
 from .workloads import BenchmarkFailed, Crew, Device
 

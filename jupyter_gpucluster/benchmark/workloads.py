@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from ..errors import GpuClusterError
+from ..core.errors import GpuClusterError
 
 if TYPE_CHECKING:
     import numpy

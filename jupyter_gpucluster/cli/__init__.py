@@ -1,4 +1,8 @@
-"""The command line ``jupyter gpucluster VERB``; each verb is a file in ``verbs``."""
+"""The command line ``jupyter gpucluster COMMAND``; each command is a file in ``commands``.
+
+Runs in a terminal.
+May import everything below.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import GpuClusterError
+from ..core.errors import GpuClusterError
 from .dispatch import execute, read, top_help
 from .output import Outcome
 from .terminal import Terminal

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import shutil
 
-from ..errors import InvalidInput
-from ..interpreters import expanded
-from ..records import Target
+from ..core.errors import InvalidInput
+from ..core.records import Target
+from ..launch.interpreters import expanded
 from .parsing import Parser, assignment, whole_number
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..connection import has_scheduler
-from ..errors import GpuClusterError, InvalidInput
-from ..records import Target
+from ..client.connect import has_scheduler
+from ..core.errors import GpuClusterError, InvalidInput
+from ..core.records import Target
 from .output import counted
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..records import ASKED, ENDED, Event, GpuReading, Job
+from ..core.records import ASKED, ENDED, Event, GpuReading, Job
 from .output import ELLIPSIS, Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
 
 if TYPE_CHECKING:
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 
 def named(*views: ClusterView) -> tuple[tuple[str, str], ...]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from ..errors import InvalidInput
-from ..frozen import frozen
+from ..core.errors import InvalidInput
+from ..core.fast_dataclass import frozen
+from .commands import SUMMARIES
 from .output import Facts, Outcome, facts_text
 from .parsing import Parser, suggestion
 from .session import Session
-from .verbs import SUMMARIES
 
 
 class Verb(Protocol):
@@ -83,7 +83,7 @@ def top_help(program: str) -> str:
 
 
 def _parser(name: str, program: str) -> tuple[Verb, Parser]:
-    verb = cast(Verb, import_module(f".verbs.{name}", __package__))
+    verb = cast(Verb, import_module(f".commands.{name}", __package__))
     parser = Parser(f"{program} {name}", SUMMARIES[name])
     verb.add_arguments(parser)
     return verb, parser

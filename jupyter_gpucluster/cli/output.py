@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..errors import GpuClusterError
-from ..frozen import frozen
+from ..core.errors import GpuClusterError
+from ..core.fast_dataclass import frozen
 
 ELLIPSIS = "…"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 
 
 class Parser(argparse.ArgumentParser):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ..allocation import is_spread
-from ..errors import InvalidInput
-from ..machine import look_around
+from ..core.errors import InvalidInput
+from ..host.hardware import look_around
+from ..launch.allocation import is_spread
+from ..launch.spec import uses_gpus
 from ..profiles import find_profile, load_profiles
-from ..specs import uses_gpus
 from .arguments import refuse_gpus_of
 
 

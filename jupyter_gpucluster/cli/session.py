@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 Progress = Callable[["ClusterView"], None]
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from ..errors import GpuClusterError
+from ..core.errors import GpuClusterError
 from . import output
 from .session import Progress
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 
 def _default_clusters() -> Clusters:

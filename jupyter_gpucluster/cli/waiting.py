@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import GpuClusterError
+from ..core.errors import GpuClusterError
 from .parsing import Parser, seconds
 from .session import Progress, Session
 
 if TYPE_CHECKING:
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 STOP_SECONDS = 60.0
 """How long a verb waits for the end of its own cluster; the head sees to the rest."""

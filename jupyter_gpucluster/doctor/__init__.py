@@ -1,4 +1,8 @@
-"""What can be wrong with a place before anything is started there: checks, by a job too."""
+"""Check a machine, a profile or a cluster before and while it is used, by a job too.
+
+Runs in the Python that has this package installed.
+May import clusters and below.
+"""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..allocation import is_spread
-from ..daskfiles import own_settings
-from ..errors import GpuClusterError, InvalidInput, ProfileError, StateError
+from ..core.errors import GpuClusterError, InvalidInput, ProfileError, StateError
+from ..core.records import EXISTING
+from ..host.dask_settings import own_settings
+from ..launch.allocation import is_spread
+from ..launch.starting import Plan, Request, preview, refuse_unbuilt, settle
 from ..profiles import find_profile
-from ..records import EXISTING
-from ..starting import Plan, Request, preview, refuse_unbuilt, settle
 from . import surroundings
 from .findings import Finding, Report, Result, failed, ok, refused
 

@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ..connection import connect
-from ..errors import GpuClusterError
-from ..headclient import ask
-from ..records import ENDED, EXISTING, Phase
+from ..client.connect import connect
+from ..core.errors import GpuClusterError
+from ..core.records import ENDED, EXISTING, Phase
+from ..state.control_client import ask
 from .findings import Finding, Report, Result, failed, ok, refused, warning
 from .here import release
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 CONNECT_SECONDS = 10.0
 PHASES = {

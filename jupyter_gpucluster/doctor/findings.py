@@ -8,9 +8,9 @@ from dataclasses import field
 from enum import Enum
 from typing import Any
 
-from ..errors import GpuClusterError, WaitTimeout
-from ..frozen import frozen
-from ..records import to_json
+from ..core.errors import GpuClusterError, WaitTimeout
+from ..core.fast_dataclass import frozen
+from ..core.records import to_json
 
 WORDS = 76
 """Columns of what was found; the columns before it take twenty-seven."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..survival import Survival
+from ..host.detach import Survival
 from .findings import Finding, failed, ok, warning
 
 SHARED = frozenset(

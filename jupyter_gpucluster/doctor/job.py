@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import headjob, leftovers
-from ..errors import GpuClusterError, WaitTimeout
-from ..records import KEEPS_ENDED, Job, Record
-from ..starting import Plan, Request
-from ..store import LEASE_SECONDS, ClusterDirectory, tail
-from . import probe
+from ..batch import cancel
+from ..core.errors import GpuClusterError, WaitTimeout
+from ..core.records import KEEPS_ENDED, Job, Record
+from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, tail
+from ..launch.starting import Plan, Request
+from ..node import probe
+from ..state import head_job
 from .findings import Finding, Report, failed, ok, refused, warning
 from .nodes import SHARED_DIRECTORY, judge
 from .prepare import WALLTIME, job_files, prepare
@@ -93,7 +94,7 @@ def _listening() -> Iterator[probe.Listener]:
 def _submit(one: Probe, note: Callable[[str], None]) -> None:
     one.submitted = time.monotonic()
     try:
-        headjob.submit(one.directory, one.record)
+        head_job.submit(one.directory, one.record)
     except KeyboardInterrupt:
         _tell_what_is_left(one, note)
         raise
@@ -122,11 +123,11 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
         if now - renewed > LEASE_SECONDS:
             one.directory.renew_lease()
             renewed = now
-        one.job = headjob.watch(one.directory, one.record)
+        one.job = head_job.watch(one.directory, one.record)
         _listen_to(one, now)
         if len(one.answers) >= one.expected.ranks:
             return
-        if headjob.is_over(one.job):
+        if head_job.is_over(one.job):
             over = over or now
             if now - over > LATE_SECONDS:
                 return
@@ -149,15 +150,15 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
 def _still_waits(one: Probe) -> bool:
     """Ask once more, since what was last heard of the job may be old."""
     job = one.job or one.record.jobs[0]
-    one.job = headjob.run_apart(lambda: headjob.ask(one.directory, one.record, job))
-    return one.job.state in headjob.WAITING
+    one.job = head_job.run_apart(lambda: head_job.ask(one.directory, one.record, job))
+    return one.job.state in head_job.WAITING
 
 
 def _listen_to(one: Probe, now: float) -> None:
     """Read what the ranks have written, and call those that listen."""
     here = one.directory.path
     hello = probe.answers(here, ".hello")
-    if not one.began and (hello or (one.job and one.job.state not in headjob.WAITING)):
+    if not one.began and (hello or (one.job and one.job.state not in head_job.WAITING)):
         one.began = now
     if one.expected.in_job:
         for name, told in hello.items():
@@ -179,7 +180,7 @@ def _logins_there(one: Probe) -> dict[str, Any] | None:
 
 def _words(one: Probe) -> str:
     job = one.job
-    if job is None or (job.state in headjob.WAITING and not one.began):
+    if job is None or (job.state in head_job.WAITING and not one.began):
         return f"in the queue: {job.reason}" if job and job.reason else "in the queue"
     heard = f"{len(one.answers)} of {one.expected.ranks} answered"
     where = f" on {', '.join(job.nodes)}" if job.nodes else ""
@@ -189,10 +190,10 @@ def _words(one: Probe) -> str:
 def _take_away(one: Probe) -> list[Finding]:
     """Cancel the job where it is still there; what could not be done is told."""
     job = one.job or one.record.jobs[0]
-    if headjob.is_over(job) and one.record.spec.backend not in KEEPS_ENDED:
+    if head_job.is_over(job) and one.record.spec.backend not in KEEPS_ENDED:
         return []
     record = replace(one.record, jobs=(job,))
-    record, words = leftovers.cancel_jobs(record, one.directory)
+    record, words = cancel.cancel_jobs(record, one.directory)
     if all(each.ended for each in record.jobs) or not words:
         return []
     return [warning("clean-up", words)]
@@ -237,9 +238,9 @@ def _silence(one: Probe) -> Finding:
     number = f" {job.id}" if job.id else ""
     told = f"{heard} of {ranks} ranks answered" if heard else f"The job{number} did not answer"
     where = f" ({', '.join(job.nodes)})" if job.nodes else ""
-    why = job.cause or job.reason if headjob.is_over(job) else f"It was {job.state.value}."
+    why = job.cause or job.reason if head_job.is_over(job) else f"It was {job.state.value}."
     if log or heard:
-        cure = headjob.last_words(one.directory, job) or "Its log may say more."
+        cure = head_job.last_words(one.directory, job) or "Its log may say more."
         said = ""
     else:
         cure = SHARED_DIRECTORY

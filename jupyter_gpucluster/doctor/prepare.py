@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .. import hostlists
-from ..backends import find_backend
-from ..errors import InvalidInput
-from ..interpreters import ask_python
-from ..jobscript import HOST_READER, render
-from ..launchers import find_dialect, layout_of, options_of
+from ..batch import find_backend
+from ..core.errors import InvalidInput
+from ..core.records import Job, Phase, Record, Spec, Target, heads_mark
+from ..host.cluster_directory import ClusterDirectory, make_private, write_private
+from ..launch.interpreters import ask_python
+from ..launch.script.job import HOST_READER, render
+from ..launch.script.launchers import find_dialect, layout_of, options_of
+from ..launch.script.worker_command import expanding
+from ..launch.starting import Plan, Request, new_id, spec_of
+from ..node import node_list, probe
 from ..profiles import Profile
-from ..records import Job, Phase, Record, Spec, Target, heads_mark
-from ..starting import Plan, Request, new_id, spec_of
-from ..store import ClusterDirectory, make_private, write_private
-from ..workercommand import expanding
-from . import probe, surroundings
+from . import surroundings
 from .reach import Expected
 
 WALLTIME = 300
@@ -74,7 +74,7 @@ def prepare(
     directory.renew_lease()
     spec, profile, text = _script(directory, plan, request)
     expected = _expected(profile, spec, plan)
-    for name, file in (("probe.py", probe.__file__), (HOST_READER, hostlists.__file__)):
+    for name, file in (("probe.py", probe.__file__), (HOST_READER, node_list.__file__)):
         write_private(directory.jobs / name, Path(file).read_bytes())
     container = profile.environment.container
     relayed = profile.head.submit == "relay"

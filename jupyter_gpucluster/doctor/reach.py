@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from ..frozen import frozen
-from ..head.diagnosis import diagnose
+from ..core.fast_dataclass import frozen
+from ..host.log_diagnosis import diagnose
 from .findings import Finding, Result, failed, ok
 
 Answer = Mapping[str, Any]

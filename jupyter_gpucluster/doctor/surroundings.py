@@ -12,21 +12,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..backends import REHEARSALS, elsewhere, find_backend, submit_command
-from ..backends.base import Backend
-from ..errors import BackendError, GpuClusterError
-from ..existing import read_address, read_scheduler_file
-from ..inheritance import inherited
-from ..interpreters import ask_python, shown
-from ..machine import look_around
-from ..records import EXISTING, FINAL, ON_THIS_MACHINE, CommandResult, Submission
-from ..root import check_place
-from ..sharing import SharedQueue
-from ..specs import maximum_workers, uses_gpus, workers_per_job
-from ..store import check_private
-from ..submission import ProcessRunner, run_aside, user_name
-from ..survival import find_survival
-from . import here, probe
+from ..batch import REHEARSALS, elsewhere, find_backend, submit_command
+from ..batch.base import Backend
+from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..batch.status_cache import SharedQueue
+from ..core.errors import BackendError, GpuClusterError
+from ..core.records import EXISTING, FINAL, ON_THIS_MACHINE, CommandResult, Submission
+from ..host.cluster_directory import check_private
+from ..host.detach import find_survival
+from ..host.environ import inherited
+from ..host.hardware import look_around
+from ..launch.interpreters import ask_python, shown
+from ..launch.spec import maximum_workers, uses_gpus, workers_per_job
+from ..node import probe
+from ..state.external import read_address, read_scheduler_file
+from ..state.paths import check_place
+from . import here
 from .findings import Finding, failed, ok, refused, warning
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def of_profiles() -> list[Finding]:
 
 def of_systems() -> Finding:
     """Say which queueing systems have their commands here."""
-    from ..backends import BACKENDS
+    from ..batch import BACKENDS
 
     there = [
         backend.title

@@ -1,1 +1,5 @@
-"""The head: the process that runs a cluster's Dask scheduler and keeps it at its target."""
+"""The process of one cluster: Dask scheduler, HTTP API, reconcile loop.
+
+Runs in the cluster's Python.
+May import core, node, host and batch, and distributed.
+"""

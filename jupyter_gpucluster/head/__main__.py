@@ -31,9 +31,9 @@ if __name__ == "__main__":
     put_package_in_place()
     verb, *rest = sys.argv[1:]
     if verb == "jobs":
-        from jupyter_gpucluster.head import jobserver
+        from jupyter_gpucluster.head import local_scheduler
 
-        jobserver.main(rest)
+        local_scheduler.main(rest)
     else:
         from jupyter_gpucluster.head import process
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..records import Job, JobState, Loss, Phase, Record, spec_of_group
-from .situation import DEATHS_WINDOW, WAITING, is_alive, lost_at
+from ..core.records import Job, JobState, Loss, Phase, Record, spec_of_group
+from .reconcile.model import DEATHS_WINDOW, WAITING, is_alive, lost_at
 
 TOGETHER_SECONDS = 60.0
 """Jobs that are lost within this time of each other are one loss: a node that fails ends all of

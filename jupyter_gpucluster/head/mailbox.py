@@ -9,12 +9,12 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 
-from ..backends.kubectl import CONTEXT, has_contexts, without_context
-from ..errors import StateError
-from ..processes import this_process
-from ..records import CommandResult, from_json, to_json
-from ..store import DAMAGE, ClusterDirectory, write_private
-from ..submission import COMMAND_SECONDS, ProcessRunner
+from ..batch.kubernetes.kubectl import CONTEXT, has_contexts, without_context
+from ..batch.queue import COMMAND_SECONDS, ProcessRunner
+from ..core.errors import StateError
+from ..core.records import CommandResult, from_json, to_json
+from ..host.cluster_directory import DAMAGE, ClusterDirectory, write_private
+from ..host.processes import this_process
 
 PATIENCE = COMMAND_SECONDS + 30.0
 """The command has its own time; the rest is for a file server that shows files late."""
@@ -26,7 +26,7 @@ MISSING = 127
 class MailboxRunner:
     """Puts commands into the cluster directory and waits for what the relay answers.
 
-    The relay (`jupyter_gpucluster.relay`) runs on the Jupyter host.
+    The relay (`jupyter_gpucluster.state.relay`) runs on the Jupyter host.
     """
 
     def __init__(self, directory: ClusterDirectory) -> None:

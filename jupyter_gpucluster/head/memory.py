@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 import dask
 from distributed import Scheduler
 
-from ..backends.local import limit_command, parse_limit
-from ..errors import BackendError
-from ..memoryshares import amount, share_of
-from ..records import Record, Spec
-from .groups import own_part
-from .scaling import job_of
-from .situation import is_alive, jobs_wanted, key_of, lasting
+from ..batch.local import limit_command, parse_limit
+from ..core.errors import BackendError
+from ..core.records import Record, Spec
+from ..host.memory_shares import amount, share_of
+from .adaptive import job_of
+from .reconcile.groups import own_part
+from .reconcile.model import is_alive, jobs_wanted, key_of, lasting
 from .worker import TAKE_LIMIT
 
 if TYPE_CHECKING:
-    from ..submission import Queue
+    from ..batch.queue import Queue
 
 TERMINATE = "distributed.worker.memory.terminate"
 AGAIN_SECONDS = 0.1

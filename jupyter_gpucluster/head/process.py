@@ -13,18 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..backends import elsewhere
-from ..daskfiles import own_settings
-from ..errors import GpuClusterError, StateError
-from ..inheritance import inherited
-from ..leftovers import cancel_jobs_of
-from ..processes import end_heirs, raise_open_files, this_process
-from ..records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark
-from ..store import ClusterDirectory, check_private
-from ..submission import JobServerRunner, ProcessRunner, Runner
-from ..workerstart import stacks
-from .demosite import site_file
+from ..batch import elsewhere
+from ..batch.cancel import cancel_jobs_of
+from ..batch.queue import JobServerRunner, ProcessRunner, Runner
+from ..core.errors import GpuClusterError, StateError
+from ..core.records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark
+from ..host.cluster_directory import ClusterDirectory, check_private
+from ..host.dask_settings import own_settings
+from ..host.environ import inherited
+from ..host.processes import end_heirs, raise_open_files, this_process
+from ..node.start_worker import stacks
 from .mailbox import MailboxRunner, NodeRunner
+from .simulator.site import site_file
 
 if TYPE_CHECKING:
     from .service import Service

@@ -17,18 +17,16 @@ from distributed import Scheduler
 from distributed.core import Status
 from distributed.security import Security
 
-from ..errors import (
+from ..batch.cancel import heads_job_left, remove, unproved_by_hand
+from ..batch.queue import JOB_SERVER_SECONDS, JobServerRunner, Runner, submit_line
+from ..core.errors import (
     BackendUnavailable,
     ClusterConflict,
     GpuClusterError,
     LimitReached,
     StateError,
 )
-from ..leftovers import heads_job_left, remove, unproved_by_hand
-from ..memoryshares import check_memory
-from ..processes import is_alive as process_lives
-from ..processes import this_process
-from ..records import (
+from ..core.records import (
     ASKED,
     ENDED,
     Event,
@@ -43,15 +41,17 @@ from ..records import (
     protocol_of,
     spec_of_group,
 )
-from ..store import LEASE_SECONDS, ClusterDirectory, write_private
-from ..submission import JOB_SERVER_SECONDS, JobServerRunner, Runner, submit_line
-from . import asking, control, dasksettings, gpus, groups, ownjob
-from .heldjob import HeldJobWatch
+from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, write_private
+from ..host.memory_shares import check_memory
+from ..host.processes import is_alive as process_lives
+from ..host.processes import this_process
+from ..host.startup_watch import SlowStarts
+from . import dask_config, gpu_metrics, http_api, own_job
+from .adaptive import Adaptation, Retirement, leaving_order
+from .allocation_watch import HeldJobWatch
 from .memory import MemoryShares, ending_bytes
-from .observation import Watch
-from .removal import RemovalWatch
-from .scaling import Adaptation, Retirement, leaving_order
-from .situation import (
+from .reconcile import groups, listing
+from .reconcile.model import (
     WAITING,
     Action,
     Answer,
@@ -67,7 +67,8 @@ from .situation import (
     lasting,
     staying,
 )
-from .slowstart import SlowStarts
+from .reconcile.observe import Watch
+from .removal import RemovalWatch
 from .summary import summarise
 from .unsaved import Unsaved
 
@@ -96,25 +97,25 @@ class Service:
         self, directory: ClusterDirectory, record: Record, runner: Runner, workers: int = 0
     ) -> None:
         self.directory = directory
-        self.own_job = ownjob.OwnJob(directory, workers)
+        self.own_job = own_job.OwnJob(directory, workers)
         self.held = HeldJobWatch(record.spec.allocation)
         self.record = record
         self.numbered: Record | None = None
         self.saved: Record | None = None
         self.events: list[Event] = []
-        self.queue = asking.open_queue(directory, record, runner)
+        self.queue = listing.open_queue(directory, record, runner)
         self.wake = asyncio.Event()
         self.news = asyncio.Condition()
         self.answers: list[Answer] = []
         self.submitting: set[asyncio.Task[None]] = set()
-        self.told = asking.Told()
+        self.told = listing.Told()
         self.unsaved = Unsaved()
         self.written = 0.0
         self.shown_gpus: tuple[GpuReading, ...] = ()
         self.leased = 0.0
         self.finished = False
         self.dashboard: bool | None = None
-        self.gpus = gpus.GpuWatch()
+        self.gpus = gpu_metrics.GpuWatch()
         self.slow = SlowStarts(directory.logs)
 
     # Start and end.
@@ -125,10 +126,10 @@ class Service:
         token = (self.directory.path / "token").read_text().strip()
         with dask.config.set(
             {
-                **dasksettings.SCHEDULER,
+                **dask_config.SCHEDULER,
                 # The scheduler makes a directory there, too, and would leave it.
                 "temporary-directory": spec.scratch,
-                **(ownjob.settings(self.directory) if spec.in_job else {}),
+                **(own_job.settings(self.directory) if spec.in_job else {}),
             }
         ):
             options: dict[str, Any] = {"security": self.security()} if spec.encrypted else {}
@@ -139,10 +140,10 @@ class Service:
                 protocol=protocol_of(spec),
                 dashboard=False,
                 # In a job it is asked from other hosts, over TLS.
-                dashboard_address=ownjob.listen_on(spec) if spec.in_job else "127.0.0.1:0",
+                dashboard_address=own_job.listen_on(spec) if spec.in_job else "127.0.0.1:0",
                 **options,
             )
-        control.install(self.scheduler, self, token)
+        http_api.install(self.scheduler, self, token)
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)
         self.retirement = Retirement(self.scheduler)
@@ -150,7 +151,7 @@ class Service:
         self.memory = MemoryShares(self.scheduler, self.queue, lambda: self.record, self.wake)
         await self.scheduler
         if self.record.spec.job.gpus and not self.record.spec.simulated:
-            await gpus.install(self.scheduler, bound=self.record.spec.worker.bound)
+            await gpu_metrics.install(self.scheduler, bound=self.record.spec.worker.bound)
         self.own()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.on_signal, number)
@@ -197,7 +198,7 @@ class Service:
             record,
             head=this_process(),
             scheduler_address=address,
-            http_address=ownjob.http_address(address, server.port) if self.own_job.group else http,
+            http_address=own_job.http_address(address, server.port) if self.own_job.group else http,
         )
         # Whose record is damaged is stopped by this file.
         self.directory.write_process(this_process(), self.record.http_address)
@@ -303,7 +304,7 @@ class Service:
         waiting = not connected and any(job.state in WAITING for job in staying(self.record))
         self.watch.look(now, waiting=waiting)
         others = self.own_job.others(self.record)
-        told = await asking.ask(self.queue, self.directory, others, self.told, now, self.pause())
+        told = await listing.ask(self.queue, self.directory, others, self.told, now, self.pause())
         self.told = told = self.own_job.add_to(told, self.record)
         if self.record.stop_requested is None and (over := await self.held.look(told.listing, now)):
             self.set_record(stop_requested=now, reason=over)
@@ -384,7 +385,7 @@ class Service:
             elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
                 await asyncio.to_thread(self.directory.note_stop, record.reason or ASKED)
         self.summary = summary
-        moved = gpus.moved(self.shown_gpus, summary.gpus)
+        moved = gpu_metrics.moved(self.shown_gpus, summary.gpus)
         kept = MOVING_SUMMARY_SECONDS if moved else KEPT_SUMMARY_SECONDS
         again = retry and "summary" in self.unsaved.troubles
         if fresh or again or now - self.written > kept:
@@ -584,10 +585,10 @@ class Service:
                 dashboard = importlib.import_module("distributed.dashboard.scheduler")
             except ImportError as error:
                 logger.warning("No dashboard: %s", error)
-                control.tell_missing(self.scheduler, " ".join(str(error).split()))
+                http_api.tell_missing(self.scheduler, " ".join(str(error).split()))
                 self.dashboard = False
                 return
-            with dask.config.set(dasksettings.DASHBOARD):
+            with dask.config.set(dask_config.DASHBOARD):
                 dashboard.connect(
                     self.scheduler.http_application, self.scheduler.http_server, self.scheduler
                 )

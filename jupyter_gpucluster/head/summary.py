@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..absence import LISTINGS_UNTIL_GONE, since_when
-from ..records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
-from .groups import count_group, own_part
+from ..core.absence import LISTINGS_UNTIL_GONE, since_when
+from ..core.records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
 from .losses import last_loss
-from .situation import (
+from .reconcile.groups import count_group, own_part
+from .reconcile.model import (
     ABSENT_SECONDS,
     STANDING_STILL,
     Observation,
@@ -17,7 +17,7 @@ from .situation import (
     key_of,
     staying,
 )
-from .walltime import first_to_end
+from .reconcile.walltime import first_to_end
 
 DAY = 86400.0
 RESTART_SECONDS = 15.0

@@ -6,8 +6,8 @@ import logging
 import time
 from dataclasses import replace
 
-from ..errors import GpuClusterError
-from ..records import ENDED, Summary
+from ..core.errors import GpuClusterError
+from ..core.records import ENDED, Summary
 
 logger = logging.getLogger("gpucluster.head")
 

@@ -1,4 +1,8 @@
-"""Profiles: read, checked, merged along Jupyter's search path, with the options a user may set."""
+"""Profiles: read, validate, merge and lock YAML, and apply the user's options.
+
+Runs in the Python that has this package installed.
+May import core and batch.
+"""
 
 from __future__ import annotations
 

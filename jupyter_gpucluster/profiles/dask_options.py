@@ -127,7 +127,7 @@ class _Translation:
 
     def extra(self) -> list[str]:
         """Return the section's own directives but for a job's name, by which a cluster finds it."""
-        from ..backends.contradictions import names_the_job
+        from ..batch.contradictions import names_the_job
 
         given = self.takes("job-extra-directives")
         named = [text for text in given if names_the_job(self.backend, text)]
@@ -248,7 +248,7 @@ class _Translation:
         if "walltime" not in self.section.entries:
             return WALLTIME
         # The package of all dialects is not loaded where Dask's YAML has no section.
-        from ..backends.clocks import parse_walltime
+        from ..batch.durations import parse_walltime
 
         text = self.take("walltime")
         seconds = parse_walltime(text, self.backend) if text else None

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .fields import home_expanded, one_line, whole_number
 from .keys import SETTABLE, Path, covers, join, split, suggestion
 from .model import Option, Profile

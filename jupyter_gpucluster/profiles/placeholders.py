@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InvalidInput
+from ..core.errors import InvalidInput
 from .keys import SETTABLE, Path
 from .model import Profile
 from .units import shown

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ..errors import ProfileError, ProfileNotFound
+from ..core.errors import ProfileError, ProfileNotFound
 from .dask_config import DaskConfig, read_dask_config
 from .dask_options import BACKENDS
 from .hosts import is_elsewhere, matches

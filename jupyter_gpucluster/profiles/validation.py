@@ -8,19 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..records import EXISTING, ON_THIS_MACHINE
+from ..core.records import EXISTING, ON_THIS_MACHINE
 from .fields import kind_of
 from .keys import SETTABLE, Path, exists, join, places, section_at, split, suggestion
 from .model import Option, Profile
-from .options import (
-    AMOUNTS,
-    bounds,
-    check_value,
-    matches,
-    parse_value,
-    put,
-    targets,
-)
+from .options import AMOUNTS, bounds, check_value, matches, parse_value, put, targets
 from .placeholders import PLACEHOLDER, placeholders
 from .tree import Branch, Items, Leaf, Mark, Tree, plain
 from .units import shown
@@ -243,7 +235,7 @@ def _contradictions(profile: Profile) -> Iterator[tuple[Path, str]]:
     if profile.dask_config or not job.directives or "job.directives" in open_keys:
         return
     # The package of all dialects is not loaded for profiles without directives of their own.
-    from ..backends.contradictions import contradictory
+    from ..batch.contradictions import contradictory
 
     values = job.model_dump(exclude={"gpus"}) | {"gpus": 0 if job.gpus == "auto" else job.gpus}
     for place, message in contradictory(profile.backend, values, open_keys):

@@ -1,1 +1,5 @@
-"""The Jupyter server extension: REST routes and the dashboard proxy."""
+"""The Jupyter server extension: REST routes and the dashboard proxy.
+
+Runs in the Jupyter server.
+May import clusters and below; never Dask.
+"""

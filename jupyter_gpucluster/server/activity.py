@@ -7,12 +7,12 @@ from collections.abc import MutableMapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import GpuClusterError
-from ..records import ENDED, IDLE_CLOCK, Phase
+from ..core.errors import GpuClusterError
+from ..core.records import ENDED, IDLE_CLOCK, Phase
 
 if TYPE_CHECKING:
-    from ..aio import AsyncClusters
-    from ..views import ClusterView
+    from ..state.view import ClusterView
+    from .async_clusters import AsyncClusters
 
 ACTIVITY_SETTING = "jupyter_gpucluster_last_activity"
 """Jupyter takes the newest of all settings with such an ending for its last activity."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado import web
 
-from ..errors import GpuClusterError, InvalidInput
+from ..core.errors import GpuClusterError, InvalidInput
 from .bodies import Body, read_body
 
 if TYPE_CHECKING:
-    from ..aio import AsyncClusters
+    from .async_clusters import AsyncClusters
 
 AUTH_RESOURCE = "gpucluster"
 """What an authorizer is asked about, with the action read, write or execute."""

@@ -16,7 +16,7 @@ from .routes import ROUTES
 from .watching import Watch
 
 if TYPE_CHECKING:
-    from ..aio import AsyncClusters
+    from .async_clusters import AsyncClusters
 
 
 class GpuClusterApp(ExtensionApp):
@@ -32,7 +32,7 @@ class GpuClusterApp(ExtensionApp):
 
     clusters_class = Type(
         klass=object,
-        help="Class with the calls of jupyter_gpucluster.aio.AsyncClusters.",
+        help="Class with the calls of jupyter_gpucluster.server.async_clusters.AsyncClusters.",
     ).tag(config=True)
 
     busy_clusters_count = Bool(
@@ -45,7 +45,7 @@ class GpuClusterApp(ExtensionApp):
 
     @default("clusters_class")
     def _default_clusters_class(self) -> type:
-        from ..aio import AsyncClusters
+        from .async_clusters import AsyncClusters
 
         return AsyncClusters
 

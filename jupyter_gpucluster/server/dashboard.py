@@ -16,13 +16,13 @@ from tornado.httputil import HTTPHeaders
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.websocket import WebSocketClosedError, WebSocketError
 
-from ..errors import ClusterNotFound, GpuClusterError, HeadUnreachable
-from ..records import TOKEN_HEADER
+from ..core.errors import ClusterNotFound, GpuClusterError, HeadUnreachable
+from ..core.records import TOKEN_HEADER
 from .api import AUTH_RESOURCE, ShowsErrors
 from .pages import page
 
 if TYPE_CHECKING:
-    from ..headclient import Endpoint
+    from ..state.control_client import Endpoint
 
 # Both ways only what is listed passes.  Cookie and Authorization would hand the user's session to
 # the head; so would whatever a login proxy in front of Jupyter adds under a name of its own.

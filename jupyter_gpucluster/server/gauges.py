@@ -11,10 +11,10 @@ from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ..records import Phase
+from ..core.records import Phase
 
 if TYPE_CHECKING:
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 OLD_SECONDS = 10.0
 """A scrape that finds an older look asks for a new one, which the next scrape shows."""

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 from tornado.httpclient import HTTPClientError
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from ..environments import list_environments
-from ..errors import BackendUnavailable, GpuClusterError, HeadUnreachable, UnsuitableEnvironment
-from ..pacing import CALLS_PER_MINUTE
+from ..batch.pacing import CALLS_PER_MINUTE
+from ..core.errors import (
+    BackendUnavailable,
+    GpuClusterError,
+    HeadUnreachable,
+    UnsuitableEnvironment,
+)
+from ..core.records import Phase
+from ..launch.python_environments import list_environments
 from ..profiles import load_profiles
-from ..records import Phase
 from .watching import is_followed, newest_revision
 
 if TYPE_CHECKING:
-    from ..aio import AsyncClusters
-    from ..views import ClusterView
+    from ..state.view import ClusterView
+    from .async_clusters import AsyncClusters
 
 PATIENCE_SECONDS = 3.0
 ASKED = 50

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_server.utils import url_path_join
 
-from ..records import ENDED, Phase, to_json
+from ..core.records import ENDED, Phase, to_json
 
 if TYPE_CHECKING:
-    from ..views import ClusterView
+    from ..state.view import ClusterView
 
 
 class Models:

@@ -12,9 +12,9 @@ from typing import Any
 from jupyter_server.services.contents.manager import ContentsManager
 from jupyter_server.utils import ensure_async
 
-from ..errors import ClusterConflict, InvalidInput
-from ..records import ENDED
-from ..views import ClusterView
+from ..core.errors import ClusterConflict, InvalidInput
+from ..core.records import ENDED
+from ..state.view import ClusterView
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 

@@ -11,10 +11,10 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
 from tornado import web
 
-from ..environments import list_environments
-from ..errors import InvalidInput
-from ..places import one_place, places
-from ..records import ENDED, to_json
+from ..core.errors import InvalidInput
+from ..core.records import ENDED, to_json
+from ..launch.profile_catalog import one_place, places
+from ..launch.python_environments import list_environments
 from . import notebooks
 from .api import MODELS_SETTING, WATCH_SETTING, ApiHandler
 from .bodies import CopyBody, StartBody, TrialBody, UpdateBody
@@ -22,7 +22,7 @@ from .dashboard import DashboardHandler
 from .health import check_health
 
 if TYPE_CHECKING:
-    from ..views import Script
+    from ..state.view import Script
     from .models import Models
     from .watching import Watch
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from ..errors import GpuClusterError
-from ..records import ENDED, EXISTING, TOKEN_HEADER, Phase
+from ..core.errors import GpuClusterError
+from ..core.records import ENDED, EXISTING, TOKEN_HEADER, Phase
 from .events import PAUSE_SECONDS
 
 if TYPE_CHECKING:
-    from ..aio import AsyncClusters
-    from ..headclient import Endpoint
-    from ..views import ClusterView
+    from ..state.control_client import Endpoint
+    from ..state.view import ClusterView
+    from .async_clusters import AsyncClusters
     from .events import Hints
 
 INTEREST_SECONDS = 600.0

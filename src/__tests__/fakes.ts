@@ -4,7 +4,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { vi } from 'vitest';
 
-import { ClusterApi } from '../api';
+import { ClusterApi } from '../model/api';
 import type {
   ICluster,
   IEnvironment,
@@ -12,8 +12,8 @@ import type {
   IOption,
   IOptionsSchema,
   IProfile
-} from '../tokens';
-import type { IListActions } from '../views/clusters';
+} from '../model/tokens';
+import type { IListActions } from '../panel/clusters';
 
 export const trans = nullTranslator.load('jupyter_gpucluster');
 

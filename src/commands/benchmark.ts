@@ -3,10 +3,10 @@
 import { notebookIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { chooseItem } from '../dialogs';
-import type { ICluster } from '../tokens';
-import { isConnectable, isOurs } from '../words';
-import { CommandIDs } from './ids';
+import { chooseItem } from '../ui/dialogs';
+import type { ICluster } from '../model/tokens';
+import { isConnectable, isOurs } from '../model/words';
+import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, guarded, schema, stringOf, text } from './register';
 

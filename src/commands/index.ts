@@ -1,7 +1,7 @@
 /** Everything that can be done, as commands; palette, launcher, menus and cards only name them. */
 
 import { addBenchmarkCommands } from './benchmark';
-import { CommandIDs } from './ids';
+import { CommandIDs } from '../model/commandIds';
 import { addLifeCommands } from './life';
 import { addPanelCommands } from './panel';
 import type { ICommandOptions } from './register';

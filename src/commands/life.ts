@@ -3,12 +3,12 @@
 import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { ApiError } from '../api';
-import { suspectOf } from '../blame';
-import { notebooksOf } from '../clientCode';
-import type { FieldErrors } from '../draft';
-import { askNewCluster } from '../newCluster';
-import type { ICluster } from '../tokens';
+import { ApiError } from '../model/api';
+import { suspectOf } from '../start/blame';
+import { notebooksOf } from '../notebook/clientCode';
+import type { FieldErrors } from '../start/draft';
+import { askNewCluster } from '../start/newCluster';
+import type { ICluster } from '../model/tokens';
 import {
   amount,
   bytes,
@@ -18,8 +18,8 @@ import {
   isSteerable,
   isStuck,
   moment
-} from '../words';
-import { CommandIDs } from './ids';
+} from '../model/words';
+import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, stringOf, text } from './register';
 

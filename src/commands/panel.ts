@@ -3,11 +3,11 @@
 import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
 import { UUID } from '@lumino/coreutils';
 
-import { clusterIcon } from '../icons';
-import { preferredEnvironment } from '../draft';
-import { askNewCluster } from '../newCluster';
-import { profileHere, triedWords, triedWorkers } from '../tryout';
-import { CommandIDs } from './ids';
+import { clusterIcon } from '../ui/icons';
+import { preferredEnvironment } from '../start/draft';
+import { askNewCluster } from '../start/newCluster';
+import { profileHere, triedWords, triedWorkers } from '../start/tryout';
+import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { guarded, schema, stringOf, text } from './register';
 

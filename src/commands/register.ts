@@ -9,12 +9,12 @@ import type {
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
 
-import type { ActiveCluster } from '../active';
-import { chooseItem } from '../dialogs';
-import { showFailure } from '../failure';
-import type { Preferences } from '../preferences';
-import type { Tabs } from '../tabs';
-import type { ICluster, IClustersModel } from '../tokens';
+import type { ActiveCluster } from '../model/active';
+import { chooseItem } from '../ui/dialogs';
+import { showFailure } from '../ui/failure';
+import type { Preferences } from '../model/preferences';
+import type { Tabs } from '../dashboard/tabs';
+import type { ICluster, IClustersModel } from '../model/tokens';
 
 export interface ICommandOptions {
   app: JupyterFrontEnd;

@@ -1,7 +1,7 @@
 /** Commands about the tabs in the main area, and the settings that lead them. */
 
-import { clusterIcon, dashboardIcon } from '../icons';
-import { CommandIDs } from './ids';
+import { clusterIcon, dashboardIcon } from '../ui/icons';
+import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, guarded, schema, stringOf, text } from './register';
 

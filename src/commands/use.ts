@@ -5,16 +5,16 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import * as React from 'react';
 
-import { insertClientCode, kernelFor } from '../clientCode';
-import { plotsOf, WHOLE_DASHBOARD } from '../dashboard';
-import { KeyDialog } from '../dialogs';
-import { dashboardIcon } from '../icons';
-import type { RecipeForm } from '../recipe';
-import { recipeOf } from '../recipe';
-import type { IClientCode } from '../tokens';
-import { LogView } from '../views/log';
-import { isConnectable, isEnded } from '../words';
-import { CommandIDs } from './ids';
+import { insertClientCode, kernelFor } from '../notebook/clientCode';
+import { plotsOf, WHOLE_DASHBOARD } from '../dashboard/dashboard';
+import { KeyDialog } from '../ui/dialogs';
+import { dashboardIcon } from '../ui/icons';
+import type { RecipeForm } from '../notebook/recipe';
+import { recipeOf } from '../notebook/recipe';
+import type { IClientCode } from '../model/tokens';
+import { LogView } from '../ui/log';
+import { isConnectable, isEnded } from '../model/words';
+import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, stringOf, text } from './register';
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from jupyter_gpucluster.benchmark import compare
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, THETAGPU, a_report
 
 

@@ -11,7 +11,7 @@ from jupyter_gpucluster.benchmark import FamilyOptions, check_up_table, run_chec
 from jupyter_gpucluster.benchmark import run_benchmark as run
 from jupyter_gpucluster.benchmark.family import FAMILY, Copy, Exchange, Factors, Product
 from jupyter_gpucluster.benchmark.workloads import BenchmarkFailed, Crew
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from distributed import Client

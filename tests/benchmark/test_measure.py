@@ -14,7 +14,7 @@ import pytest
 from jupyter_gpucluster.benchmark import BenchmarkFailed, Progress, SumOptions, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
 from jupyter_gpucluster.benchmark.workloads import Crew, Device, Sum
-from jupyter_gpucluster.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
+from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
 
 if TYPE_CHECKING:
     from distributed import Client

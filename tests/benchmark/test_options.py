@@ -12,7 +12,7 @@ import pytest
 from jupyter_gpucluster.benchmark import PRESETS, Options, SumOptions, add_arguments, options_from
 from jupyter_gpucluster.benchmark.arguments import read_size
 from jupyter_gpucluster.benchmark.workloads import CHUNKS_PER_THREAD, COPIES, Crew, Device, Sum
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 
 GB = 10**9
 LAPTOP = Crew(devices=("cpu",), workers=2, threads=2, memory_per_thread=8 * GB)

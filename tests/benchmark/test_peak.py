@@ -13,7 +13,7 @@ from jupyter_gpucluster.benchmark import Progress, SumOptions, kernels, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
 from jupyter_gpucluster.benchmark.peak import PeakSum, even_shares, peak_sum
 from jupyter_gpucluster.benchmark.workloads import Crew
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.benchmark import plot_devices, plot_scaling
-from jupyter_gpucluster.errors import InvalidInput, UnsuitableEnvironment
+from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
 from tests.benchmark.reports import DEEPOPS, THETAGPU, a_report
 
 

@@ -10,7 +10,7 @@ import pytest
 from jupyter_gpucluster.benchmark import document_lines, read_report, table, write_report
 from jupyter_gpucluster.benchmark.report import Run, device_result
 from jupyter_gpucluster.benchmark.workloads import Sum
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, THETAGPU, a_report
 
 

@@ -21,7 +21,7 @@ from jupyter_gpucluster.benchmark import (
     write_plots,
 )
 from jupyter_gpucluster.benchmark.series import grown, halves, with_ceilings
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
 
 if TYPE_CHECKING:

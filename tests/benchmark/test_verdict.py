@@ -20,7 +20,7 @@ from jupyter_gpucluster.benchmark import (
     verdict,
 )
 from jupyter_gpucluster.benchmark.report import Link, Report, WorkerShare
-from jupyter_gpucluster.errors import InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
 from tests.waiting import workers_of
 

@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.benchmark.workers import (
-    WorkerFacts,
-    choose_devices,
-    crew,
-    names,
-    remarks,
-)
-from jupyter_gpucluster.errors import InvalidInput, UnsuitableEnvironment
+from jupyter_gpucluster.benchmark.workers import WorkerFacts, choose_devices, crew, names, remarks
+from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
 
 CPU = WorkerFacts(
     address="tcp://a:1",

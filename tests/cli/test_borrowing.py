@@ -10,8 +10,8 @@ import pytest
 
 from jupyter_gpucluster.cli.borrowing import borrowed
 from jupyter_gpucluster.cli.terminal import Terminal
-from jupyter_gpucluster.errors import ClusterConflict, InvalidInput
-from jupyter_gpucluster.records import Phase, Target, WorkerCounts
+from jupyter_gpucluster.core.errors import ClusterConflict, InvalidInput
+from jupyter_gpucluster.core.records import Phase, Target, WorkerCounts
 
 from .doubles import InMemoryClusters, a_view
 

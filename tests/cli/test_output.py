@@ -23,10 +23,10 @@ from jupyter_gpucluster.cli.output import (
     way_out,
 )
 from jupyter_gpucluster.cli.terminal import Terminal
-from jupyter_gpucluster.errors import GpuClusterError, InvalidInput
+from jupyter_gpucluster.core.errors import GpuClusterError, InvalidInput
+from jupyter_gpucluster.core.records import Clock, GpuReading, Phase, Target
 from jupyter_gpucluster.profiles.model import Profile
 from jupyter_gpucluster.profiles.options import resolve_options
-from jupyter_gpucluster.records import Clock, GpuReading, Phase, Target
 
 from .doubles import NOW, Desk, Screen, a_view
 

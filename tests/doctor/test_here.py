@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.doctor import Result, here
-from jupyter_gpucluster.survival import Survival
+from jupyter_gpucluster.host.detach import Survival
 
 INTERFACES = {"lo": "127.0.0.1", "eth0": "10.0.0.7", "ib0": "10.9.0.7"}
 GIB = 2**30

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.head.situation import DEATHS_WINDOW
+from jupyter_gpucluster.core.records import JobState, Loss, Policy, Summary, from_json, to_json
+from jupyter_gpucluster.head.reconcile.model import DEATHS_WINDOW
 from jupyter_gpucluster.head.summary import summarise
-from jupyter_gpucluster.records import JobState, Loss, Policy, Summary, from_json, to_json
 
 from .world import Play
 

@@ -14,8 +14,8 @@ PROGRAM = Path(process.__file__).with_name("__main__.py")
 LIMITS = """
 import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 1000))
-from jupyter_gpucluster.processes import raise_open_files
-from jupyter_gpucluster.submission import JobServerRunner, ProcessRunner
+from jupyter_gpucluster.host.processes import raise_open_files
+from jupyter_gpucluster.batch.queue import JobServerRunner, ProcessRunner
 
 def shown():
     return ["sh", "-c", "ulimit -Sn; ulimit -Hn"]

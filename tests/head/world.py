@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jupyter_gpucluster.head import groups, situation, summary
-from jupyter_gpucluster.head.situation import Action, Answer, Cancel, Finish, Observation, Submit
-from jupyter_gpucluster.records import (
+from jupyter_gpucluster.core.records import (
     FINAL,
     Job,
     JobShape,
@@ -20,6 +18,16 @@ from jupyter_gpucluster.records import (
     Spec,
     Target,
     WorkerShape,
+)
+from jupyter_gpucluster.head import summary
+from jupyter_gpucluster.head.reconcile import groups, model
+from jupyter_gpucluster.head.reconcile.model import (
+    Action,
+    Answer,
+    Cancel,
+    Finish,
+    Observation,
+    Submit,
 )
 
 ID = "abc123"
@@ -135,11 +143,11 @@ class Play:
             }
         )
         self.record, actions = groups.step(self.record, observation, self.now)
-        self.notes = [action.event.message for action in of(situation.Note, actions)]
+        self.notes = [action.event.message for action in of(model.Note, actions)]
         if not self.deaf:
             self.perform(actions)
         self.seen = observation
-        return [action for action in actions if not isinstance(action, situation.Note)]
+        return [action for action in actions if not isinstance(action, model.Note)]
 
     def perform(self, actions: Iterable[Action]) -> None:
         """Do what a step asked for."""
@@ -182,7 +190,7 @@ class Play:
 
     def job(self, name: str) -> Job:
         """Return a job of the record."""
-        return {situation.key_of(job): job for job in self.record.jobs}[name]
+        return {model.key_of(job): job for job in self.record.jobs}[name]
 
     def phase(self) -> Phase:
         """Return the record's phase of now."""
@@ -190,7 +198,7 @@ class Play:
 
     def alive(self) -> list[str]:
         """Return the keys of the record's jobs that live."""
-        return [situation.key_of(job) for job in self.record.jobs if situation.is_alive(job)]
+        return [model.key_of(job) for job in self.record.jobs if model.is_alive(job)]
 
     @property
     def words(self) -> str:

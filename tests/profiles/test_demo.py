@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.places import places
+from jupyter_gpucluster.launch.profile_catalog import places
 from jupyter_gpucluster.profiles import load_profiles
 from jupyter_gpucluster.profiles.search import DEMO, DEMO_SWITCH
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_jsonable_python
 
-from jupyter_gpucluster.errors import InvalidInput
-from jupyter_gpucluster.places import places
+from jupyter_gpucluster.core.errors import InvalidInput
+from jupyter_gpucluster.launch.profile_catalog import places
 from jupyter_gpucluster.profiles import (
     Profile,
     apply_options,

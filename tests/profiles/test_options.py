@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.errors import InvalidInput
-from jupyter_gpucluster.profiles import (
-    Profile,
-    apply_options,
-    find_profile,
-    resolve_options,
-)
+from jupyter_gpucluster.core.errors import InvalidInput
+from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, resolve_options
 from jupyter_gpucluster.profiles.reader import read_text
 from jupyter_gpucluster.profiles.validation import validate
 

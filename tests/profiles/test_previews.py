@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.backends import find_backend
+from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.errors import UnsuitableEnvironment
+from jupyter_gpucluster.core.errors import UnsuitableEnvironment
+from jupyter_gpucluster.core.records import Target
 from jupyter_gpucluster.profiles import find_profile
 from jupyter_gpucluster.profiles.search import BUILT_IN
-from jupyter_gpucluster.records import Target
 
 SHIPPED = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
 COMMANDS = {

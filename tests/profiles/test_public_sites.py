@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from jupyter_gpucluster.backends import BACKENDS, WAYS_OUT, find_backend
-from jupyter_gpucluster.errors import InvalidInput
-from jupyter_gpucluster.jobscript import MARK, render
-from jupyter_gpucluster.machine import Machine
-from jupyter_gpucluster.places import one_place
+from jupyter_gpucluster.batch import BACKENDS, WAYS_OUT, find_backend
+from jupyter_gpucluster.core.errors import InvalidInput
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.hardware import Machine
+from jupyter_gpucluster.launch.profile_catalog import one_place
+from jupyter_gpucluster.launch.script.job import MARK, render
+from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import apply_options, find_profile
-from jupyter_gpucluster.specs import make_spec
-from jupyter_gpucluster.store import ClusterDirectory
 
 from .conftest import Site as Levels
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.errors import ProfileError, ProfileNotFound
+from jupyter_gpucluster.core.errors import ProfileError, ProfileNotFound
 from jupyter_gpucluster.profiles import FieldSource, Shadowed, find_profile, load_profiles
 from tests.profiles.conftest import Places, Site, as_nobody
 

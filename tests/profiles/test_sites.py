@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.backends import find_backend
-from jupyter_gpucluster.jobscript import MARK, render
-from jupyter_gpucluster.machine import Machine
+from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.hardware import Machine
+from jupyter_gpucluster.launch.script.job import MARK, render
+from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import apply_options, find_profile, load_profiles
 from jupyter_gpucluster.profiles.search import BUILT_IN
-from jupyter_gpucluster.specs import make_spec
-from jupyter_gpucluster.store import ClusterDirectory
 from tests.profiles.conftest import Site
 
 SITES = sorted(path.stem for path in BUILT_IN.glob("*.yaml") if path.stem != "local")

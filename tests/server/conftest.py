@@ -18,7 +18,7 @@ from pytest_jupyter.pytest_tornasync import AsyncHTTPServerClient
 from tornado import httpserver, netutil
 from tornado.httpclient import HTTPResponse
 
-from jupyter_gpucluster.headclient import Endpoint
+from jupyter_gpucluster.state.control_client import Endpoint
 from tests.server.doubles import RUNNING, TOKEN, InMemoryClusters, a_head
 
 

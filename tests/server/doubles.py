@@ -10,7 +10,7 @@ from typing import Any
 
 from tornado import web, websocket
 
-from jupyter_gpucluster.errors import (
+from jupyter_gpucluster.core.errors import (
     ClusterConflict,
     ClusterNotFound,
     GpuClusterError,
@@ -19,8 +19,7 @@ from jupyter_gpucluster.errors import (
     ProfileNotFound,
     RecordError,
 )
-from jupyter_gpucluster.headclient import Endpoint
-from jupyter_gpucluster.records import (
+from jupyter_gpucluster.core.records import (
     ENDED,
     Clock,
     Event,
@@ -30,7 +29,8 @@ from jupyter_gpucluster.records import (
     Target,
     WorkerCounts,
 )
-from jupyter_gpucluster.views import ClusterView, JobScript, Script
+from jupyter_gpucluster.state.control_client import Endpoint
+from jupyter_gpucluster.state.view import ClusterView, JobScript, Script
 
 RUNNING, STOPPED, LOST, STARTING = "c-running", "c-stopped", "c-lost", "c-starting"
 

@@ -17,7 +17,7 @@ NEVER = {"dask", "distributed", "bokeh", "dask_cuda", "dask_jobqueue"}
 LOAD = """
 import json, sys
 import jupyter_gpucluster.server.app
-import jupyter_gpucluster.clusters, jupyter_gpucluster.starting
+import jupyter_gpucluster.clusters, jupyter_gpucluster.launch.starting
 print(json.dumps(list(sys.modules)))
 """
 

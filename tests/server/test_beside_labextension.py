@@ -21,9 +21,9 @@ import dask
 import pytest
 import yaml
 
+from jupyter_gpucluster.client.dask_hooks import discover, security_for
+from jupyter_gpucluster.client.gpucluster import GPUCluster
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.deploy import GPUCluster
-from jupyter_gpucluster.discovery import discover, security_for
 from tests.server.hub import free_port
 
 pytestmark = pytest.mark.slow

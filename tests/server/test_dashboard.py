@@ -17,9 +17,9 @@ from pytest_jupyter.pytest_tornasync import AsyncHTTPServerClient
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from jupyter_gpucluster.headclient import Endpoint
+from jupyter_gpucluster.launch.certificates import make_certificates
 from jupyter_gpucluster.server.dashboard import open_path, without_token
-from jupyter_gpucluster.tls import make_certificates
+from jupyter_gpucluster.state.control_client import Endpoint
 from tests.server.conftest import Allowing, Ask, serve_a_head
 from tests.server.doubles import (
     LOST,

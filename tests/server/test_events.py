@@ -16,11 +16,11 @@ from tornado import httpserver, netutil, web
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from jupyter_gpucluster.errors import StateError
-from jupyter_gpucluster.headclient import Endpoint
-from jupyter_gpucluster.records import Phase
+from jupyter_gpucluster.core.errors import StateError
+from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.server import events, watching
 from jupyter_gpucluster.server.watching import Watch
+from jupyter_gpucluster.state.control_client import Endpoint
 from tests.server.conftest import Allowing, Ask
 from tests.server.doubles import RUNNING, STARTING, TOKEN, InMemoryClusters, a_view
 from tests.server.test_routes import API

@@ -15,8 +15,8 @@ from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from jupyter_gpucluster.aio import AsyncClusters
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.server.async_clusters import AsyncClusters
 from jupyter_gpucluster.server.events import SCHEMA_ID
 from tests.server.conftest import Allowing, Ask
 from tests.server.test_openapi import check, schema_of, spec

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from jupyter_gpucluster import server
-from jupyter_gpucluster.records import JobState, Phase
+from jupyter_gpucluster.core.records import JobState, Phase
 from jupyter_gpucluster.server.bodies import Body, CopyBody, StartBody, TrialBody, UpdateBody
 from jupyter_gpucluster.server.dashboard import DashboardHandler
 from jupyter_gpucluster.server.routes import MAXIMUM_LINES, ROUTES
-from jupyter_gpucluster.views import ClusterView
+from jupyter_gpucluster.state.view import ClusterView
 from tests.server.conftest import Ask
 from tests.server.doubles import RUNNING, STOPPED
 from tests.server.test_routes import API, REQUESTS, verbs

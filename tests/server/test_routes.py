@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from jupyter_server.serverapp import ServerApp
 
-from jupyter_gpucluster.aio import AsyncClusters
+from jupyter_gpucluster.batch.pacing import CALLS_PER_MINUTE
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.errors import StateError
-from jupyter_gpucluster.headclient import Endpoint
-from jupyter_gpucluster.pacing import CALLS_PER_MINUTE
-from jupyter_gpucluster.records import Target
+from jupyter_gpucluster.core.errors import StateError
+from jupyter_gpucluster.core.records import Target
 from jupyter_gpucluster.server import notebooks
 from jupyter_gpucluster.server.api import ApiHandler
+from jupyter_gpucluster.server.async_clusters import AsyncClusters
 from jupyter_gpucluster.server.bodies import MAXIMUM_BODY
 from jupyter_gpucluster.server.routes import ROUTES
+from jupyter_gpucluster.state.control_client import Endpoint
 from tests.server.conftest import Allowing, Ask
 from tests.server.doubles import LOST, RUNNING, STARTING, STOPPED, InMemoryClusters
 

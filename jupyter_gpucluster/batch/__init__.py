@@ -1,0 +1,136 @@
+"""Batch systems: one dialect a system, and the queue that runs their commands.
+
+Runs in the cluster's Python.
+May import core, node and host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..core.errors import InvalidInput
+from ..core.records import Submission
+from .base import Backend
+from .cobalt import Cobalt
+from .demo import Demo
+from .htcondor import HTCondor
+from .htcondor import elsewhere as on_another_schedd
+from .kubernetes.dialect import Kubernetes
+from .kubernetes.kubectl import arguments_elsewhere as arguments_of_place
+from .kubernetes.kubectl import elsewhere as in_another_place
+from .local import Local
+from .lsf import Lsf
+from .moab import Moab
+from .oar import Oar
+from .pbs import Pbs
+from .sge import Sge
+from .slurm import Slurm
+from .slurm import elsewhere as on_another_slurm
+from .torque import Torque
+
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Local(),
+        Demo(),
+        Slurm(),
+        Oar(),
+        Sge(),
+        Moab(),
+        Torque(),
+        Pbs(),
+        Cobalt(),
+        HTCondor(),
+        Lsf(),
+        Kubernetes(),
+    )
+}
+WAYS_OUT = {
+    "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
+    " of a batch job are reached with `backend: local` and `launcher: ssh`.",
+}
+"""Of systems that a profile may name and no dialect speaks yet."""
+
+REHEARSALS = {
+    "slurm": ("--test-only",),
+    "sge": ("-w", "v"),
+    "kubernetes": ("--dry-run=server",),
+}
+"""Options with which a submit command says what would become of a job, and submits nothing."""
+
+
+def find_backend(name: str) -> Backend:
+    """Return the backend of that name.
+
+    Raises
+    ------
+    InvalidInput
+        There is none.
+    """
+    try:
+        return BACKENDS[name]
+    except KeyError:
+        # Profiles may already be written for systems to come, and checked; and one that attaches
+        # to a scheduler needs no dialect.
+        known = ", ".join(sorted([*BACKENDS, "existing"]))
+        raise InvalidInput(
+            f"This version cannot start clusters by {name!r} yet.",
+            hint=WAYS_OUT.get(name, f"It has {known}."),
+            detail="backend",
+        ) from None
+
+
+def submit_command(backend: Backend, submission: Submission) -> list[str]:
+    """Return the command that submits, with the profile's own arguments."""
+    program, *rest = backend.submit(submission)
+    return [program, *submission.arguments, *rest]
+
+
+def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """Return the command that ends jobs, with the profile's own arguments."""
+    program, *rest = backend.cancel(ids)
+    return [program, *arguments, *rest]
+
+
+def array_of(name: str, id: str) -> str:
+    """Return the id under which a system lists the end of tasks that never started.
+
+    Slurm drops such tasks when they are cancelled; if all that waited are, it lists their array as
+    cancelled [tried, 22.05].
+    """
+    return id.partition("_")[0] if name == "slurm" else id
+
+
+class Sent(Protocol):
+    """What tells where a job is sent to: a profile's ``job``, or a shape."""
+
+    @property
+    def account(self) -> str:
+        """Who pays, which on Kubernetes is a namespace."""
+
+    @property
+    def directives(self) -> Sequence[str]:
+        """The profile's own lines."""
+
+    @property
+    def submit_args(self) -> Sequence[str]:
+        """More arguments of the submit command."""
+
+
+def elsewhere(name: str, job: Sent) -> dict[str, str]:
+    """Return the variables by which commands find jobs that are sent elsewhere.
+
+    A script of Slurm's may name another of its clusters; what lists and cancels does not read it.
+    Neither does it know the arguments of the submit command, nor a pod's context and namespace.
+    """
+    if name == "slurm":
+        return on_another_slurm(job.directives, job.submit_args)
+    if name == "kubernetes":
+        return in_another_place(job.account, job.submit_args)
+    return on_another_schedd(job.submit_args) if name == "htcondor" else {}
+
+
+def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
+    """Return the arguments by which commands that end or enter jobs find those sent elsewhere."""
+    return arguments_of_place(job.account, job.submit_args) if name == "kubernetes" else ()

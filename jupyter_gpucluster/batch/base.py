@@ -1,0 +1,109 @@
+"""The contract of a backend: the dialect of one queueing system, argv and text in, records out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..core.records import Capacity, CommandResult, JobShape, JobStatus, Submission
+
+
+class Backend(Protocol):
+    """Pure functions in the order in which a job lives; a backend runs nothing.
+
+    Three answers, never two: a *listed* job has a state; of one that is *not listed* history, its
+    exit file or the system's own words (`denies`) prove the end; *no answer*
+    (`BackendUnavailable`) changes nothing.
+    """
+
+    name: str
+    title: str
+    """What users call the queueing system."""
+    poll_seconds: float
+    """Time between two status calls."""
+    hurry_seconds: float
+    """The same while a change that was asked for is under way."""
+    most_tasks: int
+    """The most jobs that one submission may hold."""
+    prefix: str
+    """The word with which a directive begins; empty where there are none."""
+    job_class: str
+    """dask-jobqueue's class of such jobs, such as ``slurm.SLURMJob``; empty where it has none."""
+    task: str
+    """A job's number within its submission, from 0, as a shell expands it in the job."""
+    restarts: str
+    """How often the system has restarted the job, as a shell expands it in the job."""
+    listing_proves: bool
+    """Whether a job has ended that the listing lacks; of most systems that is no evidence."""
+    remarks: re.Pattern[str] | None
+    """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        """Return the lines of the script's head that ask for the job's resources.
+
+        Parameters
+        ----------
+        job
+            What to ask for.
+        mark
+            The submission's name.
+        output
+            File for what the system itself or the shell says before the job's log is open.
+        """
+
+    def submit(self, submission: Submission) -> list[str]:
+        """Return the command that submits ``submission.count`` like jobs under one mark."""
+
+    def stdin(self, submission: Submission) -> str:
+        """Return what the submit command reads on its standard input; empty where it reads none."""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        """Return the ids of the jobs, one for each task in order.
+
+        Raises
+        ------
+        BackendError
+            The system refused; its words are in ``detail``.
+        BackendUnavailable
+            It did not answer: the jobs may or may not exist.
+        """
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        """Return one command that lists all jobs of the user, or these."""
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        """Return the listed jobs by id; raises `BackendUnavailable` where there was no answer."""
+
+    def look_up(self, id: str) -> list[str] | None:
+        """Return the command that asks about one job alone, None if there is none.
+
+        Its answer is read by `parse_status` and by `denies`.
+        """
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        """Tell whether an answer says, in the system's own words, that it has no such job."""
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        """Return the command that asks for the end of jobs, None where nothing accounts."""
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        """Return what accounting knows, by id."""
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        """Return the command that asks for jobs by their marks, also for those that have ended.
+
+        Its answer is read by `parse_history`.  None where the listing tells all that is known.
+        """
+
+    def explain(self, status: JobStatus) -> str:
+        """Say in one sentence why a job waits or ended, and what to change."""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        """Return the command that asks to end jobs; the next status is the truth."""
+
+    def capacity(self) -> list[str] | None:
+        """Return the command that tells free and total GPUs, or None."""
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        """Return free and total GPUs per partition."""

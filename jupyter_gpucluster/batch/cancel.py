@@ -1,0 +1,292 @@
+"""Cancel the batch jobs of a cluster that has no head any more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..core.absence import Evidence
+from ..core.errors import GpuClusterError
+from ..core.records import (
+    FINAL,
+    KEEPS_ENDED,
+    ON_THIS_MACHINE,
+    Job,
+    JobState,
+    JobStatus,
+    Record,
+    heads_job,
+)
+from ..host.cluster_directory import ClusterDirectory
+from . import arguments_elsewhere, cancel_command, elsewhere, find_backend
+from .queue import ProcessRunner, Queue, Runner, run_aside
+
+SECONDS = 15.0
+"""How long it may take; whoever looks at the cluster waits for it, and jobs end by themselves."""
+ROUNDS = 3
+LOOK_UPS = 20
+"""Jobs that the listing lacks and that are asked about one by one, at most, in each round."""
+
+
+def cancel_jobs(record: Record, directory: ClusterDirectory | None = None) -> tuple[Record, str]:
+    """Cancel what a dead head has left in the queue, from any process and any thread.
+
+    Parameters
+    ----------
+    directory
+        The cluster's, for the exit codes that its jobs left.
+
+    Returns
+    -------
+    The record with its jobs as they are now, and a sentence for the user.
+    """
+    if not expected(record):
+        return record, ""
+    return run_aside(cancel_jobs_of(record, _runner(record), directory=directory))
+
+
+def left_jobs(records: Iterable[Record], root: Path | None = None) -> list[str]:
+    """Return a line for each batch job that clusters which are over still have.
+
+    Parameters
+    ----------
+    root
+        The directory of cluster directories, as in `Queue`.
+    """
+    doubtful = [
+        record
+        for record in records
+        if any(job.ended is None and job.state not in FINAL for job in expected(record))
+    ]
+    return run_aside(left_jobs_of(doubtful, root=root)) if doubtful else []
+
+
+async def left_jobs_of(
+    records: Iterable[Record], runner: Runner | None = None, *, root: Path | None = None
+) -> list[str]:
+    """Do what `left_jobs` does, on the caller's event loop and with its runner."""
+    told = []
+    for record in records:
+        queue = _queue(record, runner or _runner(record), root)
+        try:
+            async with asyncio.timeout(SECONDS):
+                found = await _look(queue, record)
+        except (GpuClusterError, TimeoutError):
+            found = None
+        if found is None:
+            silent = f"{queue.backend.title} does not answer{_why(queue)}"
+            told.append(f"perhaps jobs of {record.name}: {silent}")
+            continue
+        left = {id: f"{each.mark} ({each.state.value})" for id, each in found.left.items()}
+        left |= {id: f"{mark} (not listed, end not confirmed)" for id, mark in found.doubtful}
+        told += [
+            f"job {id} of {words}; to end it: {_typed(record, [id])}"
+            for id, words in sorted(left.items())
+        ]
+    return told
+
+
+def _variables(record: Record) -> dict[str, str]:
+    job = record.spec.job
+    return elsewhere(record.spec.backend, job)
+
+
+def _runner(record: Record) -> Runner:
+    return ProcessRunner({**os.environ, **_variables(record)})
+
+
+def _queue(record: Record, runner: Runner, root: Path | None) -> Queue:
+    backend, arguments = find_backend(record.spec.backend), record.spec.job.cancel_args
+    return Queue(backend, runner, cancel_args=arguments, root=root)
+
+
+async def cancel_jobs_of(
+    record: Record, runner: Runner, *, spare: str = "", directory: ClusterDirectory | None = None
+) -> tuple[Record, str]:
+    """Do what `cancel_jobs` does with a runner, on the caller's event loop.
+
+    Parameters
+    ----------
+    spare
+        Mark of the job that the caller itself runs in.
+    directory
+        As in `cancel_jobs`.
+    """
+    if not expected(record):
+        return record, ""
+    queue = _queue(record, runner, None if directory is None else directory.path.parent)
+    exits = {} if directory is None else directory.exit_codes()
+    try:
+        async with asyncio.timeout(SECONDS):
+            asked, found = await _cancel(queue, record, spare, exits)
+    except (GpuClusterError, TimeoutError):
+        asked, found = {}, None
+    if found is None:
+        return record, _by_hand(record, f"The queueing system does not answer{_why(queue)}")
+    doubtful = [id for id, _ in found.doubtful]
+    gone = [
+        job
+        for job in expected(record)
+        if job.id and job.id not in found.left and job.id not in doubtful
+    ]
+    ended = {
+        (job.mark, job.task): replace(
+            job,
+            state=asked.get(job.id) or found.ended.get(job.id, JobState.UNKNOWN),
+            ended=time.time(),
+        )
+        for job in gone
+    }
+    ended |= {
+        (job.mark, job.task): replace(job, ended=None)
+        for job in expected(record)
+        if job.id in doubtful and job.state not in FINAL
+    }
+    record = replace(
+        record, jobs=tuple(ended.get((job.mark, job.task), job) for job in record.jobs)
+    )
+    if found.left:
+        ids = sorted([*found.left, *doubtful])
+        return record, _by_hand(record, "Asked to end, they have not yet", ids)
+    if doubtful:
+        return record, unproved_by_hand(record, doubtful)
+    cancelled = sorted(id for id, state in asked.items() if state is JobState.CANCELLED)
+    return record, f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
+
+
+def expected(record: Record) -> list[Job]:
+    """Return the jobs that a queueing system may still have, of a cluster whose head is gone."""
+    if record.spec.backend in ON_THIS_MACHINE:
+        return []
+    # The head's own job counts as ended when its workers have; it lasts as long as the head.
+    own = heads_job(record)
+    return [
+        job for job in record.jobs if job is own or (job.ended is None and job.state not in FINAL)
+    ]
+
+
+def heads_job_left(record: Record) -> list[str]:
+    """Return the id of the head's job where it will be listed for ever once it has ended.
+
+    Nobody else may be there any more to see to that when the cluster is over.
+    """
+    own = heads_job(record)
+    return [own.id] if own is not None and record.spec.backend in KEEPS_ENDED else []
+
+
+async def remove(queue: Queue, ids: Sequence[str]) -> None:
+    """Have jobs listed no more, and try it twice: of an end nobody sees to it later."""
+    if (await queue.cancel(ids)).exit_code != 0:
+        await asyncio.sleep(queue.backend.hurry_seconds)
+        await queue.cancel(ids)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a queueing system says of the jobs of a cluster."""
+
+    left: dict[str, JobStatus]
+    """Jobs that it lists."""
+    ended: dict[str, JobState]
+    """Jobs whose end is proved, and how they ended."""
+    doubtful: tuple[tuple[str, str], ...] = ()
+    """Id and mark of jobs that it does not list, and whose end nothing proves."""
+
+
+async def _cancel(
+    queue: Queue, record: Record, spare: str, exits: Mapping[str, int]
+) -> tuple[dict[str, JobState], _Found | None]:
+    """Cancel until all is over; return how what was asked to go ends, and what was found at last.
+
+    That is None where there was no answer.
+    """
+    asked: dict[str, JobState] = {}
+    found: _Found | None = None
+    for number in range(ROUNDS):
+        if number:
+            await asyncio.sleep(queue.backend.hurry_seconds)
+        now = await _look(queue, record, spare, exits)
+        if now is None:
+            return asked, found
+        found = now
+        waited_for = [
+            status
+            for id, status in found.left.items()
+            if status.state is not JobState.ENDING and not (status.state in FINAL and id in asked)
+        ]
+        if not waited_for and not found.doubtful:
+            return asked, replace(found, left={})
+        # What is over already is only to be listed no more.
+        asked |= {
+            id: status.state if status.state in FINAL else JobState.CANCELLED
+            for id, status in found.left.items()
+            if id not in asked
+        }
+        await queue.cancel(sorted([*found.left, *(id for id, _ in found.doubtful)]))
+    return asked, found
+
+
+async def _look(
+    queue: Queue, record: Record, spare: str = "", exits: Mapping[str, int] | None = None
+) -> _Found | None:
+    """Look for the jobs of a cluster; None where the queueing system does not answer."""
+    jobs = {job.id: job for job in expected(record) if job.id}
+    # One whose submission was not answered has no id, and is found by its mark.
+    nameless = any(not job.id for job in expected(record))
+    listing = await queue.poll(() if nameless else tuple(jobs), tuple(jobs))
+    if listing is None:
+        return None
+    lacking = {id: job.mark for id, job in jobs.items() if id not in listing and job.mark != spare}
+    trace = await queue.trace(lacking, LOOK_UPS)
+    listing = {**listing, **trace.listing}
+    proves = queue.backend.listing_proves
+    evidence = Evidence(trace.history, trace.unknown, exits or {}, proves)
+    proved = {
+        id: proof[1].state
+        for id in lacking
+        if id not in listing and (proof := evidence.of(jobs[id], jobs[id].ends, time.time()))
+    }
+    left = {
+        id: status
+        for id, status in listing.items()
+        # Ids are given out again; only what bears the cluster's mark is ours.
+        if status.mark.startswith(f"gpc-{record.id}-")
+        and (status.state not in FINAL or record.spec.backend in KEEPS_ENDED)
+        and (not spare or status.mark != spare)
+    }
+    over = {id: listing[id].state for id in jobs if id in listing and listing[id].state in FINAL}
+    doubtful = tuple((id, lacking[id]) for id in lacking if id not in listing and id not in proved)
+    return _Found(left, {**over, **proved}, doubtful)
+
+
+def unproved_by_hand(record: Record, ids: Sequence[str]) -> str:
+    """Say that the end of jobs is not proved, and which command ends them."""
+    title, jobs = find_backend(record.spec.backend).title, "jobs" if len(ids) > 1 else "job"
+    named = f"{jobs} {', '.join(ids)}"
+    return _by_hand(record, f"{title} does not list {named}, and nothing proves the end", ids)
+
+
+def _why(queue: Queue) -> str:
+    return f" ({queue.cure.rstrip('.')})" if queue.cure else ""
+
+
+def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
+    ids = ids or [job.id for job in expected(record) if job.id]
+    told = f"{why}: its jobs may be there yet, and end by themselves minutes after they start."
+    if not ids:
+        return told
+    return f"{told} To end them now: {_typed(record, ids)}"
+
+
+def _typed(record: Record, ids: Sequence[str]) -> str:
+    """Return what to type in a shell to end jobs of a cluster; some say in arguments where."""
+    by_arguments = arguments_elsewhere(record.spec.backend, record.spec.job)
+    there = {} if by_arguments else _variables(record)
+    where = "".join(f"{name}={shlex.quote(value)} " for name, value in there.items())
+    backend = find_backend(record.spec.backend)
+    return where + shlex.join(cancel_command(backend, ids, record.spec.job.cancel_args))

@@ -1,0 +1,180 @@
+"""Cobalt, the queueing system of Theta and ThetaGPU: its manual's pages qsub, qstat and qdel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import ended_with
+from .quoting import directive_value, hours
+from .reasons import cobalt as reasons
+from .refusal import Phrases, refusal
+
+PHRASES = Phrases(reasons.REFUSALS, noise=reasons.NOISE)
+HEADER = ("JobID", "JobName", "State", "Location")
+FIELD = re.compile(r"^\s*(\w+)\s*: ?(.*?)\s*$", re.ASCII)
+ID = re.compile(r"^\s*(\d{1,12})\s*$", re.MULTILINE | re.ASCII)
+"""The id stands alone in a line; the queue and the memory mode are told in lines before it."""
+SILENT = re.compile(
+    r"failed to connect|component lookup|unable to find the queue manager|connection (?:refused|"
+    r"reset|timed out)|FATAL EXCEPTION|cannot communicate",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal."""
+STATES = {
+    "queued": JobState.PENDING,
+    "starting": JobState.PENDING,
+    "maxrun_hold": JobState.PENDING,
+    "dep_hold": JobState.PENDING,
+    "preempted": JobState.PENDING,
+    "dep_fail": JobState.HELD,
+    "user_hold": JobState.HELD,
+    "admin_hold": JobState.HELD,
+    "hold": JobState.HELD,
+    "running": JobState.RUNNING,
+    "preempting": JobState.ENDING,
+    "killing": JobState.ENDING,
+    "exiting": JobState.ENDING,
+    "done": JobState.ENDING,
+}
+"""Ended jobs vanish; what became of one is in the file that its script leaves."""
+
+
+class Cobalt:
+    """Dialect of Cobalt's qsub, qstat and qdel."""
+
+    name = "cobalt"
+    title = "Cobalt"
+    prefix = "#COBALT"
+    job_class = ""
+    poll_seconds = 10.0
+    hurry_seconds = 3.0
+    most_tasks = 1
+    task = "0"
+    restarts = "0"
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
+    gpu_requests = ("nodes", "gpus", "none")
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        file = directive_value(output, "output")
+        lines = [f"--jobname {directive_value(mark, 'mark')}", f"-o {file}", f"-e {file}"]
+        if job.queue:
+            lines.append(f"-q {directive_value(job.queue, 'job.queue')}")
+        if job.account:
+            lines.append(f"-A {directive_value(job.account, 'job.account')}")
+        if job.walltime is not None:
+            lines.append(f"-t {hours(-(-job.walltime // 60) * 60)}")
+        lines.append(f"-n {self.amount(job)}")
+        return [f"#COBALT {line}" for line in lines]
+
+    def amount(self, job: JobShape) -> int:
+        """Return what ``-n`` counts: nodes, in some queues GPUs.  Nothing else can be asked for."""
+        request = job.gpu_request or "nodes"
+        if request not in self.gpu_requests:
+            raise InvalidInput(
+                f"Cobalt knows no GPU request {request!r}.",
+                hint="Use nodes, or gpus for a queue whose -n counts GPUs.",
+                detail="job.gpu_request",
+            )
+        if job.gpu_type:
+            raise InvalidInput(
+                "Cobalt cannot ask for a GPU type.",
+                hint="Choose a queue that has such GPUs, or add --attrs to job.directives.",
+                detail="job.gpu_type",
+            )
+        return job.gpus if request == "gpus" and job.gpus else job.nodes
+
+    def submit(self, submission: Submission) -> list[str]:
+        return ["qsub", "--mode", "script", submission.script]
+
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        # Filters of the site may make qsub exit with 1 although it printed the id of a new job.
+        found = ID.findall(result.stdout)
+        refused = re.search(r"\berror\b|\bfailed\b", result.stderr, re.IGNORECASE)
+        if result.exit_code is not None and len(found) == 1 and not (result.exit_code and refused):
+            return (found[0],)
+        if result.exit_code and not found and not SILENT.search(result.stderr + result.stdout):
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable("Cobalt did not answer qsub.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        # With ids it exits with 1 when all of them have ended; -l is the form without columns.
+        return ["qstat", "-l", "--header", ":".join(HEADER), "-u", user]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0 or SILENT.search(result.stderr):
+            raise BackendUnavailable("Cobalt did not answer qstat.", detail=result.stderr)
+        found = {}
+        for record in _records(result.stdout):
+            id, location = record["JobID"], record.get("Location", "")
+            if id.isascii() and id.isdigit():
+                word = record.get("State", "")
+                found[id] = JobStatus(
+                    id=id,
+                    state=STATES.get(word, JobState.UNKNOWN),
+                    mark=record.get("JobName", ""),
+                    reason="" if word in ("queued", "running") else word,
+                    nodes=() if location in ("", "None", "N/A", "-") else (location,),
+                    hopeless=word == reasons.NEVER,
+                )
+        if result.stdout.strip() and not found:
+            raise BackendUnavailable("Cobalt answered qstat with something else.")
+        return found
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-l", "--header", ":".join(HEADER), id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        # In its source it exits with 1 and no word only where there is no such job.
+        said = (result.stdout + result.stderr).strip()
+        return result.exit_code == 1 and not said and result.argv[-1] == id
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return None
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None  # it forgets ended jobs at once; their files tell
+
+    def explain(self, status: JobStatus) -> str:
+        if status.state in (JobState.PENDING, JobState.HELD):
+            return reasons.WAITING.get(status.reason, "Waits in the queue.")
+        return {
+            JobState.CANCELLED: "It was cancelled by somebody.",
+            JobState.FAILED: ended_with(status.exit_code),
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["qdel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return None
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        return []
+
+
+def _records(text: str) -> Iterator[dict[str, str]]:
+    """Yield the blocks of qstat's vertical form, each of which begins with the job's id."""
+    record: dict[str, str] = {}
+    for line in text.splitlines():
+        match = FIELD.match(line)
+        if match is None or match[1] not in HEADER:
+            continue
+        if match[1] == "JobID":
+            if record:
+                yield record
+            record = {}
+        elif not record:
+            continue
+        record[match[1]] = match[2]
+    if record:
+        yield record

@@ -1,0 +1,137 @@
+"""The simulated site: a dialect as small as possible, for trying every state without a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import BackendError, BackendUnavailable
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import ended_with
+from .local import Local
+from .quoting import directive_value, hours
+
+COMMAND = "gpucluster-demo"
+"""The demo cluster's job server answers this name on its socket; no such file exists."""
+STATES = {
+    "pending": JobState.PENDING,
+    "running": JobState.RUNNING,
+    "ending": JobState.ENDING,
+    "done": JobState.DONE,
+    "failed": JobState.FAILED,
+    "cancelled": JobState.CANCELLED,
+    "timeout": JobState.TIMEOUT,
+    "node_fail": JobState.NODE_FAIL,
+}
+WAITING = {
+    "priority": "Other jobs are before it in the queue.",
+    "resources": "Next in line; it starts as soon as enough GPUs are free.",
+    "limit": "You hold as many GPUs of this queue as one user may; stop something, or wait.",
+    "down": "The nodes that could run it are down.",
+    "preempted": "A job of higher priority took its place; it starts again by itself.",
+}
+REFUSALS = (
+    ("walltime", "Ask for a shorter walltime, or choose a queue that allows more."),
+    ("account", "Choose another account."),
+    ("queue", "Choose one of these queues."),
+    ("nodes", "Ask for fewer GPUs a job."),
+)
+"""What a refusal names, and the way out."""
+
+
+class Demo(Local):
+    """Dialect of `head.demoserver`."""
+
+    name = "demo"
+    title = "the simulated site"
+    prefix = "#DEMO"
+    job_class = ""
+    most_tasks = 100
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        asked = {"job-name": directive_value(mark, "mark"), "output": output}
+        if job.queue:
+            asked["queue"] = directive_value(job.queue, "job.queue")
+        if job.account:
+            asked["account"] = directive_value(job.account, "job.account")
+        asked["nodes"] = str(job.nodes)
+        asked["gpus"] = str(job.gpus)
+        if job.walltime is not None:
+            asked["walltime"] = hours(job.walltime)
+        return [f"#DEMO --{name}={value}" for name, value in asked.items()]
+
+    def submit(self, submission: Submission) -> list[str]:
+        argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]
+        argv += ["--workers", str(submission.workers), submission.script]
+        if submission.worker_argv:
+            argv += ["--", *submission.worker_argv]
+        return argv
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        if result.exit_code:
+            words = result.stderr.strip().rstrip(".")
+            raise BackendError(
+                f"The simulated site refused the job: {words}.",
+                hint=next((cure for part, cure in REFUSALS if part in words), ""),
+            )
+        return tuple(str(id) for id in _answer(result))
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        return [COMMAND, "status"]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code:
+            raise BackendUnavailable("The simulated site lists no jobs.", detail=result.stderr)
+        return {task["id"]: _status(task) for task in _answer(result)}
+
+    def explain(self, status: JobStatus) -> str:
+        if status.state is JobState.PENDING:
+            return WAITING.get(status.reason, "Waits in the queue.")
+        return {
+            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+            JobState.NODE_FAIL: "Its node failed.",
+            JobState.CANCELLED: "It was cancelled by somebody.",
+            JobState.FAILED: ended_with(status.exit_code),
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return [COMMAND, "cancel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return [COMMAND, "capacity"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        answer = _answer(result)
+        return [Capacity("simulated", answer["free"], answer["total"])]
+
+
+def _answer(result: CommandResult) -> Any:
+    if result.exit_code is None:
+        raise BackendUnavailable("The simulated site does not answer.", hint=result.stderr)
+    if result.exit_code:
+        raise BackendError("The simulated site refused.", detail=result.stderr)
+    try:
+        return json.loads(result.stdout)
+    except ValueError as error:
+        raise BackendUnavailable(
+            "The simulated site says nothing that makes sense.", detail=result.stdout
+        ) from error
+
+
+def _status(task: dict[str, Any]) -> JobStatus:
+    return JobStatus(
+        id=task["id"],
+        state=STATES.get(task["outcome"] if task["state"] == "over" else task["state"])
+        or JobState.UNKNOWN,
+        mark=task["mark"],
+        task=task["number"],
+        reason=task["reason"],
+        nodes=tuple(task["nodes"]),
+        exit_code=task["exit_code"],
+        process=tuple(task["process"]),
+        started=task["started"],
+        ended=task["ended"],
+        expected_start=task["expected_start"],
+        ends=task["ends"],
+    )

@@ -1,0 +1,298 @@
+"""HTCondor: https://htcondor.readthedocs.io on condor_submit, condor_q, condor_history, job ads.
+
+HTCondor reads a description, not a script.  The script's head holds it as ``#CONDOR`` lines, so
+that one file says everything; `HTCondor.stdin` makes the description of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import ended_with
+from .job_classes import head
+from .memory import memory_of
+from .quoting import directive_value, gpu_kind
+from .reasons import htcondor as reasons
+from .refusal import Phrases, refusal
+
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
+PREFIX = "#CONDOR "
+LISTED = (
+    "ClusterId", "ProcId", "JobStatus", "JobBatchName", "HoldReason", "HoldReasonCode",
+    "LastHoldReasonCode", "RemoveReason", "RemoteHost", "LastRemoteHost", "ExitCode", "ExitSignal",
+    "ExitBySignal", "JobCurrentStartDate", "CompletionDate", "EnteredCurrentStatus",
+)  # fmt: skip
+GPU_SLOTS = ("Machine", "TotalGPUs", "GPUs", "State", "PartitionableSlot", "DynamicSlot")
+TERSE = re.compile(r"^(\d+)\.0 - (\d+)\.(\d+)\s*$", re.MULTILINE)
+PLAIN = re.compile(r"^(\d+) job\(s\) submitted to cluster (\d+)\.\s*$", re.MULTILINE)
+SILENT = re.compile(
+    r"failed to (?:connect|fetch ads)|can't (?:connect|find address)|unable to contact"
+    r"|connection (?:refused|timed out)|communication error|failed to end transaction|SECMAN:2",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal."""
+STATES = {
+    1: JobState.PENDING,
+    2: JobState.RUNNING,
+    3: JobState.CANCELLED,
+    4: JobState.DONE,
+    5: JobState.HELD,
+    6: JobState.ENDING,
+    7: JobState.SUSPENDED,
+}
+DEAD = "JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0"
+"""What HTCondor put on hold as it ended it (memory, say) would stay in the queue for ever."""
+
+
+class HTCondor:
+    """Dialect of condor_submit, condor_q, condor_history, condor_rm and condor_status."""
+
+    name = "htcondor"
+    title = "HTCondor"
+    prefix = "#CONDOR"
+    job_class = "htcondor.HTCondorJob"
+    poll_seconds = 10.0
+    hurry_seconds = 3.0
+    most_tasks = 1000
+    # The description gives the number of the job as the script's argument.
+    task = "${1:-0}"
+    restarts = (
+        "$(awk -F' = ' '/^NumShadowStarts/ {n = $2 - 1} END {print (n > 0 ? n : 0)}'"
+        ' "${_CONDOR_JOB_AD:-/dev/null}")'
+    )
+    gpu_requests = ("request_gpus", "none")
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        if job.nodes > 1:
+            raise InvalidInput(
+                "HTCondor gives one machine to a job.",
+                hint="Set job.nodes: 1 and ask for more workers instead.",
+                detail="job.nodes",
+            )
+        if job.queue:
+            raise InvalidInput(
+                "HTCondor has no queues.",
+                hint="Leave job.queue empty; a pool's own ways go into job.directives, such as "
+                'MY.JobFlavour = "longlunch".',
+                detail="job.queue",
+            )
+        memory, asked = memory_of(job, self.title), {}
+        if job.cpus is not None:
+            asked["RequestCpus"] = job.cpus
+        if memory is not None:
+            asked["RequestMemory"] = memory // 2**20
+        told = {"name": directive_value(mark, "mark"), "job_extra_directives": asked}
+        # The rest is for a count of its own, or of what is not asked for.
+        kept = ("batch_name = ", *(f"{name} = " for name in asked))
+        written = [x for x in head(self.job_class, told) if x.startswith(kept)]
+        file = directive_value(output, "output").removesuffix(".out") + ".$(ProcId).out"
+        lines = [f"output = {file}", f"error = {file}"]
+        # Jobs are ended by removing them; what they said would be lost without streaming.
+        lines += ["stream_output = True", "stream_error = True"]
+        if job.account:
+            lines.append(f"accounting_group = {directive_value(job.account, 'job.account')}")
+        if job.gpus:
+            lines += self.gpus(job)
+        end = f"{reasons.PAST_WALLTIME} {job.walltime}" if job.walltime is not None else ""
+        lines.append(f"periodic_remove = ({DEAD})" + (f" || ({end})" if end else ""))
+        return [f"{PREFIX}{line}" for line in (*written, *lines)]
+
+    def gpus(self, job: JobShape) -> list[str]:
+        request = job.gpu_request or "request_gpus"
+        if request not in self.gpu_requests:
+            raise InvalidInput(
+                f"HTCondor knows no GPU request {request!r}.",
+                hint=f"Use one of {', '.join(self.gpu_requests)}.",
+                detail="job.gpu_request",
+            )
+        if request == "none":
+            return []
+        lines = [f"request_gpus = {job.gpus}"]
+        if job.gpu_type:
+            kind = gpu_kind(job.gpu_type)
+            lines.append(f'require_gpus = regexp("{kind}", DeviceName)')
+        return lines
+
+    def submit(self, submission: Submission) -> list[str]:
+        return ["condor_submit", "-terse", "-"]
+
+    def stdin(self, submission: Submission) -> str:
+        lines = [
+            line.removeprefix(PREFIX)
+            for line in submission.text.splitlines()
+            if line.startswith(PREFIX)
+        ]
+        script = directive_value(submission.script, "script")
+        lines += [f"executable = {script}", "arguments = $(ProcId)"]
+        return "\n".join([*lines, f"queue {submission.count}"]) + "\n"
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = {(a, int(last) + 1) for a, b, last in TERSE.findall(result.stdout) if a == b}
+        found |= {(cluster, int(count)) for count, cluster in PLAIN.findall(result.stdout)}
+        if result.exit_code == 0 and len(found) == 1:
+            cluster, count = found.pop()
+            if count == submission.count:
+                return tuple(f"{cluster}.{task}" for task in range(count))
+        if result.exit_code and not SILENT.search(result.stderr):
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable("HTCondor did not answer condor_submit.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        return ["condor_q", "-json", "-attributes", ",".join(LISTED), user]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {job.id: job for job in self.listed(result, "condor_q")}
+
+    def listed(self, result: CommandResult, command: str) -> Iterator[JobStatus]:
+        for ad in _ads(result, command):
+            cluster, number = _whole(ad.get("ClusterId")), _whole(ad.get("ProcId"))
+            if cluster is not None and number is not None:
+                yield self.job(f"{cluster}.{number}", number, ad, command == "condor_history")
+
+    def job(self, id: str, number: int, ad: Mapping[str, Any], past: bool) -> JobStatus:
+        state = STATES.get(_whole(ad.get("JobStatus")) or 0, JobState.UNKNOWN)
+        reason, code = _text(ad.get("HoldReason")), None
+        if state is JobState.HELD and (why := _whole(ad.get("HoldReasonCode"))) is not None:
+            reason = f"{reason} (code {why})".strip()
+        if state is JobState.DONE:
+            signal = _whole(ad.get("ExitSignal")) if ad.get("ExitBySignal") is True else None
+            code = _whole(ad.get("ExitCode")) if signal is None else -signal
+            if code != 0:
+                state = JobState.FAILED if code is not None else JobState.UNKNOWN
+        elif state is JobState.CANCELLED:
+            reason = _text(ad.get("RemoveReason"))
+            held = _whole(ad.get("HoldReasonCode")) or _whole(ad.get("LastHoldReasonCode"))
+            # "Removing" in the queue is "removed" in the history: the machine may still be at it.
+            state = reasons.removed(reason, held) if past else JobState.ENDING
+        over = state not in (JobState.PENDING, JobState.HELD, JobState.RUNNING, JobState.SUSPENDED)
+        host = _text(ad.get("RemoteHost")) or _text(ad.get("LastRemoteHost"))
+        started = _time(ad.get("JobCurrentStartDate"))
+        ended = _time(ad.get("CompletionDate")) or _time(ad.get("EnteredCurrentStatus"))
+        return JobStatus(
+            id=id,
+            state=state,
+            mark=_text(ad.get("JobBatchName")),
+            task=number,
+            reason=reason,
+            nodes=(host.rpartition("@")[2],) if host else (),
+            exit_code=code,
+            started=None if state is JobState.PENDING else started,
+            ended=ended if over else None,
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["condor_q", "-json", "-attributes", ",".join(LISTED), id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False  # of an id that it does not know it prints nothing
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        # Without the limit it reads the schedd's whole history, which may be gigabytes.
+        limit = ["-limit", str(len(ids))]
+        return ["condor_history", "-json", "-attributes", ",".join(LISTED), *limit, *ids]
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {job.id: job for job in self.listed(result, "condor_history")}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        wanted = " || ".join(f'JobBatchName == "{mark}"' for mark in marks)
+        # Newest first; what is looked for was submitted a minute ago.
+        return [
+            *("condor_history", "-json", "-attributes", ",".join(LISTED)),
+            *("-scanlimit", "10000", "-constraint", wanted),
+        ]
+
+    def explain(self, status: JobStatus) -> str:
+        if status.state is JobState.PENDING:
+            return (
+                "Waits for a machine that fits and is free; `condor_q -better-analyze "
+                f"{status.id}` tells how many there are."
+            )
+        for part, sentence in reasons.HELD:
+            if status.state is JobState.HELD and part.lower() in status.reason.lower():
+                return sentence
+        code = re.search(r"\(code (\d+)\)$", status.reason)
+        if status.state is JobState.HELD and code and int(code[1]) in reasons.HELD_CODES:
+            return reasons.HELD_CODES[int(code[1])]
+        return {
+            JobState.HELD: f"On hold: {status.reason or 'no reason given'}. Release it with "
+            "`condor_release`, or stop the cluster.",
+            JobState.SUSPENDED: "Suspended by its machine; it goes on when the machine is free.",
+            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+            JobState.CANCELLED: f"It was removed: {status.reason or 'no reason given'}.",
+            JobState.FAILED: _failure(status),
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["condor_rm", *ids]
+
+    def capacity(self) -> list[str] | None:
+        gpus = ["-constraint", "TotalGPUs > 0", "-attributes", ",".join(GPU_SLOTS)]
+        return ["condor_status", "-json", *gpus]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        total: dict[str, int] = {}
+        free = 0
+        for ad in _ads(result, "condor_status"):
+            total[_text(ad.get("Machine"))] = _whole(ad.get("TotalGPUs")) or 0
+            # A partitionable slot holds what is left of its machine, whatever runs beside it.
+            if ad.get("PartitionableSlot") is True or ad.get("DynamicSlot") is not True:
+                if _text(ad.get("State")) == "Unclaimed":
+                    free += _whole(ad.get("GPUs")) or 0
+        return [Capacity("pool", free, sum(total.values()))] if total else []
+
+
+def elsewhere(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the variables that tell commands of the schedd and the pool that jobs are sent to."""
+    found = {}
+    for word, value in pairwise(arguments):
+        if word in ("-name", "-pool", "-remote") and not value.startswith("-"):
+            found["_CONDOR_COLLECTOR_HOST" if word == "-pool" else "_CONDOR_SCHEDD_HOST"] = value
+    return found
+
+
+def _failure(status: JobStatus) -> str:
+    if status.exit_code is not None and status.exit_code < 0:
+        return f"It was killed by signal {-status.exit_code}."
+    if status.exit_code is None:
+        return f"HTCondor ended it: {status.reason or 'no reason given'}."
+    return ended_with(status.exit_code)
+
+
+def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:
+    """Return the ads that a command printed; it prints nothing at all where there are none."""
+    if result.exit_code == 0 and not result.stdout.strip():
+        return []
+    start = re.search(r"^\s*\[", result.stdout, re.MULTILINE)
+    try:
+        if result.exit_code == 0 and start:
+            ads = json.loads(result.stdout[start.start() :])
+            return [ad for ad in ads if isinstance(ad, Mapping)]
+    except (ValueError, RecursionError):
+        pass
+    raise BackendUnavailable(
+        f"HTCondor did not answer {command}.", detail=(result.stderr or result.stdout)[-2000:]
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> float | None:
+    number = float(value) if isinstance(value, (int, float)) and abs(value) < 1e11 else 0.0
+    return number if math.isfinite(number) and number > 0 else None

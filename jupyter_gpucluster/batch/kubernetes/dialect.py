@@ -1,0 +1,256 @@
+"""Kubernetes: https://kubernetes.io/docs/reference/kubectl/ and the API's reference, Pod v1 core.
+
+A job is a bare pod: roles for Dask allow pods only.  The script's head holds what its manifest
+says, as ``#KUBERNETES`` lines; `Kubernetes.stdin` makes the manifests of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.errors import BackendError, BackendUnavailable, InvalidInput
+from ...core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..exit_codes import ended_with
+from ..memory import memory_of
+from ..reasons import kubernetes as reasons
+from ..refusal import Phrases, refusal
+from .kubectl import FREE, LIST, refuse_without_context
+from .manifest import PREFIX, escaped, look, pod_of
+from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
+
+MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
+LIMITS = "spec.containers[0].resources.limits"
+MOST_MARKS = 50
+"""More of them would make a URL that proxies refuse; then all pods of ours are listed."""
+LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+RESOURCE = re.compile(rf"[a-z0-9][-a-z0-9]*(\.[-a-z0-9]+)+/{LABEL.pattern}", re.ASCII)
+CREATED = re.compile(r"^pod/(\S+)", re.MULTILINE)
+EXISTS = re.compile(r'\(AlreadyExists\).*pods "([^"]+)" already exists$', re.MULTILINE)
+SILENT = re.compile(
+    r"unable to connect to the server|connection (?:to the server \S+ was )?(?:refused|reset)"
+    r"|dial tcp|i/o timeout|handshake timeout|deadline exceeded|timed out|no route to host"
+    r"|unexpected EOF"
+    r"|\((?:ServiceUnavailable|InternalError|TooManyRequests|Timeout|ServerTimeout)\)|etcdserver"
+    r"|currently unable to handle the request|http2: ",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal."""
+NOWHERE = "localhost:8080"
+"""Where kubectl looks that was told of no cluster; nobody will ever answer there."""
+NO_COMMAND = 127
+"""With it a shell ends whose script is not there."""
+UNITS = (("Gi", 2**30), ("G", 10**9), ("Mi", 2**20), ("M", 10**6), ("Ki", 2**10))
+
+
+class Kubernetes:
+    """Dialect of kubectl create, get and delete."""
+
+    name = "kubernetes"
+    title = "Kubernetes"
+    prefix = "#KUBERNETES"
+    job_class = ""
+    poll_seconds = 10.0
+    hurry_seconds = 1.0
+    most_tasks = 100
+    task = "${GPUCLUSTER_TASK:-0}"
+    restarts = "0"
+    listing_proves = True
+    remarks: re.Pattern[str] | None = re.compile(r"^No resources found.*$", re.MULTILINE)
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        if job.nodes > 1:
+            raise InvalidInput(
+                "A pod is on one node.",
+                hint="Set job.nodes: 1 and ask for more workers instead.",
+                detail="job.nodes",
+            )
+        lines = ["spec.restartPolicy = Never"]
+        if job.account:
+            lines.append(f"metadata.namespace = {_name(job.account, 'job.account', DNS_LABEL)}")
+        if job.queue:
+            queue = _name(job.queue, "job.queue", LABEL)
+            lines.append(f"metadata.labels.{escaped(KUEUE)} = {queue}")
+        if job.walltime is not None:
+            lines.append(f"spec.activeDeadlineSeconds = {job.walltime}")
+        if job.cpus is not None:
+            lines.append(f"{LIMITS}.cpu = {job.cpus}")
+        if (memory := memory_of(job, self.title)) is not None:
+            lines.append(f"{LIMITS}.memory = {_quantity(memory)}")
+        if job.gpus and job.gpu_request != "none":
+            request = job.gpu_request or "nvidia.com/gpu"
+            resource = _name(request, "job.gpu_request", RESOURCE)
+            lines.append(f"{LIMITS}.{escaped(resource)} = {job.gpus}")
+        if job.gpus and job.gpu_type:
+            kind = _name(job.gpu_type, "job.gpu_type", LABEL)
+            lines.append(f"spec.nodeSelector.{escaped(PRODUCT)} = {kind}")
+        return [f"{PREFIX}{line}" for line in lines]
+
+    def submit(self, submission: Submission) -> list[str]:
+        return ["kubectl", "create", "--output=name", "--filename=-"]
+
+    def stdin(self, submission: Submission) -> str:
+        # Behind the script's head are a profile's own lines, and values of any text.
+        head = itertools.takewhile(lambda line: line.startswith("#"), submission.text.split("\n"))
+        given = [line.removeprefix(PREFIX) for line in head if line.startswith(PREFIX)]
+        pod = pod_of((path.strip(), text.strip()) for path, _, text in map(_parts, given))
+        pods = [_numbered(pod, submission, task) for task in range(submission.count)]
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}) + "\n"
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        names = tuple(_pod_name(submission.mark, task) for task in range(submission.count))
+        created = tuple(name for name in names if name in CREATED.findall(result.stdout))
+        # Nobody else has these names: what is there was taken before, and its answer was lost.
+        if {*created, *EXISTS.findall(result.stderr)} >= set(names):
+            return names
+        refuse_without_context(result)
+        if result.exit_code and (not SILENT.search(result.stderr) or NOWHERE in result.stderr):
+            error = refusal(self.title, result, PHRASES, submission.count)
+            words = error.message.replace('error when creating "STDIN": ', "")
+            raise BackendError(words, hint=error.hint, detail=error.detail, accepted=created)
+        raise BackendUnavailable("Kubernetes did not answer kubectl.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        marks = sorted({id.rpartition("-")[0] or id for id in ids if LABEL.fullmatch(id)})
+        wanted = f"{MANAGED}={OURS}"
+        if 0 < len(marks) <= MOST_MARKS:
+            wanted = f"{MARK} in ({','.join(marks)})"
+        return ["sh", "-c", LIST, "kubectl", wanted]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {job.id: job for job in map(status_of, _items(result)) if job.id}
+
+    def look_up(self, id: str) -> list[str] | None:
+        return None
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return None
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None
+
+    def explain(self, status: JobStatus) -> str:
+        reason, _, message = status.reason.partition(": ")
+        message = message.rstrip(".")
+        if status.state in (JobState.PENDING, JobState.HELD):
+            if reason == "Unschedulable":
+                said = message.partition(" preemption:")[0].rstrip(".")
+                known = (it for part, it in reasons.UNSCHEDULABLE if re.search(part, said))
+                advice = next(known, "")
+                return f"{said}. {advice}".strip()
+            if sentence := reasons.WAITING.get(reason, ""):
+                return sentence.format(id=status.id, message=message)
+            told = status.reason.rstrip(".")
+            return f"Kubernetes says: {told}." if told else "Waits for a node."
+        for begin, sentence in reasons.ENDED.items():
+            if reason.startswith(begin):
+                return sentence.format(message=message or "no reason given")
+        if status.state is JobState.FAILED:
+            return _failure(status)
+        return {
+            JobState.OUT_OF_MEMORY: "It used more memory than job.memory gives it; ask for more.",
+            JobState.TIMEOUT: reasons.ENDED["DeadlineExceeded"],
+            JobState.CANCELLED: "It was deleted.",
+            JobState.PREEMPTED: "It had to make room.",
+            JobState.NODE_FAIL: "Its node failed.",
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["kubectl", "delete", "pods", "--wait=false", "--ignore-not-found", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return ["sh", "-c", FREE, "kubectl"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code and "(Forbidden)" in result.stderr:
+            raise BackendError(
+                "Kubernetes shows you neither nodes nor all pods, so nobody tells what is free.",
+                hint="Starting works without it; a role that may list nodes and the pods of all"
+                " namespaces tells it.",
+                detail=result.stderr,
+            )
+        return gpus_of(_items(result))
+
+
+def _parts(line: str) -> tuple[str, str, str]:
+    return line.partition("=")
+
+
+def _name(text: str, what: str, pattern: re.Pattern[str]) -> str:
+    if pattern.fullmatch(text):
+        return text
+    example = "amd.com/gpu" if pattern is RESOURCE else "gpu-team"
+    raise InvalidInput(
+        f"{what} {text!r} is no name that Kubernetes takes there.",
+        hint=f"Write it as Kubernetes does, such as {example}.",
+        detail=what,
+    )
+
+
+def _quantity(count: int) -> str:
+    """Write bytes in the largest unit that is exact."""
+    unit, size = next(((unit, size) for unit, size in UNITS if count % size == 0), ("", 1))
+    return f"{count // size}{unit}"
+
+
+def _pod_name(mark: str, task: int) -> str:
+    return f"{mark.lower()}-{task}"
+
+
+def _numbered(pod: dict[str, Any], submission: Submission, task: int) -> dict[str, Any]:
+    """Return one of the pods of a submission; what makes it a job of ours is not up to a profile.
+
+    Raises
+    ------
+    InvalidInput
+        A directive left no container.
+    """
+    pod = copy.deepcopy(pod)
+    meta, container = pod.setdefault("metadata", {}), look(pod, "spec", "containers", 0)
+    labels = meta.setdefault("labels", {}) if isinstance(meta, dict) else None
+    env = container.setdefault("env", []) if isinstance(container, dict) else None
+    if not isinstance(labels, dict) or not isinstance(env, list):
+        raise InvalidInput(
+            "job.directives leave no pod that a worker could be in.",
+            hint="Set single fields of metadata and spec.containers[0].",
+            detail="job.directives",
+        )
+    meta["name"] = _pod_name(submission.mark, task)
+    labels |= {MANAGED: OURS, MARK: submission.mark, TASK: str(task)}
+    container["command"] = ["/bin/bash", submission.script]
+    env.append({"name": TASK_VARIABLE, "value": str(task)})
+    return {"apiVersion": "v1", "kind": "Pod", **pod}
+
+
+def _items(result: CommandResult) -> list[dict[str, Any]]:
+    """Return the objects that kubectl printed; one that could not list prints none, or some."""
+    try:
+        listed = json.loads(result.stdout) if result.exit_code == 0 else None
+    except (ValueError, RecursionError):
+        listed = None
+    items = look(listed, "items")
+    if not isinstance(items, list):
+        refuse_without_context(result)
+        said = (result.stderr or result.stdout)[-2000:]
+        raise BackendUnavailable("Kubernetes did not answer kubectl get.", detail=said)
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _failure(status: JobStatus) -> str:
+    if status.exit_code == NO_COMMAND:
+        return reasons.NO_SCRIPT
+    if status.exit_code is None:
+        return f"Kubernetes ended it: {status.reason.rstrip('.') or 'no reason given'}."
+    return ended_with(status.exit_code)

@@ -1,0 +1,149 @@
+"""The local machine as a queueing system: jobs are process groups under a job server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import BackendError, BackendUnavailable
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import worded
+
+COMMAND = "gpucluster-jobs"
+"""The job server answers this name on its socket; no such file exists."""
+
+
+class Local:
+    """Dialect of `head.local_scheduler`."""
+
+    name = "local"
+    title = "this machine"
+    prefix = ""
+    job_class = ""
+    poll_seconds = 1.0
+    hurry_seconds = 0.05
+    most_tasks = 1000
+    task = ""
+    restarts = ""
+    listing_proves = True
+    remarks: re.Pattern[str] | None = None
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        return []
+
+    def submit(self, submission: Submission) -> list[str]:
+        argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]
+        if submission.gpus:
+            argv += ["--gpus", str(submission.gpus)]
+        if submission.memory:
+            argv += ["--memory", str(submission.memory)]
+        argv.append(submission.script)
+        if submission.worker_argv:
+            argv += ["--", *submission.worker_argv]
+        return argv
+
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        return tuple(str(id) for id in _answer(result))
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        return [COMMAND, "status"]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code:
+            # A listing that is refused says nothing of the jobs.
+            raise BackendUnavailable("This machine lists no jobs.", detail=result.stderr)
+        return {task["id"]: _status(task) for task in _answer(result)}
+
+    def look_up(self, id: str) -> list[str] | None:
+        return None
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return False
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return None
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None
+
+    def explain(self, status: JobStatus) -> str:
+        if status.state is JobState.PENDING:
+            return "All GPUs of this machine that the cluster may use are taken."
+        if status.state is JobState.OUT_OF_MEMORY:
+            return (
+                "The worker reached its memory limit and was ended; use fewer, larger workers, "
+                "smaller chunks, or a higher memory option."
+            )
+        if status.state is JobState.FAILED:
+            if status.exit_code is None:
+                return f"The worker could not be started ({status.reason})."
+            if status.exit_code < 0:
+                return f"The worker was killed by signal {-status.exit_code}."
+            return f"The worker ended by itself with exit code {worded(status.exit_code)}."
+        return ""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return [COMMAND, "cancel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return [COMMAND, "capacity"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        answer = _answer(result)
+        return [Capacity("this machine", answer["free"], answer["total"])]
+
+
+def limit_command(ids: Sequence[str], memory: int) -> list[str]:
+    """Return the request that ends these jobs from now on when they use more bytes."""
+    return [COMMAND, "limit", "--memory", str(memory), *ids]
+
+
+def parse_limit(result: CommandResult) -> tuple[str, ...]:
+    """Return the jobs that use more now, whose limit has not changed."""
+    return tuple(str(id) for id in _answer(result))
+
+
+def _answer(result: CommandResult) -> Any:
+    if result.exit_code is None:
+        raise BackendUnavailable("No worker can start or end.", hint=result.stderr)
+    if result.exit_code:
+        raise BackendError("This machine's job server refused.", detail=result.stderr)
+    try:
+        return json.loads(result.stdout)
+    except ValueError as error:
+        raise BackendUnavailable(
+            "This machine's job server says nothing that makes sense.", detail=result.stdout
+        ) from error
+
+
+def _status(task: dict[str, Any]) -> JobStatus:
+    if task["state"] == "pending":
+        state = JobState.PENDING
+    elif task["state"] == "running":
+        state = JobState.RUNNING
+    elif task["reason"] == "memory":
+        state = JobState.OUT_OF_MEMORY
+    elif task["reason"] in ("cancelled", "head gone"):
+        state = JobState.CANCELLED
+    else:
+        state = JobState.DONE if task["exit_code"] == 0 else JobState.FAILED
+    return JobStatus(
+        id=task["id"],
+        state=state,
+        mark=task["mark"],
+        task=task["number"],
+        reason=task["reason"],
+        exit_code=task["exit_code"],
+        process=(task["pid"], task["started_ticks"]) if task["pid"] else (),
+        devices=tuple(task["devices"]),
+        started=task["started"],
+        ended=task["ended"],
+    )

@@ -1,0 +1,318 @@
+"""IBM Spectrum LSF: the manual's pages bsub, bjobs, bkill, bhosts and lsf.conf."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import ended_with
+from .job_classes import head, named, without
+from .memory import memory_of
+from .quoting import directive_value, gpu_kind
+from .reasons import lsf as reasons
+from .refusal import Phrases, refusal
+
+PHRASES = Phrases(reasons.REFUSALS, system=reasons.SYSTEM, general=reasons.GENERAL)
+FIELDS = (
+    "jobid jobindex stat exit_code exit_reason pend_reason exec_host start_time finish_time"
+    " estimated_start_time job_name"
+)
+ID = re.compile(
+    r"^Job <(\d+)> is submitted(?: to (?:default )?queue <[^<>]+>)?\.\s*$", re.MULTILINE
+)
+"""An esub may speak before, even of other jobs; a line of this form is bsub's own."""
+NAME = re.compile(r"(.*?)(?:\[(\d+)\])?", re.DOTALL)
+EASY = re.compile(r"-nnodes\b")
+SUBMITTED = {"file": "# bsub takes this script by its path.", "stdin": "# bsub reads this script."}
+"""Remarks in a script's head, by which `Lsf.submit` knows the profile's choice."""
+BY_FILE = re.compile(rf"^(?:#BSUB +-nnodes\b|{re.escape(SUBMITTED['file'])}$)", re.MULTILINE)
+ON_STDIN = re.compile(rf"^{re.escape(SUBMITTED['stdin'])}$", re.MULTILINE)
+SILENT = re.compile(
+    r"please wait|LSF is down|daemon not responding|cannot connect|connection refused"
+    r"|communication time|bad host name|lsf library|LIM is down|unable to (?:contact|reach)",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal."""
+NOTHING = re.compile(r"No (?:unfinished |matching )?jobs? (?:is |was )?found", re.IGNORECASE)
+UNKNOWN = re.compile(r"Job <([^<>]+)> is not found")
+TIME = re.compile(r"(?:\w{3} )?(\w{3}) +(\d{1,2}) (\d{2}):(\d{2})(?::(\d{2}))? (\d{4})\b", re.ASCII)
+"""With LSB_DISPLAY_YEAR; a time without its year is none."""
+STATES = {
+    "PEND": JobState.PENDING,
+    "PROV": JobState.PENDING,
+    "WAIT": JobState.PENDING,
+    "PSUSP": JobState.HELD,
+    "RUN": JobState.RUNNING,
+    "USUSP": JobState.SUSPENDED,
+    "SSUSP": JobState.SUSPENDED,
+    "DONE": JobState.DONE,
+    "EXIT": JobState.FAILED,
+}
+"""UNKWN and ZOMBI are left out: LSF itself does not know, its host does not answer."""
+GPU_LINE = re.compile(
+    r"\s(\d+)\s+\S+\s+\S+\s+\S+\s+(\d+)\s+\d+\s+\d+\s+\d+(?:\s+[A-Za-z]\S*)?\s*$", re.ASCII
+)
+"""The vendor comes last since Fix Pack 11."""
+
+
+class Lsf:
+    """Dialect of bsub, bjobs, bkill and bhosts."""
+
+    name = "lsf"
+    title = "LSF"
+    prefix = "#BSUB"
+    job_class = "lsf.LSFJob"
+    poll_seconds = 10.0
+    hurry_seconds = 3.0
+    most_tasks = 1000
+    # LSB_JOBINDEX counts from 1 and is 0 in a job that is no array.
+    task = "$((${LSB_JOBINDEX:-0} > 0 ? LSB_JOBINDEX - 1 : 0))"
+    # LSF counts no restarts; the second of the start tells them apart as well.
+    restarts = '$([ "${LSB_RESTART:-N}" = Y ] && date +%s || echo 0)'
+    listing_proves = False
+    remarks: re.Pattern[str] | None = NOTHING
+    gpu_requests = ("gpu", "ngpus_physical", "ngpus_excl_p", "nnodes", "none")
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        told, unasked, more = self.resources(job)
+        told |= {"name": mark, **named(job, mark, "project")}
+        if job.walltime is not None:
+            minutes = -(-job.walltime // 60)
+            told["walltime"] = f"{minutes // 60:02d}:{minutes % 60:02d}"
+        written = without(head(self.job_class, told), *(f"#BSUB {each} " for each in unasked))
+        lines = [f"-o {directive_value(output, 'output')}", *more]
+        remark = [SUBMITTED[job.submit_by]] if job.submit_by in SUBMITTED else []
+        return [*written, *(f"#BSUB {line}" for line in lines), *remark]
+
+    def resources(self, job: JobShape) -> tuple[dict[str, object], list[str], list[str]]:
+        """Return what the class is told of cores and memory, what it adds, and what it lacks."""
+        request = job.gpu_request or "gpu"
+        if request not in self.gpu_requests:
+            raise InvalidInput(
+                f"LSF knows no GPU request {request!r}.",
+                hint=f"Use one of {', '.join(self.gpu_requests)}.",
+                detail="job.gpu_request",
+            )
+        if request == "nnodes" or any(EASY.match(own) for own in job.directives):
+            # Easy mode gives whole nodes with all they have; it refuses -n, -R and -M.
+            return {}, ["-n", "-R", "-M"], [f"-nnodes {job.nodes}"]
+        told: dict[str, object] = {}
+        unasked, lines = [], self.gpus(job, request) if job.gpus else []
+        if job.cpus is None and job.nodes == 1:
+            unasked += ["-n", "-R"]
+        else:
+            each = -(-(job.cpus or job.nodes) // job.nodes)
+            told["ncpus"] = each * job.nodes
+            if job.nodes > 1:
+                unasked.append("-R")
+                lines.insert(0, f'-R "span[ptile={each}]"')
+        if (memory := memory_of(job, self.title)) is None:
+            unasked.append("-M")
+        else:
+            told |= {"mem": -(-memory // job.nodes), "lsf_units": limit_letter(os.environ)}
+        return told, unasked, lines
+
+    def gpus(self, job: JobShape, request: str) -> list[str]:
+        each = -(-job.gpus // job.nodes)
+        kind = gpu_kind(job.gpu_type) if job.gpu_type else ""
+        if request == "gpu":
+            model = f":gmodel={kind}" if kind else ""
+            # Without j_exclusive other jobs may be put on the same GPUs.
+            return [f'-gpu "num={each}{model}:j_exclusive=yes"']
+        if kind:
+            raise InvalidInput(
+                f"LSF cannot ask for a GPU type by {request}.",
+                hint="Use job.gpu_request: gpu, or a -R directive that selects the hosts.",
+                detail="job.gpu_type",
+            )
+        return [] if request == "none" else [f'-R "rusage[{request}={each}]"']
+
+    def submit(self, submission: Submission) -> list[str]:
+        # One task is an array too, so that every task has an id and a log of the same form.
+        argv = ["bsub", "-J", f"{submission.mark}[1-{submission.count}]"]
+        return [*argv, submission.script] if _by_file(submission) else argv
+
+    def stdin(self, submission: Submission) -> str:
+        return "" if _by_file(submission) else submission.text
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = ID.findall(result.stdout)
+        if result.exit_code == 0 and len(found) == 1:
+            return tuple(f"{found[0]}[{task + 1}]" for task in range(submission.count))
+        if result.exit_code and not SILENT.search(result.stderr):
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable("LSF did not answer bsub.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        # -a: also those that ended within CLEAN_PERIOD, an hour by default.
+        bjobs = ["bjobs", "-json", "-a", "-u", user, "-o", FIELDS]
+        return ["env", "LSB_DISPLAY_YEAR=Y", *bjobs]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code is None or SILENT.search(result.stderr):
+            raise BackendUnavailable("LSF did not answer bjobs.", detail=result.stderr)
+        found = {}
+        for record in records_of(result):
+            status = self.listed({str(key): str(value) for key, value in record.items()})
+            if status is not None:
+                found[status.id] = status
+        return found
+
+    def listed(self, record: Mapping[str, str]) -> JobStatus | None:
+        """Return a job, None for what is no task of an array or an id that LSF does not know."""
+        name = NAME.fullmatch(record.get("JOB_NAME", ""))
+        id = re.fullmatch(r"(\d+)(?:\[(\d+)\])?", record.get("JOBID", ""), re.ASCII)
+        if id is None or name is None:
+            return None
+        index = id[2] or record.get("JOBINDEX", "") or name[2] or ""
+        if not (index.isascii() and index.isdigit() and 0 < int(index) < 10**6):
+            return None
+        word = record.get("STAT", "").split(" ")[0]
+        state = STATES.get(word, JobState.UNKNOWN)
+        reason = record.get("PEND_REASON", "")
+        if word in ("EXIT", "DONE"):
+            reason = record.get("EXIT_REASON", "")
+        if state is JobState.FAILED:
+            state = reasons.ENDED.get(reason.partition(":")[0].strip(), state)
+        over = word in ("EXIT", "DONE")
+        code = record.get("EXIT_CODE", "")
+        return JobStatus(
+            id=f"{id[1]}[{int(index)}]",
+            state=state,
+            mark=name[1],
+            task=int(index) - 1,
+            reason=reason.strip().rstrip(";"),
+            nodes=_hosts(record.get("EXEC_HOST", "")),
+            exit_code=_code(code, word) if over else None,
+            started=time_of(record.get("START_TIME", "")),
+            ended=time_of(record.get("FINISH_TIME", "")) if over else None,
+            expected_start=time_of(record.get("ESTIMATED_START_TIME", ""))
+            if state is JobState.PENDING
+            else None,
+            hopeless=state in (JobState.PENDING, JobState.HELD)
+            and any(part in reason.lower() for part in reasons.NEVER),
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["env", "LSB_DISPLAY_YEAR=Y", "bjobs", "-json", "-a", "-o", FIELDS, id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        found = UNKNOWN.findall(result.stdout + result.stderr)
+        return id in found or id.partition("[")[0] in found
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return None
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return {}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None  # bjobs -a lists the ended of the last hour too
+
+    def explain(self, status: JobStatus) -> str:
+        reason = status.reason
+        if status.state in (JobState.PENDING, JobState.HELD):
+            for part, sentence in reasons.WAITING:
+                if part.lower() in reason.lower():
+                    return sentence
+            if status.state is JobState.HELD:
+                return "Held before it started: release it with `bresume`, or stop the cluster."
+            return f"LSF says: {reason}." if reason else "Waits in the queue."
+        if status.state is JobState.UNKNOWN:
+            return "LSF has lost contact with the job's host; it may still run there."
+        for word, sentence in reasons.ENDS:
+            if reason.startswith(word):
+                return sentence
+        return {
+            JobState.SUSPENDED: "Suspended by you, the site or the load of its host.",
+            JobState.FAILED: ended_with(status.exit_code),
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["bkill", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return ["bhosts", "-gpu", "-w"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("LSF did not answer bhosts.", detail=result.stderr)
+        jobs = [int(m[2]) for line in result.stdout.splitlines() if (m := GPU_LINE.search(line))]
+        return [Capacity("all hosts", jobs.count(0), len(jobs))] if jobs else []
+
+
+def limit_unit(environment: Mapping[str, str]) -> int:
+    """Return the bytes of one unit of ``-M``.
+
+    LSF counts in powers of 1000 here, as dask-jobqueue does.
+    """
+    return int(1000 ** ("kmgtpe".index(limit_letter(environment)) + 1))
+
+
+def limit_letter(environment: Mapping[str, str]) -> str:
+    """Return the first letter of that unit: LSF_UNIT_FOR_LIMITS in lsf.conf, else kilobytes."""
+    directory = environment.get("LSF_ENVDIR") or environment.get("LSF_CONFDIR") or "/etc"
+    try:
+        text = Path(directory, "lsf.conf").read_text("utf-8", "replace")
+    except OSError:
+        text = ""
+    # The last line counts where there are several.
+    units = re.findall(r"^\s*LSF_UNIT_FOR_LIMITS\s*=\s*\"?([kmgtpe])", text, re.I | re.M)
+    return units[-1].lower() if units else "k"
+
+
+def _by_file(submission: Submission) -> bool:
+    """Tell whether bsub takes the script's path: easy mode refuses standard input."""
+    return bool(BY_FILE.search(submission.text) and not ON_STDIN.search(submission.text))
+
+
+def records_of(result: CommandResult) -> list[Mapping[Any, Any]]:
+    """Return the records of bjobs' JSON, which other lines may precede."""
+    start = re.search(r"^\s*\{", result.stdout, re.MULTILINE)
+    try:
+        answer: Any = json.loads(result.stdout[start.start() :] if start else "")
+        records = answer["RECORDS"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        if not start and NOTHING.search(result.stdout + result.stderr):
+            return []
+        raise BackendUnavailable(
+            "LSF did not answer bjobs in a form that we can read.",
+            detail=(result.stderr + result.stdout)[-2000:],
+        ) from None
+    if not isinstance(records, list):
+        raise BackendUnavailable("LSF's bjobs sent no list of jobs.", detail=result.stderr)
+    return [record for record in records if isinstance(record, Mapping)]
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    """Turn ``4*node1:node2:node2`` into the names of the hosts."""
+    names = (part.rpartition("*")[2] for part in text.split(":"))
+    return tuple(dict.fromkeys(name for name in names if name and name != "-"))
+
+
+def _code(text: str, word: str) -> int | None:
+    if text.isascii() and text.isdigit() and len(text) < 6:
+        return int(text)
+    return 0 if word == "DONE" else None
+
+
+def time_of(text: str) -> float | None:
+    """Read a local time; without a year, and for ``-``, it is None."""
+    match = TIME.match(text)
+    if match is None:
+        return None
+    month, day, hour, minute, second, year = match.groups()
+    try:
+        when = datetime.strptime(
+            f"{year} {month} {day} {hour} {minute} {second or '00'}", "%Y %b %d %H %M %S"
+        )
+        return when.timestamp()
+    except (ValueError, OverflowError):
+        return None

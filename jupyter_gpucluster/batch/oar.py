@@ -1,0 +1,265 @@
+"""OAR: https://oar.readthedocs.io/en/2.5/."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import ended_with
+from .job_classes import head, named
+from .quoting import directive_value, gpu_kind, resource_name
+from .reasons import oar as reasons
+from .refusal import Phrases, refusal
+
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.SYSTEM, noise=reasons.NOISE)
+ID = re.compile(r"^OAR_JOB_ID=(\d+)\s*$", re.MULTILINE | re.ASCII)
+NOT_STARTED = 9
+"""oarsub's exit code when the server is down; "Job is killed", it says, yet the job runs later."""
+SILENT = re.compile(r"DB connection error|DBI connect|Cannot connect to executor", re.IGNORECASE)
+"""No answer, as opposed to a refusal: the database or the server is down."""
+USER = re.compile(r"[\w.@-]+", re.ASCII)
+"""It goes into SQL."""
+FOR_PEOPLE = re.compile(r"R=\d+,W=[\d:]+,J=\w.*?(?:\(Karma=[\d.]+(?:,quota_ok)?\))?$")
+"""The usual message of a job, which is no reason to wait."""
+STATES = {
+    "Waiting": JobState.PENDING,
+    "toAckReservation": JobState.PENDING,
+    "Hold": JobState.HELD,
+    "toLaunch": JobState.RUNNING,
+    "Launching": JobState.RUNNING,
+    "Running": JobState.RUNNING,
+    "Suspended": JobState.SUSPENDED,
+    "Resuming": JobState.SUSPENDED,
+    "Finishing": JobState.ENDING,
+    "toError": JobState.ENDING,
+}
+
+
+class Oar:
+    """Dialect of oarsub, oarstat, oardel and oarnodes."""
+
+    name = "oar"
+    title = "OAR"
+    prefix = "#OAR"
+    job_class = "oar.OARJob"
+    poll_seconds = 10.0
+    hurry_seconds = 2.0
+    most_tasks = 1000
+    task = "$((${OAR_ARRAY_INDEX:-1} - 1))"
+    restarts = "0"  # a job that runs again is another job, with another id
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        told = {
+            **named(job, mark, "project"),
+            "resource_spec": self.resources(job),
+            # It writes a second -p, which would replace the first.
+            "memory_per_core_property_name": "not_applicable",
+        }
+        output = directive_value(output, "output")
+        lines = [*(f"-p {each}" for each in self.properties(job)), f"-O {output}", f"-E {output}"]
+        return [*head(self.job_class, told), *(f"#OAR {line}" for line in lines)]
+
+    def properties(self, job: JobShape) -> list[str]:
+        """Return what resources must be like: a second -p would replace the first."""
+        wanted = []
+        if job.gpus and job.gpu_type:
+            for word in job.gpu_type.split(" "):  # in quotes it may hold blanks
+                gpu_kind(word)
+            wanted.append(f"gpu_model='{job.gpu_type}'")
+        if job.memory is not None and job.memory_request not in ("", "none"):
+            name = resource_name(job.memory_request, "job.memory_request")
+            wanted.append(f"{name}>={-(-job.memory // (job.cpus or 1) // 2**20)}")
+        text = " AND ".join(wanted)
+        return [f'"{text}"'] if " " in text else wanted
+
+    def resources(self, job: JobShape) -> str:
+        """Return the path through OAR's hierarchy; below a GPU are the cores that belong to it."""
+        path = f"/nodes={job.nodes}"
+        cores = -(-(job.cpus or 1) // job.nodes)
+        request = job.gpu_request or "gpu"
+        if not job.gpus or request == "none":
+            return f"{path}/core={cores}"
+        gpus = -(-job.gpus // job.nodes)
+        path += f"/{resource_name(request, 'job.gpu_request')}={gpus}"
+        return path if job.cpus is None else f"{path}/core={-(-cores // gpus)}"
+
+    def submit(self, submission: Submission) -> list[str]:
+        # OAR reads the path with a shell of its own, and needs a directory where PWD is not set.
+        script = directive_value(submission.script, "the script's path")
+        array = ["--array", str(submission.count)] if submission.count > 1 else []
+        return ["oarsub", "-d", str(PurePosixPath(script).parent), *array, "-S", script]
+
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = tuple(ID.findall(result.stdout))
+        if result.exit_code == 0 and len(found) == submission.count:
+            return found
+        lost = result.exit_code == NOT_STARTED or SILENT.search(result.stderr)
+        if result.exit_code and not lost:
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable("OAR did not answer oarsub.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        if not USER.fullmatch(user):
+            raise InvalidInput(f"OAR cannot list the jobs of a user called {user!r}.")
+        # Lists the ended too, for ever; so the ids say which of those to list.
+        over = f" OR job_id IN ({','.join(id for id in ids if id.isdecimal())})" if ids else ""
+        living = "state NOT IN ('Terminated','Error')"
+        return ["oarstat", "-J", "-f", "--sql", f"job_user='{user}' AND ({living}{over})"]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("OAR did not answer oarstat.", detail=result.stderr)
+        # OAR prints nothing for an empty list.
+        listed = answer_of(result.stdout) if result.stdout.strip() else {}
+        found = {
+            id: self.listed(id, job)
+            for id, job in listed.items()
+            if id.isdecimal() and isinstance(job, dict)
+        }
+        # It never forgets a job that was asked for.
+        asked = any(" IN (" in word.partition("'Error')")[2] for word in result.argv)
+        if asked and not found:
+            raise BackendUnavailable("OAR listed none of its jobs.", detail=result.stderr)
+        return found
+
+    def listed(self, id: str, job: Mapping[str, Any]) -> JobStatus:
+        word = str(job.get("state", ""))
+        state = STATES.get(word, JobState.UNKNOWN)
+        reason, code = FOR_PEOPLE.sub("", str(job.get("message") or "")), None
+        if word == "Terminated":
+            code = _exit_code(job.get("exit_code"))
+            state, reason = JobState.FAILED if code else JobState.DONE, ""
+        elif word == "Error":
+            state, reason = _cause(job)
+        waits = state in (JobState.PENDING, JobState.HELD)
+        if waits and job.get("dependencies"):
+            reason = reason or "due to dependency"
+        nodes = job.get("assigned_network_address")
+        index = _seconds(job.get("array_index")) or 1
+        return JobStatus(
+            id=id,
+            state=state,
+            mark=str(job.get("name") or ""),
+            task=int(index) - 1,
+            reason=reason,
+            nodes=tuple(map(str, nodes)) if isinstance(nodes, list) and not waits else (),
+            exit_code=code,
+            started=None if waits else _seconds(job.get("startTime")),
+            ended=_seconds(job.get("stopTime")) if word in ("Terminated", "Error") else None,
+            expected_start=_seconds(job.get("scheduledStart")) if waits else None,
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return self.history([id])
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        return (
+            False  # of an id that it does not know it prints nothing, as where its database fails
+        )
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return ["oarstat", "-J", "-f", *(word for id in ids for word in ("-j", id))]
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return self.parse_status(result)
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        names = ",".join(f"'{directive_value(mark, 'mark')}'" for mark in marks)
+        return ["oarstat", "-J", "-f", "--sql", f"job_name IN ({names})"]
+
+    def explain(self, status: JobStatus) -> str:
+        reason = status.reason
+        if status.state is JobState.HELD:
+            return "Held: release it with `oarresume`, or stop the cluster."
+        if status.state is JobState.PENDING:
+            for part, sentence in reasons.WAITING:
+                if part.lower() in reason.lower():
+                    return sentence.format(reason=reason)
+            return f"OAR says: {reason}." if reason else "Waits in the queue."
+        if status.state is JobState.SUSPENDED:
+            return "Suspended by the site; it goes on when it is resumed."
+        if status.state is JobState.CANCELLED:
+            if reason in ("root", "oar"):
+                return "It was ended by the site: its node may have failed."
+            return f"It was cancelled by {reason or 'somebody'}."
+        for event, _, sentence in reasons.ENDED:
+            if event == reason:
+                return sentence
+        if status.state is JobState.FAILED:
+            if status.exit_code is None:
+                return "OAR ended it and does not tell why; see the job's log."
+            if status.exit_code < 0:
+                return f"It was killed by signal {-status.exit_code}, as when memory runs out."
+            return ended_with(status.exit_code)
+        return ""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["oardel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return ["oarnodes", "-J", "--sql", "gpu IS NOT NULL"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("OAR did not answer oarnodes.", detail=result.stderr)
+        # A GPU may be several resources, one for each of its cores: taken when one of them is.
+        taken: dict[tuple[str, str, str], bool] = {}
+        for resource in answer_of(result.stdout or "{}").values():
+            if isinstance(resource, dict) and resource.get("gpu") not in (None, "", 0):
+                kind = str(resource.get("gpumodel") or resource.get("gpu_model") or "GPUs")
+                key = (kind, str(resource.get("network_address")), str(resource["gpu"]))
+                free = resource.get("state") == "Alive" and not resource.get("jobs")
+                taken[key] = taken.get(key, False) or not free
+        total = Counter(kind for kind, *_ in taken)
+        free_now = Counter(kind for (kind, *_), busy in taken.items() if not busy)
+        return [Capacity(kind, free_now[kind], total[kind]) for kind in total]
+
+
+def answer_of(text: str) -> dict[str, Any]:
+    """Read OAR's JSON, which other lines may precede."""
+    try:
+        answer = json.loads(text[max(0, text.find("{")) :], strict=False)
+    except (ValueError, RecursionError) as error:
+        raise BackendUnavailable(
+            "OAR answered with JSON that cannot be read.", detail=str(error)
+        ) from error
+    return answer if isinstance(answer, dict) else {}
+
+
+def _cause(job: Mapping[str, Any]) -> tuple[JobState, str]:
+    """Read why a job was ended from its events: the state tells nothing."""
+    events = [event for event in job.get("events") or () if isinstance(event, dict)]
+    happened = {str(event.get("type")): str(event.get("description")) for event in events}
+    for name, state, _ in reasons.ENDED:
+        if name in happened:
+            by = re.match(r"User (\S+) requested", happened[name])
+            return state, by[1] if by and state is JobState.CANCELLED else name
+    return JobState.FAILED, ""
+
+
+def _exit_code(wait_status: Any) -> int | None:
+    """Turn a wait status into an exit code, negative for a signal."""
+    number = _seconds(wait_status) if wait_status else 0
+    if number is None:
+        return None
+    return -(int(number) & 0x7F) if int(number) & 0x7F else int(number) >> 8
+
+
+def _seconds(value: Any) -> float | None:
+    """Return a positive number, or None; OAR writes 0 and null where there is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 < number < 2**40 else None

@@ -1,0 +1,330 @@
+"""PBS Professional and OpenPBS: https://help.altair.com/2024.1.0/PBS%20Professional/PBSReferenceGuide2024.1.pdf."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.errors import BackendUnavailable
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import worded
+from .job_classes import head, named
+from .memory import memory_of
+from .quoting import directive_value, gpu_kind, resource_name
+from .reasons import pbs as reasons
+from .refusal import Phrases, refusal
+
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
+ID = re.compile(r"^(\d+)(\[\])?(\.(?=[\w.-]*[A-Za-z])[\w.-]+)$", re.MULTILINE | re.ASCII)
+FIND_EACH = (
+    'set -f; ids=; for name do ids="$ids $(qselect -x -N "$name")"; done; set -- $ids;'
+    ' [ $# = 0 ] || exec qstat -x -t -f -F json "$@"'
+)
+"""Only qselect finds by name, only qstat describes; the script is fixed, names are arguments."""
+WALLTIME = re.compile(r"(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
+TASK = re.compile(r"\[(\d+)\]")
+SILENT = re.compile(
+    r"cannot connect to server|connection (refused|timed out|reset)|no route to host|pbs_iff"
+    r"|communication failure|end of file|server shutting down|premature end of message",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal: the server is stopped or restarts."""
+MISSET = re.compile(r"Unknown Host|pbs conf variables not found")
+"""Ends in "cannot connect to server" too, and will not change by waiting."""
+DEAD_OR_UNKNOWN = (35, 153)
+"""Exit codes of qstat where some of the ids are over or unknown; it lists the others."""
+UNKNOWN = re.compile(
+    r"^qstat: (?:Unknown Job Id(?: Error)? (\S+).*|(\S+) Job has finished, .*)$", re.MULTILINE
+)
+"""What qstat says of ids that it has no job of, and of jobs that are over."""
+STATES = {
+    "Q": JobState.PENDING,
+    "W": JobState.PENDING,
+    "T": JobState.PENDING,
+    "H": JobState.HELD,
+    "R": JobState.RUNNING,
+    "S": JobState.SUSPENDED,
+    "U": JobState.SUSPENDED,
+    "E": JobState.ENDING,
+}
+PREEMPTED, CANCELLED = 45, 91
+"""Substates that tell why a job is suspended, and why it is over."""
+
+
+class Pbs:
+    """Dialect of qsub, qstat, qdel and pbsnodes."""
+
+    name = "pbs"
+    title = "PBS"
+    prefix = "#PBS"
+    job_class = "pbs.PBSJob"
+    poll_seconds = 10.0
+    hurry_seconds = 2.0
+    most_tasks = 1000
+    task = "${PBS_ARRAY_INDEX:-0}"
+    restarts = "0"  # run_count is on the server, not in the job's environment
+    listing_proves = False
+    remarks: re.Pattern[str] | None = UNKNOWN
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        first, *more = self.resources(job)
+        written = head(self.job_class, {**named(job, mark), "resource_spec": first})
+        lines = [*(f"-l {each}" for each in more), "-j oe"]
+        lines.append(f"-o {directive_value(output, 'output')}")
+        return [*written, *(f"#PBS {line}" for line in lines)]
+
+    def resources(self, job: JobShape) -> list[str]:
+        """Return what asks for nodes and for what each gives, and what else is asked for."""
+        chunk = f"select={job.nodes}"
+        if job.cpus is not None:
+            chunk += f":ncpus={-(-job.cpus // job.nodes)}"
+        if job.ranks > 1:
+            chunk += f":mpiprocs={job.ranks}"
+        if (memory := memory_of(job, self.title)) is not None:
+            chunk += f":mem={size(-(-memory // job.nodes))}"
+        request = job.gpu_request or "ngpus"
+        if job.gpus and request != "none":
+            name = resource_name(request, "job.gpu_request")
+            chunk += f":{name}={-(-job.gpus // job.nodes)}"
+        lines = [chunk]
+        if job.nodes > 1:
+            lines.append("place=scatter")
+        if job.gpus and job.gpu_type:
+            lines.append(f"gpu_type={gpu_kind(job.gpu_type)}")
+        return lines
+
+    def submit(self, submission: Submission) -> list[str]:
+        # An array of one is refused ("illegal -J value").
+        array = ["-J", f"0-{submission.count - 1}"] if submission.count > 1 else []
+        return ["qsub", *array, submission.script]
+
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = set(ID.findall(result.stdout))
+        if result.exit_code == 0 and len(found) == 1:
+            number, array, server = found.pop()
+            if bool(array) == (submission.count > 1):
+                return self.ids(number, server, submission.count)
+        lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
+        if result.exit_code and not found and not lost:
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable(f"{self.title} did not answer qsub.", detail=result.stderr)
+
+    def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
+        """Return what qstat will call the jobs."""
+        if count == 1:
+            return (f"{number}{server}",)
+        return tuple(f"{number}[{task}]{server}" for task in range(count))
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        # Without -x, which is an error for living jobs too where the site keeps no history.
+        # Never an empty id: it would list every job of the site.
+        return ["qstat", "-t", "-f", "-F", "json", *_whole(ids)]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code not in (0, *DEAD_OR_UNKNOWN):
+            raise BackendUnavailable(f"{self.title} did not answer qstat.", detail=result.stderr)
+        return self.jobs(result.stdout)
+
+    def jobs(self, text: str) -> dict[str, JobStatus]:
+        """Read qstat's JSON; arrays as a whole are left out, their tasks are jobs of their own."""
+        jobs = section_of(text, "Jobs")
+        return {
+            id: self.listed(id, job)
+            for id, job in jobs.items()
+            if isinstance(job, dict) and "[]" not in id
+        }
+
+    def listed(self, id: str, job: Mapping[str, Any]) -> JobStatus:
+        letter, substate = str(job.get("job_state", "")), number_of(job.get("substate"))
+        comment = str(job.get("comment", ""))
+        state, reason = STATES.get(letter, JobState.UNKNOWN), comment
+        code = None
+        if letter in ("F", "X"):
+            code = number_of(job.get("Exit_status"))
+            state = _outcome(code, substate, started="stime" in job)
+            reason = str(code) if code in reasons.ENDED else comment
+        elif letter == "H":
+            reason = f"Hold_Types {job.get('Hold_Types', '')}"
+        elif letter == "W":
+            reason = f"Execution_Time {job.get('Execution_Time', '')}"
+        elif letter == "S" and substate == PREEMPTED:
+            reason = "preempted"
+        task = TASK.search(id)
+        estimated = job.get("estimated")
+        return JobStatus(
+            id=id,
+            state=state,
+            mark=str(job.get("Job_Name", "")),
+            task=int(task[1]) if task else 0,
+            reason=reason,
+            nodes=hosts_of(str(job.get("exec_host", ""))) if state is not JobState.PENDING else (),
+            exit_code=exit_code_of(code),
+            started=_epoch(job.get("stime")) if state is not JobState.PENDING else None,
+            ended=_epoch(job.get("obittime") or job.get("mtime")) if letter in ("F", "X") else None,
+            expected_start=_epoch(estimated.get("start_time"))
+            if state is JobState.PENDING and isinstance(estimated, dict)
+            else None,
+            ends=_end(job) if state is JobState.RUNNING else None,
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-t", "-f", "-F", "json", id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        found = {unknown or over for unknown, over in UNKNOWN.findall(result.stderr)}
+        return id in found or TASK.sub("[]", id) in found
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return ["qstat", "-x", "-t", "-f", "-F", "json", *_whole(ids)]
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        return self.parse_status(result)
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return ["sh", "-c", FIND_EACH, "qselect", *marks]
+
+    def explain(self, status: JobStatus) -> str:
+        reason = status.reason
+        if status.state is JobState.HELD:
+            kinds = reason.rpartition(" ")[2]
+            return next((reasons.HOLDS[kind] for kind in kinds if kind in reasons.HOLDS), "Held.")
+        if status.state is JobState.PENDING:
+            for part, sentence in reasons.WAITING:
+                if part.lower() in reason.lower():
+                    return sentence.format(reason=reason.rpartition(": ")[2])
+            return f"{self.title} says: {reason}." if reason else "Waits in the queue."
+        if status.state is JobState.SUSPENDED:
+            if reason == "preempted":
+                return "Suspended for a job of higher priority; it goes on when that one has ended."
+            return "Suspended by the site; it goes on when it is resumed."
+        if reason.lstrip("-").isdigit() and int(reason) in reasons.ENDED:
+            return reasons.ENDED[int(reason)][1]
+        if status.state is JobState.CANCELLED:
+            _, said, by = reason.rpartition(" and terminated by ")
+            return f"It was cancelled by {by if said else 'somebody'}."
+        if status.state is JobState.FAILED:
+            if status.exit_code is None:
+                return "It ended without having run; a job that it depends on may have failed."
+            if status.exit_code < 0:
+                return f"It was killed by signal {-status.exit_code}."
+            signal = f" (signal {status.exit_code - 128})" if status.exit_code > 128 else ""
+            return f"It ended with exit code {worded(status.exit_code)}{signal}."
+        return ""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        # Task by task: deleting a whole array overwrites the exit codes of those that are over.
+        return ["qdel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return ["pbsnodes", "-a", "-F", "json"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable(f"{self.title} did not answer pbsnodes.", detail=result.stderr)
+        free: Counter[str] = Counter()
+        total: Counter[str] = Counter()
+        for node in section_of(result.stdout, "nodes").values():
+            if not isinstance(node, dict):
+                continue
+            has, used = (
+                number_of(node[part].get("ngpus")) or 0 if isinstance(node.get(part), dict) else 0
+                for part in ("resources_available", "resources_assigned")
+            )
+            partition = str(node.get("queue", "all nodes"))
+            total[partition] += has
+            if str(node.get("state")) in ("free", "job-busy"):
+                free[partition] += max(0, has - used)
+        return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+
+def size(count: int) -> str:
+    """Write bytes, rounded up, in the largest unit that keeps two digits; PBS counts in 1024s."""
+    for unit, factor in (("GB", 2**30), ("MB", 2**20), ("kB", 2**10)):
+        if count >= 10 * factor:
+            return f"{-(-count // factor)}{unit}"
+    return f"{count}B"
+
+
+def _whole(ids: Sequence[str]) -> list[str]:
+    """Name each array once."""
+    return list(dict.fromkeys(TASK.sub("[]", id) for id in ids if id))
+
+
+def section_of(text: str, name: str) -> dict[str, Any]:
+    """Read one mapping of PBS's JSON.
+
+    Variables of a job make it invalid: numbers such as ``005`` and ``.5`` stand without quotes
+    (https://github.com/openpbs/openpbs/issues/1255, pull/2603), and a backslash may precede
+    anything (pull/2049).
+    """
+    text = text[max(0, text.find("{")) :]
+    for attempt in (text, _mended(text)):
+        try:
+            answer = json.loads(attempt, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        # Without jobs it still says who answers.
+        if isinstance(answer, dict) and (name in answer or "pbs_version" in answer):
+            section = answer.get(name, {})
+            return section if isinstance(section, dict) else {}
+    raise BackendUnavailable("PBS answered with JSON that cannot be read.", detail=text[:1000])
+
+
+def _mended(text: str) -> str:
+    bare = re.sub(r'^(\s*"[^"\n]*":\s*)([-+.\w]+)(,?)\s*$', r'\1"\2"\3', text, flags=re.MULTILINE)
+    return re.sub(r'\\(\\|["/bfnrt]|u[0-9a-fA-F]{4})?', lambda m: m[0] if m[1] else "", bare)
+
+
+def _outcome(code: int | None, substate: int | None, *, started: bool) -> JobState:
+    if code in reasons.ENDED:
+        return reasons.ENDED[code][0]
+    if substate == CANCELLED:
+        return JobState.CANCELLED
+    if code is None:
+        return JobState.UNKNOWN if started else JobState.FAILED
+    return JobState.FAILED if code else JobState.DONE
+
+
+def exit_code_of(code: int | None) -> int | None:
+    """Turn an Exit_status into an exit code, negative for a signal; PBS's own codes are none."""
+    if code is None or code < 0:
+        return None
+    return 256 - code if code > 256 else code
+
+
+def hosts_of(text: str) -> tuple[str, ...]:
+    """Return the hosts of ``gpu01/0*4+gpu02/1``."""
+    return tuple(dict.fromkeys(part.partition("/")[0] for part in text.split("+") if part))
+
+
+def number_of(value: Any) -> int | None:
+    """Return a whole number, or None where there is none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _end(job: Mapping[str, Any]) -> float | None:
+    """Return when a running job reaches its walltime, which the site may have set."""
+    asked, started = job.get("Resource_List"), _epoch(job.get("stime"))
+    match = WALLTIME.fullmatch(str(asked.get("walltime"))) if isinstance(asked, dict) else None
+    if match is None or started is None:
+        return None
+    hours, minutes, seconds = map(int, match.groups())
+    return started + hours * 3600 + minutes * 60 + seconds
+
+
+def _epoch(text: Any) -> float | None:
+    """Read ``Sat Nov 28 00:45:36 2026``, which is local time."""
+    try:
+        return time.mktime(time.strptime(str(text)))
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,494 @@
+"""Run a queueing system's commands: submit once, list all jobs in one call, cancel until gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from ..core.absence import Trace
+from ..core.errors import BackendError, GpuClusterError
+from ..core.records import FINAL, CommandResult, JobStatus, Submission
+from ..host.cluster_directory import DAMAGE, write_private
+from ..host.environ import for_commands
+from ..host.processes import lower_open_files, signal_group
+from . import array_of, cancel_command, submit_command
+from .base import Backend
+from .pacing import LOOK_UPS_PER_MINUTE
+from .status_cache import Listing, Poll, SharedQueue
+
+T = TypeVar("T")
+LONGEST_ANSWER = 1 << 24
+"""Bytes; asyncio's own limit of 64 KiB is less than a status of some 270 jobs."""
+JOB_SERVERS = 3
+"""As many in a row may die of one request before it counts as refused."""
+COMMAND_SECONDS = 60.0
+"""After this a command counts as unanswered; a hanging PBS server never ends one by itself."""
+JOB_SERVER_SECONDS = 5.0
+"""The same of a job server that has answered before: it needs milliseconds, once its imports are
+done."""
+CLOSE_SECONDS = 20.0
+"""A job server gives jobs 2 s to end, and 5 s to what they left; one that is stopped never ends."""
+LOOK_UPS = 5
+"""Jobs that one listing lacks and that are asked about one by one, at most."""
+MOST_REMARKS = 50
+
+
+class Runner(Protocol):
+    """The edge to the world: runs one command."""
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Return what the command answered; ``exit_code`` is None where it did not."""
+
+
+class ProcessRunner:
+    """Runs commands as processes, without a shell, in the C locale.
+
+    Parameters
+    ----------
+    environment
+        Variables of the commands, of which `for_commands` keeps a part; by default this process's.
+    seconds
+        After these a command counts as unanswered; by default `COMMAND_SECONDS`.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, seconds: float | None = None
+    ) -> None:
+        self.environment = for_commands(environment or os.environ)
+        self.seconds = seconds
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Run a command; one that is not there is a refusal, one that hangs is ended."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self.environment,
+                start_new_session=True,
+                preexec_fn=lower_open_files(),
+            )
+        except OSError as error:
+            return CommandResult(tuple(argv), 127, "", f"{argv[0]}: {error.strerror}")
+        try:
+            given = stdin.encode() if stdin else None
+            limit = COMMAND_SECONDS if self.seconds is None else self.seconds
+            out, err = await asyncio.wait_for(process.communicate(given), limit)
+        except TimeoutError:
+            signal_group(process.pid, signal.SIGKILL)
+            await process.wait()
+            return CommandResult(tuple(argv), None, "", "no answer")
+        return CommandResult(
+            tuple(argv),
+            process.returncode,
+            out.decode("utf-8", "replace"),
+            err.decode("utf-8", "replace"),
+        )
+
+
+class JobServerRunner:
+    """Sends commands to a job server of this machine over a socket pair.
+
+    The pair is also how the job server learns that its head is gone: the kernel closes it.
+
+    Parameters
+    ----------
+    command
+        Makes the job server's command from the number of its end of the pair.
+    environment
+        Variables of the job server, which its jobs inherit.
+    bury
+        Ends what a job server left behind that was killed.
+    """
+
+    def __init__(
+        self,
+        command: Callable[[int], list[str]],
+        environment: Mapping[str, str],
+        bury: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.command = command
+        self.environment = dict(environment)
+        self.bury = bury
+        self.turn = asyncio.Lock()
+        self.asked = 0
+        self.answered = False
+        self.unanswered_since: float | None = None
+        self.reader: asyncio.StreamReader | None = None
+        self.writer: asyncio.StreamWriter | None = None
+        self.spawn()
+
+    def spawn(self) -> None:
+        """Start the job server; its imports go on while the head does its own."""
+        self.socket, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                self.command(theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                preexec_fn=lower_open_files(),
+            )
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Ask the job server; where it has died, ask another one.
+
+        A job server's jobs end with it, so asking the next one submits nothing twice.
+        """
+        code = 0
+        async with self.turn:
+            for _ in range(JOB_SERVERS):
+                try:
+                    answer = await asyncio.wait_for(self.ask(argv), self.limit())
+                except TimeoutError:
+                    return CommandResult(tuple(argv), None, "", self.silence())
+                except (OSError, ValueError):
+                    code = await self.replace()
+                else:
+                    exit_code, out, err = answer["exit_code"], answer["stdout"], answer["stderr"]
+                    return CommandResult(tuple(argv), exit_code, out, err)
+        told = f"It ended {JOB_SERVERS} times in a row, at last with exit code {code}."
+        return CommandResult(tuple(argv), 127, "", told)
+
+    def limit(self) -> float:
+        """Return the seconds after which a request counts as unanswered."""
+        return min(JOB_SERVER_SECONDS, COMMAND_SECONDS) if self.answered else COMMAND_SECONDS
+
+    def silent_seconds(self) -> float:
+        """Return for how long a job server that has answered before owes an answer."""
+        since = self.unanswered_since
+        return 0.0 if since is None or not self.answered else time.monotonic() - since
+
+    def silence(self) -> str:
+        """Say which process does not answer, and what to type."""
+        pid = self.process.pid
+        return (
+            f"The process that starts and ends this cluster's workers (PID {pid}) does not answer."
+            f" If it was stopped, continue it: kill -CONT {pid}"
+        )
+
+    async def ask(self, argv: Sequence[str]) -> dict[str, Any]:
+        """Send one request and return its answer; raises `OSError` or `ValueError` without one."""
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection(
+                sock=self.socket, limit=LONGEST_ANSWER
+            )
+        self.asked += 1
+        if self.unanswered_since is None:
+            self.unanswered_since = time.monotonic()
+        request = {"number": self.asked, "argv": list(argv)}
+        self.writer.write(json.dumps(request).encode() + b"\n")
+        await self.writer.drain()
+        return await self.answer(self.asked)
+
+    async def replace(self) -> int:
+        """Start another job server in place of one that hung up; return how that one ended."""
+        self.disconnect()
+        self.process.kill()
+        code = await asyncio.to_thread(self.process.wait)
+        await asyncio.to_thread(self.bury)
+        self.answered, self.unanswered_since = False, None
+        self.spawn()
+        return code
+
+    async def answer(self, number: int) -> dict[str, Any]:
+        """Return the answer to one request; those to requests that nobody waits for come before."""
+        assert self.reader is not None  # noqa: S101  # for mypy: `ask` has connected
+        while True:
+            answer: dict[str, Any] = json.loads(await self.reader.readline())
+            if answer["number"] == number:
+                self.answered, self.unanswered_since = True, None
+                return answer
+
+    def disconnect(self) -> None:
+        """Close our end; the job server ends its jobs and itself."""
+        if self.writer is not None:
+            self.writer.close()
+        else:
+            self.socket.close()
+        self.reader = self.writer = None
+
+    async def close(self) -> None:
+        """Close our end and wait for the job server to go; one that does not is killed."""
+        self.disconnect()
+        try:
+            await asyncio.to_thread(self.process.wait, CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait)
+            await asyncio.to_thread(self.bury)
+
+
+def run_aside(work: Coroutine[Any, Any, T]) -> T:
+    """Run work in a thread of its own: the caller's may have an event loop, as in a notebook."""
+    with ThreadPoolExecutor(1, "gpucluster-aside") as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def user_name() -> str:
+    """Return who asks; in a container with a number of its own the user may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.geteuid())
+
+
+def submit_line(backend: Backend, submission: Submission) -> str:
+    """Return what to type in a shell to submit."""
+    command = shlex.join(submit_command(backend, submission))
+    stdin = backend.stdin(submission)
+    if stdin == submission.text:
+        return f"{command} < {shlex.quote(submission.script)}"
+    return f"{command} <<'END'\n{stdin}END" if stdin else command
+
+
+def words_of(backend: Backend, result: CommandResult) -> tuple[str, ...]:
+    """Return the lines on standard error that are no part of a whole answer."""
+    said = backend.remarks.sub("", result.stderr) if backend.remarks else result.stderr
+    lines = (line.strip() for line in said.splitlines())
+    return tuple(line[:300] for line in lines if line)[:MOST_REMARKS]
+
+
+def _bare(line: str) -> str:
+    """Return a line without its numbers: times and loads change with each answer."""
+    return re.sub(r"\d+", "#", line.strip()[:300])
+
+
+class Queue:
+    """One backend's dialect and the runner that speaks it.
+
+    Parameters
+    ----------
+    shared
+        Through what all heads of a user ask together; None where the system is the cluster's own.
+    cancel_args
+        More arguments of the command that ends jobs.
+    root
+        The directory of cluster directories, which keeps what a site prints with every answer.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        runner: Runner,
+        shared: SharedQueue | None = None,
+        cancel_args: Sequence[str] = (),
+        root: Path | None = None,
+    ) -> None:
+        self.remarks: frozenset[str] = frozenset()
+        """What the last answer that lacked no job had on standard error."""
+        self.remarks_file = root / f".{backend.name}.remarks" if root is not None else None
+        self.backend = backend
+        self.cancel_args = cancel_args
+        self.runner = runner
+        self.user = user_name()
+        self.shared = shared
+        self.cure = ""
+        """What to do about a silence that does not pass by itself, with its cause."""
+
+    async def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Submit once.
+
+        Raises
+        ------
+        BackendError
+            The system refused.
+        BackendUnavailable
+            It did not answer: look for the mark before trying again.
+        """
+        argv, stdin = submit_command(self.backend, submission), self.backend.stdin(submission)
+        result = await self.change(argv, stdin)
+        try:
+            ids = self.backend.parse_submit(submission, result)
+        except BackendError as error:
+            if error.accepted:
+                await self.cancel(error.accepted)
+            raise
+        # A job may end before any listing has it, and the site's own words come with this, too.
+        said = frozenset(map(_bare, words_of(self.backend, result)))
+        await asyncio.to_thread(self.remember, self.remarks | said)
+        return ids
+
+    async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Run a command that changes something, when the budget has room for it."""
+        if self.shared is None:
+            return await self.runner.run(argv, stdin)
+        await self.shared.wait_for_room()
+        try:
+            return await self.runner.run(argv, stdin)
+        finally:
+            self.shared.note_change()
+
+    async def look(
+        self, ids: Sequence[str], period: float, expected: Sequence[str] | None = None
+    ) -> Poll:
+        """Return a listing that is no older than the period, or the word that none is due yet.
+
+        ``expected`` are the jobs that have not ended as far as is known; by default ``ids``.
+        """
+        expected = ids if expected is None else expected
+        if self.shared is None:
+            return Poll(True, await self.poll(ids, expected))
+        poll = await self.shared.poll(ids, period, self.answer)
+        if poll.listing is None:
+            return poll
+        # Perhaps it is another head's.
+        listing = await asyncio.to_thread(self.whole, Listing(poll.listing, poll.words), expected)
+        return replace(poll, listing=listing)
+
+    async def poll(
+        self, ids: Sequence[str], expected: Sequence[str] | None = None
+    ) -> dict[str, JobStatus] | None:
+        """List all jobs in one call; None without an answer.  ``expected`` as in `look`."""
+        listing = await self.answer(ids)
+        if listing is None:
+            return None
+        return await asyncio.to_thread(self.whole, listing, ids if expected is None else expected)
+
+    async def answer(self, ids: Sequence[str]) -> Listing | None:
+        """List all jobs in one call, with what stood on standard error."""
+        result = await self.runner.run(self.backend.status(self.user, ids))
+        try:
+            # A user's 5,000 jobs take a few tenths of a second to read.
+            jobs = await asyncio.to_thread(self.backend.parse_status, result)
+        except BackendError as error:
+            self.cure = f"{error.message} {error.hint}" if error.hint else ""
+            return None
+        return Listing(jobs, words_of(self.backend, result))
+
+    def whole(self, listing: Listing, expected: Sequence[str]) -> dict[str, JobStatus] | None:
+        """Return the jobs of a listing, None if it lacks one and has words on standard error.
+
+        OAR was seen to exit with 0 and list nothing while its database failed.  Words that also
+        came with the last answer that lacked no job are the site's.
+        """
+        jobs, lines = dict(listing.jobs), {_bare(line): line for line in listing.words}
+        for id in expected:
+            array = jobs.get(array_of(self.backend.name, id))
+            if id not in jobs and array is not None and array.state in FINAL:
+                jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
+        lacks = any(id not in jobs for id in expected)
+        if lacks and (unusual := lines.keys() - self.usual()):
+            said = next(line for bare, line in lines.items() if bare in unusual)
+            self.cure = f"{self.backend.title} left out jobs and wrote: {said[:200]}"
+            return None
+        if expected and not lacks:
+            self.remember(frozenset(lines))
+        self.cure = ""
+        return jobs
+
+    def remember(self, remarks: frozenset[str]) -> None:
+        """Keep what came with a whole answer; each host of a site may have words of its own."""
+        if remarks == self.remarks:
+            return
+        self.remarks = remarks
+        if self.remarks_file is not None:
+            kept = {**self.kept(), socket.gethostname(): sorted(remarks)[:MOST_REMARKS]}
+            with contextlib.suppress(GpuClusterError):
+                write_private(self.remarks_file, json.dumps(kept).encode())
+
+    def kept(self) -> dict[str, list[str]]:
+        """Return the remarks on disk, by host."""
+        try:
+            found = json.loads(self.remarks_file.read_bytes()) if self.remarks_file else {}
+            return {str(host): [str(line) for line in lines] for host, lines in found.items()}
+        except (OSError, *DAMAGE):
+            return {}
+
+    def usual(self) -> frozenset[str]:
+        """Return what this site is known to print with whole answers."""
+        return self.remarks.union(*self.kept().values())
+
+    async def trace(self, marks: Mapping[str, str], most: int = LOOK_UPS) -> Trace:
+        """Look for jobs that a listing lacks: with one command, then one by one.
+
+        Parameters
+        ----------
+        marks
+            The mark of each job by id, in the order in which they are asked about; ids are given
+            out again, marks are not.
+        most
+            How many are asked about one by one.
+        """
+        backend, ids = self.backend, list(marks)
+        if not ids or backend.listing_proves:
+            return Trace()
+        listing: dict[str, JobStatus] = {}
+        past: dict[str, JobStatus] = {}
+        unknown: set[str] = set()
+
+        async def ask(argv: Sequence[str], parse: Callable[[CommandResult], Any]) -> Any:
+            result = await self.runner.run(argv)
+            usual = await asyncio.to_thread(self.usual)
+            lines = [line for line in result.stderr.splitlines() if _bare(line) not in usual]
+            bare = replace(result, stderr="\n".join(lines))
+            unknown.update(id for id in ids if backend.denies(bare, id))
+            with contextlib.suppress(BackendError):
+                found = parse(result)
+                return {
+                    id: found[id] for id in ids if id in found and found[id].mark in ("", marks[id])
+                }
+            return {}
+
+        if (argv := backend.history(ids)) is not None:
+            await self.note_reading()
+            past = await ask(argv, backend.parse_history)
+            past = {id: status for id, status in past.items() if status.state in FINAL}
+        elif (argv := backend.status(self.user, ids)) != backend.status(self.user, ()):
+            await self.note_reading()
+            listing = await ask(argv, backend.parse_status)
+        left = [id for id in ids if id not in {*past, *listing, *unknown}]
+        asked = set(ids).difference(left)
+        for id in left[:most]:
+            argv = backend.look_up(id)
+            if argv is not None:
+                if not await self.may_read():
+                    break
+                listing |= await ask(argv, backend.parse_status)
+            asked.add(id)
+        return Trace(listing, past, frozenset(unknown - listing.keys()), frozenset(asked))
+
+    async def note_reading(self) -> None:
+        """Count a command that reads, in the budget."""
+        if self.shared is not None:
+            await asyncio.to_thread(self.shared.take_room, always=True)
+
+    async def may_read(self) -> bool:
+        """Count a command that reads if the budget has room for it, and tell whether it has."""
+        if self.shared is None:
+            return True
+        return await asyncio.to_thread(self.shared.take_room, most=LOOK_UPS_PER_MINUTE) == 0
+
+    async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
+        """Return what accounting knows of submissions whose answers were lost."""
+        return await self.account(self.backend.find(marks))
+
+    async def account(self, argv: Sequence[str] | None) -> dict[str, JobStatus]:
+        """Ask accounting; it is behind the listing, so that no answer means nothing."""
+        if argv is None:
+            return {}
+        await self.note_reading()
+        try:
+            return self.backend.parse_history(await self.runner.run(argv))
+        except BackendError:
+            return {}
+
+    async def cancel(self, ids: Sequence[str]) -> CommandResult:
+        """Ask for the end of jobs; whether they went is the next listing's to say."""
+        return await self.change(cancel_command(self.backend, ids, self.cancel_args))

@@ -1,0 +1,345 @@
+"""Grid Engine (Sun, Son of, Univa): qsub(1), qstat(1) and accounting(5)."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from xml.etree import ElementTree
+
+from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .exit_codes import ended_with
+from .job_classes import head, named
+from .quoting import directive_value, gpu_kind, resource_name
+from .reasons import sge as reasons
+from .refusal import Phrases, refusal
+
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, noise=reasons.NOISE)
+ID = re.compile(r"^(?:Your job(?:-array)? )?(\d+)(\.\d+-\d+:\d+)?(?: \(.*)?$", re.MULTILINE)
+SILENT = re.compile(
+    r"commlib error|unable to (send message to|contact) qmaster|connection (refused|timed out)"
+    r"|got (send|select|read) error|can't connect to service",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal: qmaster stopped or hanging."""
+UNKNOWN = re.compile(r"^Following jobs do not exist: *((?:\n?[\d, ]+)+)", re.MULTILINE)
+QACCT_EACH = 'for id do qacct -j "$id"; done'
+"""qacct takes one id or name a call; the script is fixed, they are its arguments and never read as
+shell."""
+CAPACITY = r"""complexes=$(qconf -sc) || exit
+for name in gpu gpus ngpus; do
+    case $complexes in *"
+$name "*) names=${names:+$names,}$name ;; esac
+done
+[ "${names:-}" ] || exit 0
+qstat -f -F "$names" -xml || exit
+qhost -F "$names" | awk '/^[^ -]/ {host = $1} /Resource/ {print host}' |
+while read -r host; do qconf -se "$host"; done"""
+"""Queues tell how many GPUs are left, hosts how many they have; a name that nobody has defined
+is none of theirs."""
+GPU_NAMES = ("gpu", "gpus", "ngpus")
+TOTAL = re.compile(r"(?:^|[\s,])(?:n?gpus?)=(\d{1,6})", re.ASCII)
+RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
+"""Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
+NODE_LOST = frozenset({11, 18, 19, 21})
+"""Those of a node that went down, or came back and knew nothing of its jobs."""
+SOFT_LIMITS = {
+    (signal.SIGXCPU, "s_vmem"): JobState.OUT_OF_MEMORY,
+    (signal.SIGUSR1, "s_rt"): JobState.TIMEOUT,
+}
+"""The signals of limits that a job may still react to, where it had asked for one."""
+
+
+class Sge:
+    """Dialect of qsub, qstat, qacct and qdel."""
+
+    name = "sge"
+    title = "Grid Engine"
+    prefix = "#$"
+    job_class = "sge.SGEJob"
+    poll_seconds = 10.0
+    hurry_seconds = 2.0
+    most_tasks = 1000
+    # Tasks count from 1; "undefined" in a job that is no array.
+    task = "$((${SGE_TASK_ID/undefined/1} - 1))"
+    # RESTARTED only says whether; the time tells one restart from the next.
+    restarts = '$([ "${RESTARTED:-0}" = 0 ] && echo 0 || date +%s)'
+    memory_request = "mem_free"
+    environment = "smp"
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        lines = [*self.resources(job), f"-o {directive_value(output, 'output')}"]
+        # Where queues say shell_start_mode posix_compliant, the script's first line counts nothing.
+        lines.append("-S /bin/bash")
+        return [
+            *head(self.job_class, named(job, mark, "project")),
+            *(f"#$ {line}" for line in lines),
+        ]
+
+    def resources(self, job: JobShape) -> list[str]:
+        """Return what asks for cores, memory and GPUs."""
+        if job.nodes > 1 and not any(line.startswith("-pe ") for line in job.directives):
+            raise InvalidInput(
+                "Grid Engine gives several nodes only through a parallel environment of the site.",
+                hint="Add '-pe <name> <slots>' to job.directives (see: qconf -spl).",
+                detail="job.nodes",
+            )
+        slots = job.cpus or 1
+        lines = [f"-pe {self.environment} {slots}"] if slots > 1 and job.nodes == 1 else []
+        if job.memory is not None and job.memory_request != "none":
+            for each in (job.memory_request or self.memory_request).split(","):
+                name, whole, _ = each.strip().partition("/job")
+                # What is asked for with -l is asked for once a slot, but for a site's exceptions.
+                amount = -(-job.memory // (1 if whole else slots) // 2**20)
+                lines.append(f"-l {resource_name(name, 'job.memory_request')}={amount}M")
+        if job.gpus and job.gpu_request != "none":
+            name, per, _ = (job.gpu_request or "gpu").partition("/slot")
+            name = resource_name(name, "job.gpu_request")
+            lines.append(f"-l {name}={job.gpus / slots if per else job.gpus:g}")
+        if job.gpus and job.gpu_type:
+            lines.append(f"-l gpu_type={gpu_kind(job.gpu_type)}")
+        return lines
+
+    def submit(self, submission: Submission) -> list[str]:
+        array = ["-t", f"1-{submission.count}"] if submission.count > 1 else []
+        return ["qsub", "-terse", *array, submission.script]
+
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = set(ID.findall(result.stdout))
+        if result.exit_code == 0 and len(found) == 1:
+            number, array = found.pop()
+            if bool(array) == (submission.count > 1):
+                tasks = range(1, submission.count + 1)
+                return tuple(f"{number}.{task}" for task in tasks) if array else (number,)
+        if result.exit_code and not found and not SILENT.search(result.stderr):
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable("Grid Engine did not answer qsub.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        # -g d: array tasks one by one; -r: whole names.
+        return ["qstat", "-u", user, "-g", "d", "-r", "-xml"]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
+        if "-j" in result.argv:
+            return described(result.stdout)
+        root = tree_of(result.stdout[max(0, result.stdout.find("<")) :])
+        if root.tag != "job_info":
+            raise BackendUnavailable("Grid Engine answered qstat with something else.")
+        found = {}
+        for job in root.iter("job_list"):
+            status = listed({field.tag: field.text or "" for field in job})
+            if status is not None:
+                found[status.id] = status
+        return found
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-j", id.partition(".")[0]]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        found = UNKNOWN.search(result.stderr)
+        return found is not None and id.partition(".")[0] in re.split(r"[\s,]+", found[1])
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        numbers = dict.fromkeys(id.partition(".")[0] for id in ids)
+        return ["sh", "-c", QACCT_EACH, "qacct", *numbers]
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code is None:
+            raise BackendUnavailable("Grid Engine did not answer qacct.", detail=result.stderr)
+        # Records come in the order of their ends: the last one of a job that ran twice counts.
+        found = (_accounted(record) for record in _records(result.stdout))
+        return {status.id: status for status in found if status is not None}
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return ["sh", "-c", QACCT_EACH, "qacct", *marks]
+
+    def explain(self, status: JobStatus) -> str:
+        reason, number = status.reason, status.id.partition(".")[0]
+        if reason in reasons.WAITING:
+            return reasons.WAITING[reason].format(number=number)
+        if status.state is JobState.PENDING:
+            return f"Waits in the queue; `qalter -w p {number}` tells what is missing."
+        if status.state is JobState.TIMEOUT:
+            return "It reached its walltime; ask for a longer one."
+        if status.state is JobState.OUT_OF_MEMORY:
+            return "It used more memory than it may; ask for more, or change the directive h_vmem."
+        if status.state in (JobState.FAILED, JobState.NODE_FAIL):
+            if reason.isdigit() and int(reason) in reasons.FAILED:
+                return reasons.FAILED[int(reason)]
+            if status.exit_code is None:
+                return f"Grid Engine says: failed {reason}."
+            if status.exit_code < 0:
+                return (
+                    f"It was killed by signal {-status.exit_code}: deleted with qdel, or by its "
+                    "node, as when memory runs out."
+                )
+            return ended_with(status.exit_code)
+        return ""
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["qdel", *ids]
+
+    def capacity(self) -> list[str] | None:
+        return ["sh", "-c", CAPACITY, "qconf"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
+        listing, end, hosts = result.stdout.rpartition("</job_info>")
+        if not result.stdout.strip():
+            return []
+        root = tree_of(listing[max(0, listing.find("<")) :] + end)
+        total, has, free = _configured(hosts), Counter[str](), Counter[str]()
+        for instance in root.iter("Queue-List"):
+            queue, _, host = instance.findtext("name", "").partition("@")
+            resources = instance.iter("resource")
+            left = sum(_left(each.text) for each in resources if each.get("name") in GPU_NAMES)
+            has[queue] += max(total.get(host, 0), left)
+            # Letters say why it takes no jobs: disabled, unreachable, suspended, overloaded...
+            free[queue] += 0 if instance.findtext("state") else left
+        return [Capacity(name, free[name], has[name]) for name in has if has[name]]
+
+
+def tree_of(text: str) -> ElementTree.Element:
+    """Read Grid Engine's XML."""
+    try:
+        return ElementTree.fromstring(text)  # noqa: S314  # expat bounds entities
+    except ElementTree.ParseError as error:
+        raise BackendUnavailable(
+            "Grid Engine answered with XML that cannot be read.", detail=str(error)
+        ) from error
+
+
+def _configured(text: str) -> dict[str, int]:
+    """Return the GPUs of each host; lines that end in a backslash go on."""
+    found: dict[str, int] = {}
+    host = ""
+    for line in text.replace("\\\n", "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "hostname":
+            host = value.strip()
+        elif name == "complex_values":
+            found[host] = sum(map(int, TOTAL.findall(value)))
+    return found
+
+
+def _left(amount: str | None) -> int:
+    """Read ``2`` and ``2.000000``."""
+    match = re.match(r"\d{1,6}", amount or "")
+    return int(match[0]) if match else 0
+
+
+def described(text: str) -> dict[str, JobStatus]:
+    """Read ``qstat -j``: that a job is there; of an array it does not tell which tasks are."""
+    fields = dict(re.findall(r"^(\w[\w-]*(?: \w+)*):[ \t]+(.*)$", text, re.MULTILINE))
+    number = fields.get("job_number", "").strip()
+    if not number.isdecimal() or "job-array tasks" in fields:
+        return {}
+    return {number: JobStatus(number, JobState.UNKNOWN, fields.get("job_name", "").strip())}
+
+
+def listed(job: dict[str, str]) -> JobStatus | None:
+    """Return a row of qstat as a status, None for tasks that are listed together."""
+    number, task = job.get("JB_job_number", ""), job.get("tasks", "")
+    if not number.isdecimal() or (task and not task.isdecimal()):
+        return None  # "3-9:1": tasks that -g d has not told apart
+    state, reason = _state(job.get("state", ""))
+    host = job.get("queue_name", "").rpartition("@")[2]
+    return JobStatus(
+        id=f"{number}.{task}" if task else number,
+        state=state,
+        mark=job.get("full_job_name") or job.get("JB_name", ""),
+        task=int(task) - 1 if task else 0,
+        reason=reason,
+        nodes=(host,) if host else (),
+        started=_epoch(job.get("JAT_start_time", "")),
+    )
+
+
+def _state(letters: str) -> tuple[JobState, str]:
+    """Read letters such as ``hqw`` and ``dRr``; what is looked for first is worth most."""
+    letters = letters if "w" in letters else letters.replace("h", "")  # a hold on a running job
+    for letter, state, reason in (
+        ("d", JobState.ENDING, ""),
+        ("E", JobState.HELD, reasons.ERROR),
+        ("h", JobState.HELD, reasons.HELD),
+        ("S", JobState.SUSPENDED, reasons.BY_QUEUE),
+        ("T", JobState.SUSPENDED, reasons.BY_LOAD),
+        ("s", JobState.SUSPENDED, reasons.BY_USER),
+        ("q", JobState.PENDING, ""),
+        ("w", JobState.PENDING, ""),
+        ("t", JobState.RUNNING, ""),
+        ("r", JobState.RUNNING, ""),
+    ):
+        if letter in letters:
+            return state, reason
+    return JobState.UNKNOWN, ""
+
+
+def _records(text: str) -> Iterator[dict[str, str]]:
+    for block in re.split(r"^={10,}$", text, flags=re.MULTILINE)[1:]:
+        words = (line.partition(" ") for line in block.splitlines())
+        yield {name: value.strip() for name, _, value in words}
+
+
+def _accounted(record: dict[str, str]) -> JobStatus | None:
+    number, task = record.get("jobnumber", ""), record.get("taskid", "")
+    failed, code = _first_number(record.get("failed")), _first_number(record.get("exit_status"))
+    if not number.isdecimal() or failed in (None, RESCHEDULED):
+        return None
+    state = JobState.FAILED if failed or code else JobState.DONE
+    if failed == OVER_LIMIT:
+        state = JobState.TIMEOUT if _reached_walltime(record) else JobState.OUT_OF_MEMORY
+    elif failed in NODE_LOST:
+        state = JobState.NODE_FAIL
+    if failed in (OVER_LIMIT, KILLED) and code is not None and code > 128:
+        code = 128 - code
+        for (sent, limit), soft in SOFT_LIMITS.items():
+            if code == -sent and f"{limit}=" in record.get("category", ""):
+                state = soft
+    return JobStatus(
+        id=f"{number}.{task}" if task.isdecimal() else number,
+        state=state,
+        mark=record.get("jobname", ""),
+        task=int(task) - 1 if task.isdecimal() else 0,
+        reason=str(failed) if failed else "",
+        nodes=(record.get("hostname", ""),),
+        exit_code=code if failed in (0, OVER_LIMIT, KILLED) else None,
+        started=_epoch(record.get("start_time", "")),
+        ended=_epoch(record.get("end_time", "")),
+    )
+
+
+def _reached_walltime(record: dict[str, str]) -> bool:
+    """Tell the two limits apart that share a number, by the time asked for."""
+    asked = re.search(r"\bh_rt=(\d+)\b", record.get("category", ""))
+    took = _first_number(record.get("ru_wallclock"))
+    return asked is not None and took is not None and took >= int(asked[1])
+
+
+def _first_number(text: str | None) -> int | None:
+    match = re.match(r"-?\d{1,9}", text or "")
+    return int(match[0]) if match else None
+
+
+def _epoch(text: str) -> float | None:
+    """Read local time as listings (2026-11-28T00:32:17) and accounting write it."""
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return time.mktime(time.strptime(text.strip()))
+    except (ValueError, OverflowError):
+        return None

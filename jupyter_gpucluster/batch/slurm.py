@@ -1,0 +1,367 @@
+"""Slurm: https://slurm.schedmd.com/sbatch.html, squeue.html and sacct.html."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .directives import option_of, options_in
+from .exit_codes import ended_with
+from .job_classes import head, named, without
+from .memory import memory_of
+from .quoting import directive_value, gpu_kind
+from .reasons import slurm as reasons
+from .refusal import Phrases, refusal
+
+# Asked for and parsed by one list.  The name comes last, since it may hold the separator.
+LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
+ACCOUNTED = ("JobID", "State", "ExitCode", "NodeList", "Start", "End", "JobName")
+FOUND_DAYS = 7
+"""How far back a submission is looked for whose answer was lost."""
+ID = re.compile(r"^(?:Submitted batch job )?(\d+)(?:;[\w.-]+)?$", re.MULTILINE)
+CLUSTER = re.compile(r"^CLUSTER: .*$", re.MULTILINE)
+SILENT = re.compile(
+    r"unable to contact|socket timed out|connection refused|communication failure|munged"
+    r"|persistent connection|resource temporarily unavailable|zero bytes",
+    re.IGNORECASE,
+)
+"""No answer, as opposed to a refusal: slurmctld stopped or hanging, slurmdbd or munged down."""
+UNKNOWN = "Invalid job id specified"
+NOT_LAUNCHED = -53
+"""What Slurm writes in place of an exit code where a job did not even start."""
+PHRASES = Phrases(
+    reasons.REFUSALS,
+    prefix="sbatch: ",
+    own=reasons.OWN,
+    system=reasons.SYSTEM,
+    general=reasons.GENERAL,
+    noise=reasons.NOISE,
+)
+STATES = {
+    "PENDING": JobState.PENDING,
+    "REQUEUED": JobState.PENDING,
+    "REQUEUE_FED": JobState.PENDING,
+    "REQUEUE_HOLD": JobState.HELD,
+    "RESV_DEL_HOLD": JobState.HELD,
+    "SPECIAL_EXIT": JobState.HELD,
+    "CONFIGURING": JobState.PENDING,
+    "RUNNING": JobState.RUNNING,
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "SUSPENDED": JobState.SUSPENDED,
+    "STOPPED": JobState.SUSPENDED,
+    "COMPLETING": JobState.ENDING,
+    "STAGE_OUT": JobState.ENDING,
+    "COMPLETED": JobState.DONE,
+    "FAILED": JobState.FAILED,
+    "BOOT_FAIL": JobState.NODE_FAIL,
+    "NODE_FAIL": JobState.NODE_FAIL,
+    "CANCELLED": JobState.CANCELLED,
+    "REVOKED": JobState.CANCELLED,
+    "TIMEOUT": JobState.TIMEOUT,
+    "DEADLINE": JobState.TIMEOUT,
+    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
+    "PREEMPTED": JobState.PREEMPTED,
+}
+"""https://slurm.schedmd.com/job_state_codes.html."""
+BUSY_STATES = re.compile(r"down|drain|maint|reserved|planned|fail|unknown|power", re.IGNORECASE)
+"""Nodes whose free GPUs nobody can have now; a drained node reports no GPU in use."""
+
+
+class Slurm:
+    """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
+
+    name = "slurm"
+    title = "Slurm"
+    prefix = "#SBATCH"
+    job_class = "slurm.SLURMJob"
+    poll_seconds = 10.0
+    hurry_seconds = 2.0
+    most_tasks = 1000
+    task = "${SLURM_ARRAY_TASK_ID:-0}"
+    restarts = "${SLURM_RESTART_COUNT:-0}"
+    listing_proves = False
+    remarks: re.Pattern[str] | None = None
+    gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
+
+    def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
+        memory = memory_of(job, self.title, ("mem-per-cpu", "mem-per-gpu"))
+        whole = memory is not None and not job.memory_request
+        ranks = job.nodes * job.ranks
+        told = named(job, mark)
+        if job.cpus is not None:
+            told["job_cpu"] = -(-job.cpus // ranks)
+        if memory is not None and whole:
+            told["job_mem"] = f"{-(-memory // job.nodes // 2**20)}M"
+        unasked = [
+            *(["#SBATCH --cpus-per-task="] if job.cpus is None else []),
+            *([] if whole else ["#SBATCH --mem="]),
+            *(["#SBATCH -n "] if ranks > 1 else []),
+        ]
+        # Of a file that all tasks share each one would cut off what the others' say.
+        file = directive_value(output, "output").removesuffix(".out") + ".%a.out"
+        lines = [f"-o {file}", f"-N {job.nodes}"]
+        if ranks > 1:
+            lines.append(f"-n {ranks}")
+        if job.ranks > 1:
+            lines.append(f"--ntasks-per-node={job.ranks}")
+        if memory is not None and job.memory_request:
+            each = {"mem-per-cpu": job.cpus, "mem-per-gpu": job.gpus}[job.memory_request] or 1
+            lines.append(f"--{job.memory_request}={-(-memory // each // 2**20)}M")
+        if job.gpus:
+            lines += self.gpus(job)
+        written = without(head(self.job_class, told), *unasked)
+        return [*written, *(f"#SBATCH {line}" for line in lines)]
+
+    def gpus(self, job: JobShape) -> list[str]:
+        kind = f"{gpu_kind(job.gpu_type)}:" if job.gpu_type else ""
+        each = -(-job.gpus // job.nodes)
+        request = job.gpu_request or "gpus-per-node"
+        if request not in self.gpu_requests:
+            raise InvalidInput(
+                f"Slurm knows no GPU request {request!r}.",
+                hint=f"Use one of {', '.join(self.gpu_requests)}.",
+                detail="job.gpu_request",
+            )
+        return {
+            "gres": [f"--gres=gpu:{kind}{each}"],
+            "gpus": [f"--gpus={kind}{job.gpus}"],
+            "gpus-per-node": [f"--gpus-per-node={kind}{each}"],
+            "gpus-per-task": [f"--gpus-per-task={kind}{-(-each // job.ranks)}"],
+            "none": [],
+        }[request]
+
+    def submit(self, submission: Submission) -> list[str]:
+        # One task is an array too, so that every task has an id and a log of the same form.
+        array = f"--array=0-{submission.count - 1}"
+        return ["sbatch", "--parsable", array, submission.script]
+
+    def stdin(self, submission: Submission) -> str:
+        return ""
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = ID.findall(result.stdout)
+        if result.exit_code == 0 and len(found) == 1:
+            return tuple(f"{found[0]}_{task}" for task in range(submission.count))
+        if result.exit_code and not SILENT.search(result.stderr):
+            raise refusal(self.title, result, PHRASES, submission.count)
+        raise BackendUnavailable("Slurm did not answer sbatch.", detail=result.stderr)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        fields = ",".join(f"{field}:|" for field in LISTED)
+        # -r: pending tasks one by one; -t all: also those that ended within MinJobAge.
+        return ["squeue", "-h", "-r", "-t", "all", "-u", user, "-O", fields]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Slurm did not answer squeue.", detail=result.stderr)
+        if result.argv[0] == "scontrol":
+            return {id: self.listed(row) for id, row in _described(result)}
+        found = {}
+        for line in result.stdout.splitlines():
+            row = dict(zip(LISTED, line.split("|", len(LISTED) - 1), strict=False))
+            if len(row) == len(LISTED):
+                status = self.listed(row)
+                found[status.id] = status
+        # Asked about other clusters it names each of them, even with -h.
+        if CLUSTER.sub("", result.stdout).strip() and not found:
+            # A version that does not know one of the fields exits with 0 and leaves it out.
+            raise BackendUnavailable(
+                "Slurm answered squeue in a form that cannot be read.",
+                detail=(result.stderr or result.stdout)[-2000:],
+            )
+        return found
+
+    def listed(self, row: dict[str, str]) -> JobStatus:
+        state = STATES.get(row["State"], JobState.UNKNOWN)
+        reason = "" if row["Reason"] == "None" else row["Reason"]
+        if state is JobState.PENDING and reason in reasons.HELD:
+            state = JobState.HELD
+        waits = state in (JobState.PENDING, JobState.HELD)
+        wait_status = int(row["exit_code"]) if row["exit_code"].isdigit() else 0
+        over = state not in (JobState.RUNNING, JobState.SUSPENDED) and not waits
+        return JobStatus(
+            id=row["JobArrayID"],
+            state=state,
+            mark=row["Name"].rstrip("|"),
+            task=_task(row["JobArrayID"]),
+            reason=reason,
+            nodes=(row["NodeList"],) if row["NodeList"] else (),
+            exit_code=_exit_code(wait_status) if over else None,
+            started=None if waits else _epoch(row["StartTime"]),
+            ended=_epoch(row["EndTime"]) if over else None,
+            expected_start=_epoch(row["StartTime"]) if waits else None,
+            ends=None if over or waits else _epoch(row["EndTime"]),
+            hopeless=waits and reason in reasons.NEVER,
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        # squeue has no word for a task that is gone of an array that is not [tried, 22.05].
+        return ["scontrol", "show", "job", "-o", id]
+
+    def denies(self, result: CommandResult, id: str) -> bool:
+        if result.argv[0] != "scontrol" or not result.exit_code:
+            return False
+        no_array = UNKNOWN in result.stderr and result.argv[-1] == id
+        return no_array or f"Job {id} not found" in result.stdout.splitlines()
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return ["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", ",".join(ACCOUNTED)]
+
+    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Slurm did not answer sacct.", detail=result.stderr)
+        found = {}
+        for line in result.stdout.splitlines():
+            row = dict(zip(ACCOUNTED, line.split("|", len(ACCOUNTED) - 1), strict=False))
+            # "77_[3-4]": tasks that wait together; the listing knows each of them.
+            if len(row) == len(ACCOUNTED) and "[" not in row["JobID"]:
+                code, _, number = row["ExitCode"].partition(":")
+                found[row["JobID"]] = JobStatus(
+                    id=row["JobID"],
+                    # "CANCELLED by 1001"
+                    state=STATES.get(row["State"].split(" ")[0], JobState.UNKNOWN),
+                    mark=row["JobName"],
+                    reason="DeadLine" if row["State"] == "DEADLINE" else "",
+                    task=_task(row["JobID"]),
+                    nodes=(row["NodeList"],)
+                    if row["NodeList"] not in ("", "None assigned")
+                    else (),
+                    exit_code=-int(number) if number.isdigit() and int(number) else int(code or 0),
+                    started=_epoch(row["Start"]),
+                    ended=_epoch(row["End"]),
+                )
+        return found
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        # Without a time it begins at midnight.
+        when = ["-S", f"now-{FOUND_DAYS}days"]
+        names = ["--name", ",".join(marks)]
+        return ["sacct", "-n", "-P", "-X", *names, *when, "-o", ",".join(ACCOUNTED)]
+
+    def explain(self, status: JobStatus) -> str:
+        reason = status.reason
+        if status.state in (JobState.PENDING, JobState.HELD):
+            if reason in reasons.WAITING:
+                return reasons.WAITING[reason]
+            for family, sentence in reasons.FAMILIES:
+                if family.fullmatch(reason):
+                    return sentence.format(reason=reason)
+            for beginning, sentence in reasons.WAITING_PREFIXES:
+                if reason.startswith(beginning):
+                    return sentence.format(reason=reason)
+            return f"Slurm says: {reason}." if reason else "Waits in the queue."
+        if status.state in (JobState.FAILED, JobState.TIMEOUT) and reason in reasons.ENDED:
+            return reasons.ENDED[reason]
+        if reason in reasons.NEVER:  # where a site has Slurm cancel such jobs
+            return reasons.WAITING[reason]
+        return {
+            JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
+            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+            JobState.NODE_FAIL: "Its node failed.",
+            JobState.PREEMPTED: "A job of higher priority took its place.",
+            JobState.CANCELLED: "It was cancelled by somebody.",
+            JobState.FAILED: _failure(status),
+        }.get(status.state, "")
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["scancel", *_by_array(ids)]
+
+    def capacity(self) -> list[str] | None:
+        fields = ("NodeList", "Partition", "StateLong", "Gres", "GresUsed")
+        return ["sinfo", "-h", "-N", "-O", ",".join(f"{field}:|" for field in fields)]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Slurm did not answer sinfo.", detail=result.stderr)
+        free: Counter[str] = Counter()
+        total: Counter[str] = Counter()
+        for line in result.stdout.splitlines():
+            _, partition, state, has, used, *_ = (*line.split("|"), "", "", "", "", "")
+            name = partition.rstrip("*")
+            total[name] += gpus_of(has)
+            if not BUSY_STATES.search(state):
+                free[name] += max(0, gpus_of(has) - gpus_of(used))
+        return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+
+def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, str]:
+    """Return the variable that tells commands of the cluster that a job is sent to."""
+    # What a command is told counts more than what a script says.
+    texts = (*options_in(arguments), *directives)
+    options = (option_of(f"#SBATCH {text}") for text in texts)
+    clusters = [value for option, value in options if option == "--clusters"]
+    return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
+
+
+def _described(result: CommandResult) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield a job that ``scontrol show job -o`` describes, as a row of the listing."""
+    id, told = result.argv[-1], dict(re.findall(r"(\w+)=(\S*)", result.stdout))
+    code, _, number = told.get("ExitCode", "").partition(":")
+    if "JobState" in told and code.isdigit() and number.isdigit():
+        row = {name: told.get(name, "") for name in ("Reason", "NodeList", "StartTime", "EndTime")}
+        row = {name: "" if value == "(null)" else value for name, value in row.items()}
+        named = {"JobArrayID": id, "State": told["JobState"], "Name": told.get("JobName", "")}
+        yield id, {**row, **named, "exit_code": str(int(code) * 256 + int(number))}
+
+
+def _by_array(ids: Sequence[str]) -> list[str]:
+    """Write tasks of one array together: scancel sends a request for each of its arguments."""
+    arrays: dict[str, list[int]] = {}
+    for id in ids:
+        array, _, task = id.partition("_")
+        arrays.setdefault(array, []).extend([int(task)] if task.isdecimal() else [])
+    return [
+        array if not tasks else f"{array}_{tasks[0]}" if len(tasks) == 1 else
+        f"{array}_[{_ranges(tasks)}]"
+        for array, tasks in arrays.items()
+    ]  # fmt: skip
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Write numbers as ``0-3,7``."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def _failure(status: JobStatus) -> str:
+    if status.exit_code == NOT_LAUNCHED:
+        return "Its node could not start it: does the node see the cluster's directory?"
+    if status.exit_code is not None and status.exit_code < 0:
+        memory = ", as where it uses more memory than job.memory" if status.exit_code == -9 else ""
+        return f"It was killed by signal {-status.exit_code}{memory}."
+    return ended_with(status.exit_code)
+
+
+def _task(id: str) -> int:
+    """Return the number of a task in its array."""
+    number = id.partition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _exit_code(wait_status: int) -> int:
+    """Turn a wait status into an exit code, negative for a signal."""
+    return -(wait_status & 0x7F) if wait_status & 0x7F else wait_status >> 8
+
+
+def _epoch(text: str) -> float | None:
+    """Read Slurm's local time; N/A and Unknown are None."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def gpus_of(gres: str) -> int:
+    """Count GPUs in ``gpu:h100:4(IDX:0-3),gpu:a100:2``."""
+    return sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", gres))

@@ -1,0 +1,160 @@
+"""Torque, PBS's other line: http://docs.adaptivecomputing.com/torque/6-1-2/adminGuide/torque.htm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from ..core.errors import BackendUnavailable
+from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .memory import memory_of
+from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
+from .quoting import gpu_kind, resource_name
+
+STATES = {
+    "Q": JobState.PENDING,
+    "W": JobState.PENDING,
+    "T": JobState.PENDING,
+    "H": JobState.HELD,
+    "R": JobState.RUNNING,
+    "S": JobState.SUSPENDED,
+    "E": JobState.ENDING,
+}
+ENDED = {-10: JobState.OUT_OF_MEMORY, -11: JobState.TIMEOUT, -12: JobState.TIMEOUT}
+"""Exit status that Torque itself gives for a job over a limit: memory, walltime, CPU time."""
+BUSY = re.compile(r"down|offline|job-exclusive|reserve|unknown")
+"""States of nodes that take no more jobs."""
+GPU_STATE = re.compile(r"\bgpu_state=(\w+)")
+TERMINATED, KILLED = 271, 265
+"""Exit status after qdel; older versions give it at the walltime too."""
+
+
+class Torque(Pbs):
+    """Dialect of Torque's qsub, qstat and qdel: other resources, arrays and listings."""
+
+    name = "torque"
+    title = "Torque"
+    task = "${PBS_ARRAYID:-0}"
+
+    def resources(self, job: JobShape) -> list[str]:
+        node = f"nodes={job.nodes}"
+        if job.cpus is not None:
+            node += f":ppn={-(-job.cpus // job.nodes)}"
+        request = job.gpu_request or "gpus"
+        if job.gpus and request != "none":
+            name = resource_name(request, "job.gpu_request")
+            node += f":{name}={-(-job.gpus // job.nodes)}"
+        if job.gpus and job.gpu_type:
+            node += f":{gpu_kind(job.gpu_type)}"
+        # Unlike a chunk of PBS Pro, `mem` is that of all nodes together.
+        memory = memory_of(job, self.title)
+        return [node, *([f"mem={size(memory)}"] if memory is not None else [])]
+
+    def submit(self, submission: Submission) -> list[str]:
+        array = ["-t", f"0-{submission.count - 1}"] if submission.count > 1 else []
+        return ["qsub", *array, submission.script]
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        whole = dict.fromkeys(re.sub(r"\[\d+\]", "[]", id) for id in ids if id)
+        return ["qstat", "-t", "-f", "-x", *whole]
+
+    def jobs(self, text: str) -> dict[str, JobStatus]:
+        """Read qstat's XML; it prints nothing where there is no job."""
+        if not text.strip():
+            return {}
+        try:
+            root = ElementTree.fromstring(text[max(0, text.find("<")) :])  # noqa: S314  # expat bounds entities
+        except ElementTree.ParseError as error:
+            raise BackendUnavailable(
+                f"{self.title} answered with XML that cannot be read.", detail=str(error)
+            ) from error
+        if root.tag != "Data":
+            raise BackendUnavailable(f"{self.title} answered qstat with something else.")
+        jobs = ({field.tag: field.text or "" for field in job} for job in root.iter("Job"))
+        found = (self.described(job) for job in jobs if "[]" not in job.get("Job_Id", "[]"))
+        return {status.id: status for status in found}
+
+    def described(self, job: dict[str, str]) -> JobStatus:
+        """Read one job; Torque keeps those that are over for some minutes, in state C."""
+        id, letter = job["Job_Id"], job.get("job_state", "")
+        state, code = STATES.get(letter, JobState.UNKNOWN), number_of(job.get("exit_status"))
+        task = re.search(r"\[(\d+)\]", id)
+        status = JobStatus(
+            id=id,
+            state=state,
+            # The name of a task ends in its number.
+            mark=job.get("Job_Name", "").removesuffix(f"-{task[1]}" if task else ""),
+            task=int(task[1]) if task else 0,
+            reason=job.get("comment", ""),
+            nodes=hosts_of(job.get("exec_host", "")),
+            started=_seconds(job.get("start_time")),
+        )
+        if letter == "H":
+            return replace(status, reason=f"Hold_Types {job.get('Hold_Types', '')}")
+        if letter != "C":
+            return status
+        if code in (TERMINATED, KILLED, None):
+            state = JobState.CANCELLED
+        else:
+            state = ENDED.get(code, JobState.FAILED if code else JobState.DONE)
+        return replace(
+            status,
+            state=state,
+            exit_code=exit_code_of(code),
+            ended=_seconds(job.get("comp_time")),
+        )
+
+    def look_up(self, id: str) -> list[str] | None:
+        return ["qstat", "-t", "-f", "-x", id]
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return None  # qstat itself lists the ended until they are forgotten
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return None
+
+    def explain(self, status: JobStatus) -> str:
+        return {
+            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+            JobState.CANCELLED: "It was cancelled, or ended by Torque at its walltime.",
+        }.get(status.state) or super().explain(status)
+
+    def capacity(self) -> list[str] | None:
+        return ["pbsnodes", "-x"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code != 0:
+            raise BackendUnavailable("Torque did not answer pbsnodes.", detail=result.stderr)
+        nodes = _nodes(result.stdout)
+        total = sum(number_of(node.get("gpus")) or 0 for node in nodes)
+        free = sum(_free_gpus(node) for node in nodes)
+        return [Capacity("all nodes", free, total)] if total else []
+
+
+def _nodes(text: str) -> list[dict[str, str]]:
+    """Read the nodes of pbsnodes' XML."""
+    try:
+        root = ElementTree.fromstring(text[max(0, text.find("<")) :] or "<Data/>")  # noqa: S314  # expat bounds entities
+    except ElementTree.ParseError as error:
+        raise BackendUnavailable(
+            "Torque answered with XML that cannot be read.", detail=str(error)
+        ) from error
+    return [{field.tag: field.text or "" for field in node} for node in root.iter("Node")]
+
+
+def _free_gpus(node: dict[str, str]) -> int:
+    """Count a node's free GPUs; one that does not tell of each has them free without jobs only."""
+    if BUSY.search(node.get("state", "down")):
+        return 0
+    states = GPU_STATE.findall(node.get("gpu_status", ""))
+    if states:
+        return states.count("Unallocated")
+    return 0 if node.get("jobs") else number_of(node.get("gpus")) or 0
+
+
+def _seconds(text: str | None) -> float | None:
+    number = number_of(text)
+    return float(number) if number is not None and 0 < number < 2**40 else None

@@ -1,0 +1,27 @@
+"""The commands; each one's module has its name.
+
+Runs in a terminal.
+May import everything below.
+"""
+
+from __future__ import annotations
+
+SUMMARIES = {
+    "profiles": "list the profiles: the places to run",
+    "script": "print the job script and the submit command; submits nothing",
+    "start": "start a cluster",
+    "list": "list the clusters",
+    "show": "show one cluster with its jobs and its timeline",
+    "connect": "show how to connect to a cluster",
+    "scale": "change the number of workers",
+    "logs": "print the logs of a cluster",
+    "doctor": "check a machine, a profile or a cluster, and say what to mend",
+    "why": "say why a cluster waits, failed or ended",
+    "shell": "open a shell, or run a command, on the node of a running job",
+    "stop": "stop clusters",
+    "forget": "delete the records of ended clusters",
+    "environment": "make a Python environment that clusters fit in, or complete one",
+    "kernel": "register a Jupyter kernel of an environment, or remove it",
+    "run": "start a cluster, run a script on it, stop it",
+    "bench": "run a benchmark on a cluster",
+}

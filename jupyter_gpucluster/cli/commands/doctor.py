@@ -1,0 +1,82 @@
+"""``doctor [PROFILE|NAME]``: check a machine, a profile or a cluster, and say what to mend."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ...core.errors import ClusterNotFound, InvalidInput, ProfileNotFound
+from ..arguments import add_json, add_place, options_from, python_from
+from ..output import Outcome, Text
+from ..parsing import Parser
+from ..session import Session
+from ..signals import Signals
+from ..waiting import add_wait, timeout_from
+
+if TYPE_CHECKING:
+    from ... import doctor
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument(
+        "subject",
+        metavar="PROFILE|NAME",
+        nargs="?",
+        help="a profile, or a cluster by name or id; without one this machine",
+    )
+    parser.add_argument(
+        "--job",
+        action="store_true",
+        help="also submit a job of five minutes at most, which looks around on its nodes",
+    )
+    add_place(parser)
+    add_wait(parser, "the job of --job has started (600 s if left out)")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Check."""
+    from ... import doctor
+
+    subject = arguments.subject
+    if subject is None:
+        if arguments.job:
+            raise InvalidInput("--job needs a profile.", hint=f"{session.program} profiles")
+        report = doctor.examine_machine(session.clusters)
+    else:
+        report = _examine(subject, arguments, session)
+    text = Text("\n".join(report.lines()), code=True)
+    failed = report.result is doctor.Result.FAILED
+    if report.late is not None:
+        document = {**report.late.as_json(), **report.as_json()}
+        return Outcome(document, (text,), errors=(report.late,))
+    return Outcome(report.as_json(), (text,), exit_code=1 if failed else 0)
+
+
+def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> doctor.Report:
+    from ... import doctor
+    from ...launch.starting import Request
+
+    python = python_from(arguments, session.python)
+    kernel = arguments.kernel or ""
+    request = Request(subject, None, None, options_from(arguments), python, kernel, "")
+    wait = doctor.WAIT_SECONDS if arguments.wait is None else timeout_from(arguments.wait)
+    try:
+        with Signals():  # what ends this process takes the job along
+            return doctor.examine_profile(
+                session.clusters, request, job=arguments.job, wait=wait, note=session.note
+            )
+    except ProfileNotFound as unknown:
+        try:
+            report = doctor.examine_cluster(session.clusters, subject)
+        except ClusterNotFound:
+            raise InvalidInput(
+                f"There is neither a profile nor a cluster {subject!r}.", hint=unknown.hint
+            ) from None
+    if arguments.job:
+        raise InvalidInput(
+            f"{subject} is a cluster; --job is for profiles.",
+            hint=f"Its profile: {session.clusters.get(subject).profile}",
+        )
+    return report

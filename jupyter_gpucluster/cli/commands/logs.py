@@ -1,0 +1,115 @@
+"""``logs NAME``: what head and workers wrote, also while they write."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.errors import InvalidInput
+from ...core.records import ENDED
+from ..arguments import add_json
+from ..describe import log_name
+from ..output import Outcome, Text
+from ..parsing import Parser, whole_number
+from ..session import Session
+
+if TYPE_CHECKING:
+    from ...state.view import ClusterView
+
+LINES = 500
+FOLLOWED_LINES = 10
+LOOK_SECONDS = 0.5
+VIEW_SECONDS = 2.0
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
+    parser.add_argument("--job", metavar="ID", default="", help="only this job; see the verb show")
+    parser.add_argument(
+        "--lines",
+        metavar="N",
+        type=whole_number("--lines", 1),
+        help=f"the last N lines of each log ({LINES}, with --follow {FOLLOWED_LINES})",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on printing what is added, until the end"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Print the logs."""
+    if not arguments.follow:
+        text = session.clusters.logs(
+            arguments.name, _log_of(arguments, session), lines=arguments.lines or LINES
+        )
+        return Outcome({"text": text}, (Text(text, code=True),))
+    if arguments.json:
+        raise InvalidInput("--follow has no end, so --json cannot print one document of it.")
+    view = session.clusters.get(arguments.name)
+    try:
+        _follow(view, arguments, session)
+    except KeyboardInterrupt:
+        return Outcome()
+    return Outcome(blocks=(Text(f"{view.name} has ended."),))
+
+
+def _follow(view: ClusterView, arguments: argparse.Namespace, session: Session) -> None:
+    """Print what is added to the logs until the cluster has ended."""
+    lines = arguments.lines or FOLLOWED_LINES
+    log = _log_of(arguments, session)
+    session.write(session.clusters.logs(view.id, log, lines=lines).rstrip("\n") + "\n")
+    tail = Tail(Path(view.directory) / "logs", f"{log or '*'}.log")
+    looked = time.monotonic()
+    while True:
+        # The phase is read first: what was written before the end is then printed after it.
+        ended = False
+        if time.monotonic() - looked >= VIEW_SECONDS:
+            ended = session.clusters.get(view.id).phase in ENDED
+            looked = time.monotonic()
+        for text in tail.added():
+            session.write(text)
+        if ended:
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+def _log_of(arguments: argparse.Namespace, session: Session) -> str:
+    """Return the name of the log of ``--job``, which may be the queueing system's number too."""
+    for job in session.clusters.jobs(arguments.name) if arguments.job else ():
+        if arguments.job == job.id:
+            return log_name(job)
+    return str(arguments.job)
+
+
+class Tail:
+    """The growing ends of the log files in a directory."""
+
+    def __init__(self, directory: Path, pattern: str) -> None:
+        self._directory = directory
+        self._pattern = pattern
+        self._read = {path: path.stat().st_size for path in self._paths()}
+        self._shown: Path | None = None
+
+    def added(self) -> Iterator[str]:
+        """Yield what was added since the last look, under a heading where the file changes."""
+        for path in self._paths():
+            with path.open("rb") as stream:
+                stream.seek(self._read.get(path, 0))
+                data = stream.read()
+            # Half a line, or half a character, waits for its rest.
+            data = data[: data.rfind(b"\n") + 1]
+            if not data:
+                continue
+            self._read[path] = self._read.get(path, 0) + len(data)
+            if path != self._shown:
+                yield f"==> {path.name} <==\n"
+                self._shown = path
+            yield data.decode(errors="replace")
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._directory.glob(self._pattern))

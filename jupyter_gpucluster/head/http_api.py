@@ -1,0 +1,219 @@
+"""The head's HTTP side: a gate that asks for the token on every path, and the control routes."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from distributed import Scheduler
+from tornado import web
+from tornado.httputil import HTTPServerRequest
+from tornado.routing import Matcher, Rule
+
+from ..core.errors import GpuClusterError, HeadUnreachable, InvalidInput
+from ..core.records import NAME, TOKEN_HEADER, Target, to_json
+
+if TYPE_CHECKING:
+    from .service import Service
+
+LONGEST_WAIT = 30.0
+
+
+class WithoutToken(Matcher):
+    """Matches every request that does not carry the token."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token.encode()
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        """Match unless the header is there; take it off, so that no page can show it.
+
+        Bokeh packs the headers of a page's request into the page, readable for whoever has it.
+        """
+        given = request.headers.get(TOKEN_HEADER, "").encode()
+        if not hmac.compare_digest(given, self.token):
+            return {}
+        del request.headers[TOKEN_HEADER]
+        return None
+
+
+class FirstVisit(Matcher):
+    """Matches nothing, but makes the dashboard ready before the first page is asked for."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        if not request.path.startswith("/gpucluster/"):
+            self.service.ensure_dashboard()
+        return None
+
+
+class Refused(web.RequestHandler):
+    """Answers 403 to any method, and says nothing else."""
+
+    def prepare(self) -> None:
+        self.set_status(403)
+        _ = self.finish("403\n")
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take no body."""
+
+
+class Missing(web.RequestHandler):
+    """Says in the dashboard's place what it lacks."""
+
+    def initialize(self, why: str) -> None:
+        self.why = why
+
+    def prepare(self) -> None:
+        self.set_status(501)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        _ = self.finish(
+            f"There is no dashboard in this cluster's environment: {self.why}.\n\n"
+            "It comes with the next cluster once bokeh and numpy are there:\n\n"
+            f"    {shlex.quote(sys.executable)} -m pip install bokeh numpy\n"
+        )
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take no body."""
+
+
+class Control(web.RequestHandler):
+    """What the control routes share: JSON in and out, errors in our words."""
+
+    service: Service
+
+    def initialize(self, service: Service) -> None:
+        self.service = service
+
+    def answer(self, data: object, status: int = 200) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        _ = self.finish(json.dumps(to_json(data)))
+
+    def body(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self.request.body or b"{}")
+        except ValueError as error:
+            raise InvalidInput(f"The body is not JSON: {error}.") from error
+        if not isinstance(data, dict):
+            raise InvalidInput("The body must be a JSON object.")
+        return data
+
+    def number(self, name: str, default: float) -> float:
+        text = self.get_query_argument(name, str(default))
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise InvalidInput(f"{name} must be a number.", detail=name)
+        return number
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, GpuClusterError):
+            self.answer({**error.as_json(), "kind": type(error).__name__}, error.status)
+        elif error is None:  # cancelled, which requests are that wait when the head ends
+            ending = HeadUnreachable("The cluster's head is ending.")
+            self.answer({**ending.as_json(), "kind": type(ending).__name__}, ending.status)
+        else:
+            self.answer({"message": self._reason, "hint": "", "detail": ""}, status_code)
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        if not isinstance(value, GpuClusterError):
+            super().log_exception(typ, value, tb)
+
+
+def read_target(data: object) -> Target:
+    """Read a target; front ends check what they send, so this is for everybody else.
+
+    Raises
+    ------
+    InvalidInput
+        It is not two whole numbers in order.
+    """
+    if isinstance(data, dict):
+        minimum, maximum = data.get("minimum"), data.get("maximum")
+        if type(minimum) is type(maximum) is int and 0 <= minimum <= maximum:
+            return Target(minimum, maximum)
+    raise InvalidInput(
+        "The target must be {minimum, maximum}: two whole numbers, the first not above the other.",
+        detail="target",
+    )
+
+
+class Summary(Control):
+    """What is true now; with ``after``, as soon as it is newer than that revision.
+
+    With ``brief`` only the revision: who waits for news of many clusters reads the rest on disk.
+    """
+
+    async def get(self) -> None:
+        after = int(self.number("after", -1))
+        seconds = min(self.number("timeout", 0), LONGEST_WAIT)
+        await self.service.newer_than(after, seconds)
+        if self.number("brief", 0):
+            self.answer({"revision": self.service.summary.revision})
+            return
+        self.answer(
+            {
+                "summary": self.service.summary,
+                "jobs": self.service.record.jobs,
+                "tasks": self.service.watch.tasks,
+            }
+        )
+
+
+class Cluster(Control):
+    """Rename or scale the cluster."""
+
+    async def patch(self) -> None:
+        body = self.body()
+        name, target = body.get("name"), body.get("target")
+        if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise InvalidInput("That cannot be a cluster's name.", detail="name")
+        await self.service.update(name=name, target=None if target is None else read_target(target))
+        self.answer({"summary": self.service.summary})
+
+
+class Stop(Control):
+    """Stop the cluster."""
+
+    async def post(self) -> None:
+        await self.service.ask_to_stop(str(self.body().get("reason", "")))
+        self.answer({"summary": self.service.summary}, 202)
+
+
+def install(scheduler: Scheduler, service: Service, token: str) -> None:
+    """Put the gate before all of Dask's routes.
+
+    The server listens since the `Scheduler` was made, but accepts nothing before the loop turns.
+    """
+    application = scheduler.http_application
+    application.add_handlers(
+        r".*",
+        [
+            (r"/gpucluster/summary", Summary, {"service": service}),
+            (r"/gpucluster/cluster", Cluster, {"service": service}),
+            (r"/gpucluster/stop", Stop, {"service": service}),
+        ],
+    )
+    gate = [
+        Rule(WithoutToken(token), Refused),
+        Rule(FirstVisit(service), Refused),
+    ]
+    application.default_router.rules[:0] = [
+        application.default_router.process_rule(r) for r in gate
+    ]
+
+
+def tell_missing(scheduler: Scheduler, why: str) -> None:
+    """Answer the paths of a dashboard that cannot be shown."""
+    # Behind all other routes, since those come first that were added first.
+    scheduler.http_application.add_handlers(r".*", [(r"/.*", Missing, {"why": why})])

@@ -1,0 +1,128 @@
+"""The job that a head itself runs in: its workers are ended, the job ends with the head."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from distributed.comm.addressing import get_address_host
+from distributed.utils import get_ip_interface
+
+from ..core.records import Job, JobState, JobStatus, Record, Spec, heads_job
+from ..host.cluster_directory import ClusterDirectory
+from ..host.processes import signal_group, start_time
+from .reconcile.listing import Told
+from .reconcile.model import is_alive, key_of
+
+PATIENCE = 15.0
+"""Seconds from the polite end of the job's workers to the other one."""
+
+
+class OwnJob:
+    """The workers of the head's own job, which its script starts beside the head.
+
+    Parameters
+    ----------
+    group
+        The process group of the workers, or of what launches them; 0 = the head runs in no job.
+    """
+
+    def __init__(self, directory: ClusterDirectory, group: int) -> None:
+        self.directory = directory
+        self.group = group
+        self.began = start_time(group) if group else None
+        self.started = time.time()
+        self.asked: float | None = None
+
+    def enter(self, record: Record) -> Record:
+        """Put on record that the head's job runs, and under which id its starter submitted it."""
+        job = heads_job(record)
+        if job is None:
+            return record
+        known = self.directory.read_headjob() or job
+        own = replace(
+            job,
+            # A starter whose answer was lost does not know the id; nothing here depends on it.
+            id=known.id or job.mark,
+            state=JobState.RUNNING,
+            started=known.started or self.started,
+            ends=known.ends,
+            # The head may be up before anybody has asked where its job runs.
+            nodes=known.nodes or ((socket.gethostname(),) if record.spec.job.nodes == 1 else ()),
+        )
+        return replace(record, jobs=tuple(own if j is job else j for j in record.jobs))
+
+    def others(self, record: Record) -> Record:
+        """Return the record without the head's job: about that the head knows best."""
+        own = heads_job(record)
+        return replace(record, jobs=tuple(job for job in record.jobs if job is not own))
+
+    def add_to(self, told: Told, record: Record) -> Told:
+        """Add the head's job to a listing, or make one where the cluster has no other job.
+
+        The system lists it until the head goes; for us it is over when its workers are.
+        """
+        own = heads_job(record)
+        if own is None or (own.ended is not None and told.listing is None):
+            return told
+        if own.ended is not None:
+            listing = {id: job for id, job in (told.listing or {}).items() if id != own.id}
+            return replace(told, listing=listing)
+        others = any(is_alive(job) for job in self.others(record).jobs)
+        if told.listing is None and others:
+            return told
+        return replace(told, listing={**(told.listing or {}), own.id: self.status(own)})
+
+    def status(self, job: Job) -> JobStatus:
+        """Return the state of the job's workers."""
+        if self.began is not None and start_time(self.group) == self.began:
+            return JobStatus(
+                job.id, JobState.RUNNING, job.mark, job.task, started=job.started, ends=job.ends
+            )
+        code = self.directory.exit_codes().get(key_of(job))
+        state = JobState.DONE if code == 0 else JobState.FAILED
+        if job.leaving is not None:
+            state = JobState.CANCELLED
+        return JobStatus(
+            job.id, state, job.mark, job.task, exit_code=code, ended=time.time(),
+            started=job.started,
+        )  # fmt: skip
+
+    def cancel(self, record: Record, ids: Sequence[str]) -> list[str]:
+        """End the workers of the head's job if it is among these, and return the other ids."""
+        own = heads_job(record)
+        if own is not None and own.id in ids:
+            self.end_workers()
+        return [id for id in ids if own is None or id != own.id]
+
+    def end_workers(self) -> None:
+        """End the job's workers, and not the job; asked again in vain, for good."""
+        if self.began is None or start_time(self.group) != self.began:
+            return
+        now = time.time()
+        self.asked = self.asked or now
+        signal_group(self.group, 9 if now - self.asked > PATIENCE else 15)
+
+
+def settings(directory: ClusterDirectory) -> Mapping[str, Any]:
+    """Return the Dask settings with which the scheduler's HTTP server speaks TLS."""
+    tls = directory.tls
+    return {
+        "distributed.scheduler.dashboard.tls.cert": str(tls / "scheduler-cert.pem"),
+        "distributed.scheduler.dashboard.tls.key": str(tls / "scheduler-key.pem"),
+        "distributed.scheduler.dashboard.tls.ca-file": str(tls / "ca.pem"),
+    }
+
+
+def listen_on(spec: Spec) -> str:
+    """Return the address of the HTTP server: the interface's that the scheduler listens on."""
+    interface = spec.scheduler_interface
+    return f"{get_ip_interface(interface)}:0" if interface else ":0"
+
+
+def http_address(scheduler_address: str, port: int) -> str:
+    """Return where a head in a job is asked from other hosts."""
+    return f"https://{get_address_host(scheduler_address)}:{port}"

@@ -1,0 +1,264 @@
+"""What was seen, folded into the record: answers, listings and workers, and what ended why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from signal import SIGKILL
+
+from ...batch.queue import COMMAND_SECONDS
+from ...core.absence import LISTINGS_UNTIL_GONE, Evidence, missed, since_when
+from ...core.records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
+from .model import (
+    WAITING,
+    Action,
+    Answer,
+    Note,
+    Observation,
+    end_of,
+    given_up_unlisted,
+    is_alive,
+    key_of,
+    staying,
+)
+from .walltime import by_our_clock, left_in_time, reached
+
+ANSWER_GRACE = COMMAND_SECONDS + 60.0
+"""Seconds from a submission to giving it up: the command may take its time to go unanswered, and
+what it asked for may appear a minute later (a slow controller)."""
+NO_OUTCOME = frozenset({JobState.FAILED, JobState.UNKNOWN})
+"""States of an ended job that tell neither what it was ended by, nor that it did its work."""
+
+
+class News:
+    """The first half of a step; the order of the methods is the order of `lifecycle.step`."""
+
+    def __init__(self, record: Record, seen: Observation, now: float) -> None:
+        self.record = record
+        self.seen = seen
+        self.now = now
+        self.actions: list[Action] = []
+        self.died = 0
+
+    def note(self, kind: str, message: str, job: str = "") -> None:
+        self.actions.append(Note(Event(self.now, kind, message, job)))
+
+    def put(self, jobs: Iterable[Job]) -> None:
+        """Replace jobs by their newer selves."""
+        newer = {key_of(job): job for job in jobs}
+        kept = tuple(newer.pop(key_of(job), job) for job in self.record.jobs)
+        self.record = replace(self.record, jobs=(*kept, *newer.values()))
+
+    def take_answers(self) -> None:
+        for answer in self.seen.answers:
+            # A job that a listing has named knows better than its submission's answer.
+            jobs = [job for job in self.record.jobs if job.mark == answer.mark and not job.id]
+            if answer.refusal:
+                self.refuse([job for job in jobs if is_alive(job)], answer)
+            else:
+                self.put(
+                    replace(
+                        job,
+                        id=answer.ids[job.task],
+                        state=JobState.PENDING,
+                        ended=None,
+                        missing=0,
+                        missing_since=None,
+                        proof="",
+                        cause="",
+                    )
+                    for job in jobs
+                    if job.task < len(answer.ids)
+                )
+
+    def refuse(self, jobs: list[Job], answer: Answer) -> None:
+        """Take a refusal: the end of a cluster that has nothing else, a death to any other."""
+        self.put(
+            replace(job, state=JobState.FAILED, ended=self.now, cause=answer.refusal)
+            for job in jobs
+        )
+        self.note("refused", answer.refusal, answer.mark)
+        if not staying(self.record) and any(job.leaving is None for job in jobs):
+            self.end(Phase.FAILED, answer.refusal)
+
+    def take_listing(self) -> None:
+        listing = self.seen.listing
+        if listing is None:
+            return
+        # A job whose submission's answer was lost has no id yet.
+        told = (*self.seen.found.values(), *listing.values())
+        places = {(status.mark, status.task): status for status in told}
+        newer = []
+        for job in self.record.jobs:
+            status = listing.get(job.id) if job.id else places.get((job.mark, job.task))
+            if is_alive(job):
+                if status is not None:
+                    newer.append(self.listed(job, status))
+                elif job.id or self.now - job.submitted > ANSWER_GRACE:
+                    newer.append(self.unlisted(job))
+            elif status is not None and status.state not in FINAL | {JobState.ENDING}:
+                # Accepted after we had given it up, requeued, or lacking in two bad listings.
+                newer.append(self.listed(self.back(job), status))
+        self.put(newer)
+
+    def back(self, job: Job) -> Job:
+        """Take back that a job has ended, or was given up."""
+        self.note("back", f"{key_of(job)} was found again", key_of(job))
+        found = replace(job, ended=None, exit_code=None, proof="", cause="")
+        return replace(found, missing=0, missing_since=None)
+
+    def listed(self, job: Job, status: JobStatus) -> Job:
+        status = by_our_clock(job, status, self.record, self.now)
+        newer = replace(
+            job,
+            id=status.id,
+            state=status.state,
+            reason=self.seen.explain(status) or status.reason,
+            nodes=status.nodes or job.nodes,
+            process=status.process or job.process,
+            devices=status.devices or job.devices,
+            started=status.started or self.start_of(job, status),
+            expected_start=_to_the_minute(status) if status.state in WAITING else None,
+            ends=status.ends,
+            missing=0,
+            missing_since=job.missing_since if job.abandoned else None,
+        )
+        if status.state in WAITING and job.started is not None:
+            # Its workers start anew, which takes as long as it takes the first time.
+            held = job.held + self.now - job.started
+            requeued = self.now if job.connected else job.requeued
+            newer = replace(newer, held=held, connected=False, absent=None, requeued=requeued)
+            words = f": {newer.reason}" if newer.reason else ""
+            self.note("requeued", f"{key_of(job)} waits again{words}", key_of(job))
+        if status.state not in FINAL:
+            return newer
+        return self.ended(replace(newer, exit_code=status.exit_code, proof="listing"), status)
+
+    def start_of(self, job: Job, status: JobStatus) -> float | None:
+        """Return when a job started whose system does not tell: when it was first seen to run."""
+        if status.state in WAITING:
+            return None
+        return job.started or (self.now if status.state is JobState.RUNNING else None)
+
+    def unlisted(self, job: Job) -> Job:
+        """Count a listing that lacks a job; it has ended only where something proves that."""
+        if key_of(job) in self.seen.workers:
+            since = job.missing_since if job.abandoned else None
+            return replace(job, missing=0, missing_since=since)
+        job = missed(job, self.now)
+        if job.missing < LISTINGS_UNTIL_GONE:
+            return job
+        seen = self.seen
+        # Without an id nothing can be asked about: accounting was asked for its mark.
+        certain = seen.listing_proves or not job.id
+        evidence = Evidence(seen.history, seen.unknown, seen.exits, certain)
+        ends = None if job.started is None else end_of(job, self.record)
+        proved = evidence.of(job, ends, self.now)
+        if proved is None:
+            if job.missing == LISTINGS_UNTIL_GONE:
+                told = f"not in {seen.system}'s listing since {since_when(job)}; asking again"
+                self.note("missing", f"{key_of(job)} is {told}", key_of(job))
+            return job
+        proof, status = proved
+        status = by_our_clock(job, status, self.record, self.now)
+        return self.ended(replace(job, exit_code=status.exit_code, proof=proof), status)
+
+    def ended(self, job: Job, status: JobStatus) -> Job:
+        key = key_of(job)
+        expired = reached(job, status, self.record, self.now)
+        # Some systems know of a job that was cancelled only the signal, or nothing.
+        cancelled = job.cancelled is not None and status.state in NO_OUTCOME
+        state = JobState.CANCELLED if cancelled else status.state
+        job = replace(job, state=state, ended=status.ended or self.now)
+        job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
+        if expired and key not in self.seen.retired and job.cancelled is None:
+            self.expire(job)
+            job = replace(job, cause="It reached its walltime; its results went with it.")
+            self.note(
+                "walltime", f"{key} ended at its walltime, before its results were moved", key
+            )
+        elif (
+            job.leaving is None
+            and key in self.seen.restarted
+            and left_in_time(job, status, self.record, self.now)
+        ):
+            self.expire(job)
+            job = replace(job, cause="Its workers left by themselves before its walltime ended.")
+            self.note("walltime", f"{key} left by itself before its walltime ended", key)
+        elif job.leaving is None and not job.excused:
+            self.died += 1
+            cause = self.find_cause(key, status)
+            if not cause and not job.id:
+                cause = "Its submission was not answered, and it never appeared."
+            job = replace(job, cause=cause)
+            word = status.state.value.replace("_", " ")
+            self.note("lost", f"{key} ended ({word}){': ' + cause if cause else ''}", key)
+        else:
+            self.note("left", f"{key} has left", key)
+        return job
+
+    def expire(self, job: Job) -> None:
+        """Count a job that ends by its walltime, where none follows it."""
+        if job.leaving is None and self.record.spec.policy.at_walltime == "stop":
+            self.record = replace(self.record, expired=self.record.expired + 1)
+
+    def find_cause(self, key: str, status: JobStatus) -> str:
+        """Say why a job ended in the backend's words, and the log's where it ended by itself."""
+        explained = self.seen.explain(status)
+        by_itself = status.state not in FINAL or (
+            status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
+        )
+        hint = ""
+        if by_itself or not explained:
+            hint = self.seen.log_hint(key) or self.seen.log_end(key)
+        return " ".join(part for part in (explained, _signal(status, explained), hint) if part)
+
+    def take_workers(self) -> None:
+        newer = []
+        for job in self.record.jobs:
+            if key_of(job) not in self.seen.workers:
+                here = self.should_be_here(job) and self.seen.silent_since is None
+                since = (job.absent or self.now) if here else None
+                if since != job.absent:
+                    newer.append(replace(job, absent=since))
+                continue
+            if job.absent is not None:
+                newer.append(job := replace(job, absent=None))
+            if given_up_unlisted(job) and self.record.stop_requested is None:
+                newer.append(job := self.keep(job))
+            if not is_alive(job) and (job.state is JobState.UNKNOWN or job.missing):
+                newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
+            if not job.connected:
+                newer.append(replace(job, connected=True))
+                self.note("worker", f"{key_of(job)} is ready", key_of(job))
+        self.put(newer)
+
+    def keep(self, job: Job) -> Job:
+        """Take back that a job was given up: `shrink` cancels the newer one that still waits."""
+        return replace(self.back(job), leaving=None, abandoned=False, cancelled=None)
+
+    def should_be_here(self, job: Job) -> bool:
+        """Tell whether a job is listed as running that had workers, and is to have them."""
+        listed = job.state is JobState.RUNNING and not job.missing
+        return listed and job.connected and job.leaving is None
+
+    def end(self, outcome: Phase, reason: str) -> None:
+        """Begin to stop; the first reason is the true one."""
+        if self.record.stop_requested is None:
+            self.record = replace(
+                self.record, stop_requested=self.now, outcome=outcome, reason=reason
+            )
+
+
+def _signal(status: JobStatus, explained: str) -> str:
+    """Say what killed a worker whose job's script lived on to tell it, as shells do."""
+    number = (status.exit_code or 0) - 128
+    if not 0 < number < 65 or "signal" in explained:
+        return ""
+    memory = ", as when memory runs out" if number == SIGKILL else ""
+    return f"Its worker was killed by signal {number}{memory}."
+
+
+def _to_the_minute(status: JobStatus) -> float | None:
+    """Return the guess of the queueing system, which changes with every look by some seconds."""
+    return None if status.expected_start is None else round(status.expected_start / 60) * 60.0

@@ -1,0 +1,379 @@
+"""The life of a cluster: a pure ``(record, observation, now) -> (record, actions)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+
+from ...core.absence import STOP_SECONDS, is_unproved, since_when
+from ...core.records import (
+    ASKED,
+    ENDED,
+    KEEPS_ENDED,
+    Job,
+    JobState,
+    Phase,
+    Record,
+    Target,
+    heads_job,
+)
+from .apply_status import News
+from .model import (
+    ABSENT_SECONDS,
+    DEATHS_WINDOW,
+    Action,
+    Cancel,
+    Finish,
+    Observation,
+    Retire,
+    Submit,
+    clocks,
+    count_workers,
+    end_of,
+    given_up_unlisted,
+    gpu_hours,
+    held_seconds,
+    is_alive,
+    jobs_wanted,
+    key_of,
+    lasting,
+    recent_deaths,
+    staying,
+)
+from .walltime import drain_time, relief_time
+
+CANCEL_AGAIN = 5.0
+"""Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
+is down holds its jobs for hours."""
+ABSENT_CAUSE = (
+    f"None of its workers answered for {ABSENT_SECONDS / 60:.0f} min, though it is listed as"
+    " running: its node may be down."
+)
+KEPT_JOBS = 100
+BUDGET_WARNING = 0.8
+"""Part of the budget of GPU-hours at which the timeline warns."""
+
+
+def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Action]]:
+    """Fold what is true now into the record and say what to do about it."""
+    if record.phase in ENDED:
+        return record, []
+    stepper = _Step(record, seen, now)
+    stepper.take_answers()
+    stepper.take_listing()
+    stepper.take_workers()
+    stepper.remove_ended()
+    stepper.watch_absent()
+    stepper.watch_unlisted()
+    stepper.watch_hopeless()
+    stepper.watch_clocks()
+    stepper.watch_budget()
+    stepper.watch_idle_gpus()
+    stepper.watch_walltimes()
+    if stepper.record.stop_requested is None:
+        stepper.shrink()
+        stepper.grow()
+    # A step may itself decide to stop.
+    if stepper.record.stop_requested is not None:
+        stepper.stop()
+    else:
+        stepper.tell_phase()
+    return stepper.record, stepper.actions
+
+
+class _Step(News):
+    """One step in the making; the order of the methods is the order of `step`."""
+
+    def remove_ended(self) -> None:
+        """Cancel what is over, too, where it is listed until somebody does."""
+        if self.seen.listing is None or self.record.spec.backend not in KEEPS_ENDED:
+            return
+        listed = [job for job in self.record.jobs if job.id in self.seen.listing]
+        self.cancel(job for job in listed if not is_alive(job))
+
+    def watch_absent(self) -> None:
+        """Give jobs up that only the queueing system still believes in; while it is silent, none.
+
+        It is asked to end them, too, which it may be unable to do before their node is back.
+        """
+        if self.seen.listing is None or self.record.stop_requested is not None:
+            return
+        absent = [
+            replace(job, leaving=self.now, abandoned=True, cause=ABSENT_CAUSE)
+            for job in staying(self.record)
+            if job.absent is not None and self.now - job.absent >= ABSENT_SECONDS
+        ]
+        self.put(absent)
+        self.died += len(absent)
+        for job in absent:
+            self.note("lost", f"{key_of(job)} is given up: {ABSENT_CAUSE}", key_of(job))
+
+    def watch_unlisted(self) -> None:
+        """Give jobs up that listings lack, and whose end nothing proves; each is replaced once.
+
+        They stay on record, and are cancelled again and again, until there is proof.
+        """
+        if self.seen.listing is None or self.record.stop_requested is not None:
+            return
+        lost = [
+            replace(job, leaving=self.now, abandoned=True, cause=self.doubt(job))
+            for job in staying(self.record)
+            if is_unproved(job, self.now)
+        ]
+        self.put(lost)
+        self.died += len(lost)
+        for job in lost:
+            self.note("lost", f"{key_of(job)} is cancelled and replaced: {job.cause}", key_of(job))
+
+    def doubt(self, job: Job) -> str:
+        return (
+            f"It is not in {self.seen.system}'s listing since {since_when(job)}, and nothing proves"
+            " that it has ended."
+        )
+
+    def watch_hopeless(self) -> None:
+        """Give jobs up that can never start; where there are no others, neither will the next."""
+        if self.seen.listing is None or self.record.stop_requested is not None:
+            return
+        hopeless = [
+            replace(job, leaving=self.now, abandoned=True, cause=job.reason)
+            for job in staying(self.record)
+            if (status := self.seen.listing.get(job.id)) is not None and status.hopeless
+        ]
+        self.put(hopeless)
+        self.died += len(hopeless)
+        for job in hopeless:
+            self.note("lost", f"{key_of(job)} is given up: {job.cause}", key_of(job))
+        if hopeless and not staying(self.record):
+            self.end(Phase.FAILED, hopeless[0].cause)
+
+    def watch_clocks(self) -> None:
+        if self.record.stop_requested is None:
+            for clock in clocks(self.record, self.seen):
+                if clock.ends is not None and self.now >= clock.ends:
+                    name = clock.name[0].upper() + clock.name[1:]
+                    self.end(Phase.STOPPED, f"{name} reached.")
+                    return
+
+    def watch_budget(self) -> None:
+        """Warn once when most of the budget of GPU-hours is used."""
+        budget, used = self.record.spec.policy.gpu_hours, gpu_hours(self.record, self.now)
+        if budget is None or self.record.budget_told or used < BUDGET_WARNING * budget:
+            return
+        self.record = replace(self.record, budget_told=True)
+        words = f"{used:.1f} of {budget:g} GPU-hours are used; the cluster stops when all are"
+        self.note("budget", words)
+
+    def watch_idle_gpus(self) -> None:
+        """Warn of GPUs that do nothing, or let all jobs but one go; `clocks` may stop them all."""
+        policy, since = self.record.spec.policy, self.seen.gpus_idle_since
+        after = policy.idle_gpus_after
+        if after is None or since is None or self.now - since < after:
+            return
+        if self.record.idle_told == since or policy.idle_gpus_action == "stop":
+            return
+        self.record = replace(self.record, idle_told=since)
+        words = f"No GPU has computed for {(self.now - since) // 60:.0f} min"
+        one = self.record.spec.worker.per_job
+        target = self.record.target
+        if policy.idle_gpus_action == "shrink" and not target.adaptive and target.maximum > one:
+            self.record = replace(self.record, target=Target(one, one), expired=0)
+            words += f": from {target.maximum} to {one}"
+        self.note("idle", words)
+
+    def watch_walltimes(self) -> None:
+        """Ask for successors in time, and let those go that are relieved or must drain."""
+        if self.record.stop_requested is not None:
+            return
+        self.relieve()
+        wanted = jobs_wanted(self.record, self.seen.desired)
+        working = [job for job in staying(self.record) if key_of(job) in self.seen.workers]
+        due = {key_of(job) for job in working if self.is_past(drain_time(job, self.record))}
+        others = sum(key_of(job) not in due and job.relieved is None for job in working)
+        relieved = [job for job in staying(self.record) if job.relieved is not None]
+        spare = max(0, len(relieved) - max(0, wanted - others))
+        chosen = sorted(relieved, key=lambda job: end_of(job, self.record) or 0.0)[:spare]
+        # With nobody who lasts longer to take its results, a worker works on until somebody comes.
+        awake = [job for job in working if job.state is not JobState.SUSPENDED]
+        latest = max((end_of(job, self.record) or inf for job in awake), default=0.0)
+        margin = self.record.spec.policy.drain_before or 0.0
+        chosen += [
+            job
+            for job in working
+            if key_of(job) in due
+            and job not in chosen
+            and latest - (end_of(job, self.record) or inf) >= margin
+        ]
+        for job in chosen:
+            self.expire(job)
+            self.note("walltime", f"{key_of(job)} leaves before its walltime ends", key_of(job))
+        self.put(replace(job, leaving=self.now) for job in chosen)
+        if self.record.expired and not wanted and not any(map(is_alive, self.record.jobs)):
+            self.end(Phase.STOPPED, "Its jobs reached their walltime, and none is to follow.")
+
+    def relieve(self) -> None:
+        """Note whose walltime ends so soon that a successor must be asked for."""
+        relieved = [
+            replace(job, relieved=self.now)
+            for job in lasting(self.record)
+            if job.connected and self.is_past(relief_time(job, self.record))
+        ]
+        self.put(relieved)
+        for job in relieved:
+            key = key_of(job)
+            self.note("walltime", f"A successor of {key} is asked for: its walltime ends", key)
+
+    def is_past(self, time: float | None) -> bool:
+        return time is not None and self.now >= time
+
+    def shrink(self) -> None:
+        stay, own = lasting(self.record), heads_job(self.record)
+        surplus = len(stay) - jobs_wanted(self.record, self.seen.desired)
+        if self.record.target.adaptive and own in stay:
+            # Without its workers the head's job would hold as much as with them.
+            surplus = min(surplus, len(stay) - 1)
+        if surplus > 0:
+            ranks = {key: rank for rank, key in enumerate(self.seen.volunteers)}
+            candidates = sorted(
+                enumerate(stay),
+                # Who never connected goes first, the newest of them before the older.
+                key=lambda item: (
+                    item[1] == own,
+                    key_of(item[1]) in self.seen.workers,
+                    ranks.get(key_of(item[1]), len(ranks)),
+                    -item[0],
+                ),
+            )
+            chosen = [job for _, job in candidates[:surplus]]
+            self.put(replace(job, leaving=self.now) for job in chosen)
+            self.note("scale", f"{surplus} fewer: {', '.join(map(key_of, chosen))}")
+        leaving = [job for job in self.record.jobs if is_alive(job) and job.leaving is not None]
+        # With nobody left to take the data there is nothing to retire to.
+        working = self.seen.workers.keys() - self.seen.retired if self.seen.desired else set()
+        retiring = dict.fromkeys(
+            key_of(job) for job in leaving if key_of(job) in working and job.cancelled is None
+        )
+        if retiring:
+            self.actions.append(Retire(tuple(retiring)))
+        self.cancel(job for job in leaving if key_of(job) not in retiring)
+
+    def cancel(self, jobs: Iterable[Job]) -> None:
+        """Ask for the end of jobs, and again while they are still there."""
+        due = [
+            job
+            for job in jobs
+            if job.id and (job.cancelled is None or self.now - job.cancelled >= self.patience(job))
+        ]
+        if due:
+            self.put(replace(job, cancelled=self.now) for job in due)
+            self.actions.append(Cancel(tuple(job.id for job in due)))
+
+    def patience(self, job: Job) -> float:
+        """Return after how many seconds to ask again for the end of a job."""
+        since = job.leaving or job.ended
+        return max(CANCEL_AGAIN, 0.0 if since is None else (self.now - since) / 10)
+
+    def grow(self) -> None:
+        wanted, lasts = jobs_wanted(self.record, self.seen.desired), len(lasting(self.record))
+        missing = wanted - lasts
+        if missing <= 0 or self.record.stop_requested is not None:
+            if self.record.stop_requested is None:
+                self.record = replace(self.record, reason="")
+            return
+        if self.seen.unsaved:
+            self.record = replace(self.record, reason=self.seen.unsaved)
+            return
+        deaths = recent_deaths(self.record, self.now)
+        if len(deaths) > self.record.spec.policy.replacements:
+            why = f"{len(deaths)} workers failed within {DEATHS_WINDOW / 60:.0f} minutes"
+            cause = next((job.cause for job in reversed(deaths) if job.cause), "")
+            reason = f"{why}: {cause}" if cause else f"{why}."
+            if staying(self.record):
+                self.record = replace(self.record, reason=f"{reason} No more are started for now.")
+            else:
+                self.end(Phase.FAILED, reason)
+            return
+        # Each wanted job is submitted at most once more while the first may still live.
+        unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in self.record.jobs)
+        missing = min(missing, 2 * wanted - lasts - unproved)
+        if missing <= 0:
+            words = f"{self.seen.system} does not list {unproved} jobs that were cancelled"
+            reason = f"{words}, and nothing proves that they have ended."
+            reason = (
+                f"{reason[0].upper()}{reason[1:]} No more are submitted until their end is proved."
+            )
+            self.record = replace(self.record, reason=reason)
+            return
+        replaced = min(missing, self.died)
+        self.record = replace(self.record, reason="", replaced=self.record.replaced + replaced)
+        while missing > 0:
+            count = min(missing, self.seen.most_tasks)
+            self.submit(count)
+            missing -= count
+
+    def submit(self, count: int) -> None:
+        """Put a submission on record, which is what makes it safe to send."""
+        number = self.record.submissions + 1
+        mark = f"gpc-{self.record.id}-{number}"
+        self.record = replace(self.record, submissions=number)
+        self.put(Job(mark, task, submitted=self.now) for task in range(count))
+        self.actions.append(Submit(mark, count))
+        self.note("submit", f"{count} asked for as {mark}", mark)
+
+    def stop(self) -> None:
+        alive = [job for job in self.record.jobs if is_alive(job)]
+        self.set_phase(Phase.STOPPING)
+        leaving = [
+            job if job.leaving is not None else replace(job, leaving=self.now) for job in alive
+        ]
+        self.put(leaving)
+        self.cancel(leaving)
+        # A relay answers no more once the end is on record; what is removed now goes before it.
+        removing = any(isinstance(action, Cancel) for action in self.actions)
+        unproved = self.unproved_at_last(alive)
+        # A job whose submission was not answered may exist: wait until it can be named.
+        if (not alive or unproved) and not removing:
+            told = self.seen.by_hand(unproved) if unproved else ""
+            reason = " ".join(filter(None, (self.record.reason or ASKED, told)))
+            self.record = replace(self.record, ended=self.now, reason=reason)
+            self.set_phase(self.record.outcome)
+            self.actions.append(Finish())
+
+    def unproved_at_last(self, alive: Sequence[Job]) -> tuple[str, ...]:
+        """Return the ids of what a stopping cluster waits for no longer; nothing if it waits."""
+        asked = self.record.stop_requested
+        waited = self.seen.listing is not None and asked is not None
+        if not waited or self.now - (asked or self.now) < STOP_SECONDS:
+            return ()
+        if not all(is_unproved(job, self.now) and job.id for job in alive):
+            return ()
+        return tuple(job.id for job in alive)
+
+    def tell_phase(self) -> None:
+        counts = count_workers(self.record, self.seen)
+        if counts.ready >= counts.asked or (counts.ready and not counts.lost):
+            phase = Phase.RUNNING
+        elif any(
+            job.connected for job in (*staying(self.record), *recent_deaths(self.record, self.now))
+        ):
+            phase = Phase.DEGRADED
+        elif counts.pending and not counts.starting:
+            phase = Phase.PENDING
+        else:
+            phase = Phase.STARTING
+        self.set_phase(phase)
+        own = heads_job(self.record)
+        ended = [job for job in self.record.jobs if not is_alive(job) and job != own]
+        if len(ended) > KEPT_JOBS:
+            forgotten = {key_of(job) for job in ended[:-KEPT_JOBS]}
+            kept = tuple(job for job in self.record.jobs if key_of(job) not in forgotten)
+            seconds = sum(held_seconds(job, self.now) for job in ended[:-KEPT_JOBS])
+            seconds += self.record.forgotten_seconds
+            self.record = replace(self.record, jobs=kept, forgotten_seconds=seconds)
+
+    def set_phase(self, phase: Phase) -> None:
+        if phase is not self.record.phase:
+            reason = f": {self.record.reason}" if phase in ENDED and self.record.reason else ""
+            self.record = replace(self.record, phase=phase, phase_since=self.now)
+            self.note("phase", f"{phase.value}{reason}")

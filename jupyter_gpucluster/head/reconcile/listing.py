@@ -1,0 +1,110 @@
+"""What the queueing system says of a cluster's jobs: listed, accounted for, or left in a file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...batch import elsewhere, find_backend
+from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
+from ...batch.status_cache import SharedQueue
+from ...core.records import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus, Record
+from ...host.cluster_directory import ClusterDirectory
+from .model import is_alive
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the system said when it was asked, or that there was no need to ask it."""
+
+    listing: Mapping[str, JobStatus] | None = None
+    history: Mapping[str, JobStatus] = field(default_factory=dict)
+    found: Mapping[str, JobStatus] = field(default_factory=dict)
+    exits: Mapping[str, int] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()
+    traced: Mapping[str, float] = field(default_factory=dict)
+    """When each job was last looked for that listings lack, by id."""
+    again: float = 0.0
+    """Seconds until a listing is due, where none was."""
+    silent_since: float | None = None
+    cure: str = ""
+    """What to do about the silence, where it does not pass by itself."""
+
+
+def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
+    """Return the queueing system of a cluster; that of a site is shared with other heads."""
+    backend, shared = find_backend(record.spec.backend), None
+    if record.spec.backend not in ON_THIS_MACHINE:
+        # A head in a job has them for commands only, and in a pod perhaps its node's name, too.
+        there = elsewhere(record.spec.backend, record.spec.job)
+        shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id, there)
+    arguments = record.spec.job.cancel_args
+    return Queue(backend, runner, shared, arguments, root=directory.path.parent)
+
+
+async def ask(
+    queue: Queue,
+    directory: ClusterDirectory,
+    record: Record,
+    before: Told,
+    now: float,
+    period: float,
+) -> Told:
+    """Ask about a cluster's jobs, as often as the period says.
+
+    Parameters
+    ----------
+    before
+        What was told the last time: since when the system is silent.
+    """
+    ids = [job.id for job in record.jobs if job.id and job.state not in FINAL]
+    if not ids and all(job.id or not is_alive(job) for job in record.jobs):
+        return _nothing(before)
+    lost = _lost(record, now)
+    if record.spec.backend in KEEPS_ENDED:
+        ids = [job.id for job in record.jobs if job.id]
+    # Some systems list only what they are asked for, and a lost job has no id to ask by.
+    alive = [job for job in record.jobs if job.id and is_alive(job)]
+    poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
+    if not poll.asked:
+        return replace(_nothing(before), again=poll.again)
+    if poll.listing is None:
+        return replace(_nothing(before), silent_since=before.silent_since or now, cure=queue.cure)
+    gone = [job for job in alive if job.id not in poll.listing]
+    due = [job for job in gone if _is_due(job, before, now)]
+    # The oldest first, but none again before all have been asked about.
+    due.sort(key=lambda job: before.traced.get(job.id, 0.0))
+    trace = await queue.trace({job.id: job.mark for job in due})
+    named = {status.mark for status in poll.listing.values()}
+    marks = dict.fromkeys(job.mark for job in lost if job.mark not in named)
+    return Told(
+        {**poll.listing, **trace.listing},
+        history=trace.history,
+        # What is lost may be over already.
+        found=await queue.find(list(marks)) if marks else {},
+        exits=await asyncio.to_thread(directory.exit_codes) if gone or marks else {},
+        unknown=trace.unknown,
+        traced={
+            job.id: now if job.id in trace.asked else before.traced[job.id]
+            for job in gone
+            if job.id in trace.asked or job.id in before.traced
+        },
+    )
+
+
+def _nothing(before: Told) -> Told:
+    """Return what is told where there is no news."""
+    return Told(silent_since=before.silent_since, cure=before.cure, traced=before.traced)
+
+
+def _is_due(job: Job, before: Told, now: float) -> bool:
+    """Tell whether to look for a job that listings lack: ever more seldom."""
+    last, since = before.traced.get(job.id), job.missing_since
+    return last is None or since is None or now - last >= (now - since) / 10
+
+
+def _lost(record: Record, now: float) -> list[Job]:
+    """Return the jobs whose submission has not been answered."""
+    unnamed = [job for job in record.jobs if not job.id and is_alive(job)]
+    return [job for job in unnamed if now - job.submitted > COMMAND_SECONDS]

@@ -1,0 +1,290 @@
+"""What `lifecycle` sees and says: observations in, actions out, and what follows from both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ...core.records import (
+    FINAL,
+    IDLE_CLOCK,
+    Clock,
+    Event,
+    Job,
+    JobState,
+    JobStatus,
+    Policy,
+    Record,
+    WorkerCounts,
+    heads_job,
+)
+
+DEATHS_WINDOW = 600.0
+"""Seconds in which the deaths of workers are counted against the policy's replacements."""
+WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
+"""States of a job that holds nothing yet."""
+STANDING_STILL = WAITING | {JobState.SUSPENDED}
+"""Also of a job that holds what it has; its workers stay connected, yet compute nothing."""
+ABSENT_SECONDS = 300.0
+"""A job that is listed as running, and whose workers stay away for so long, is given up: some
+systems never learn that a node is down.  A worker that finds no scheduler ends after a minute."""
+LAST_SECONDS = 60.0
+"""A head in a job stops so long before its job's walltime: files and jobs want to be tidied up."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a submission: ids, or a refusal, or neither where the answer was lost."""
+
+    mark: str
+    ids: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is true now."""
+
+    listing: Mapping[str, JobStatus] | None = None
+    """All jobs by id; None where the queueing system was not asked or did not answer."""
+    silent_since: float | None = None
+    cure: str = ""
+    """What to do about the silence, where it does not pass by itself."""
+    answers: tuple[Answer, ...] = ()
+    history: Mapping[str, JobStatus] = field(default_factory=dict)
+    """What accounting says of jobs that are no longer listed, by id."""
+    found: Mapping[str, JobStatus] = field(default_factory=dict)
+    """What accounting says of submissions whose answers were lost, by id."""
+    exits: Mapping[str, int] = field(default_factory=dict)
+    """Exit codes that job scripts left behind, by job."""
+    unknown: frozenset[str] = frozenset()
+    """Ids of which the queueing system says that it has no such job."""
+    listing_proves: bool = False
+    """Whether a job has ended that the listing lacks."""
+    system: str = "the batch system"
+    """What users call it."""
+    workers: Mapping[str, int] = field(default_factory=dict)
+    """How many workers of each job are connected."""
+    desired: int = 0
+    """The number of workers wanted now: the fixed target, or what adapting recommends."""
+    most_tasks: int = 1000
+    """The most jobs that one submission may hold."""
+    volunteers: tuple[str, ...] = ()
+    """Jobs in the order in which they had best leave."""
+    retired: frozenset[str] = frozenset()
+    """Jobs whose workers have handed their data over."""
+    restarted: frozenset[str] = frozenset()
+    """Jobs whose workers ``client.restart()`` has sent away."""
+    idle_since: float | None = None
+    gpus_idle_since: float | None = None
+    """Since when no GPU computes; None also where no GPU tells."""
+    allocation_ends: float | None = None
+    """When the allocation ends whose nodes the workers use; None also where nobody tells."""
+    clients: int = 0
+    alone_since: float | None = None
+    threads: int = 0
+    memory_used: int = 0
+    memory_limit: int = 0
+    held: str = ""
+    """Why no more workers start for now, in a sentence."""
+    log_hint: Callable[[str], str] = field(default=lambda key: "")
+    """Finds the first error line in the log of a job."""
+    unsaved: str = ""
+    """Why the record cannot be saved, and the fix; empty if it is saved."""
+    log_end: Callable[[str], str] = field(default=lambda key: "")
+    """Returns the last lines of the log of a job, where it names no error."""
+    explain: Callable[[JobStatus], str] = field(default=lambda status: status.reason)
+    """Says in a sentence why a job waits or ended."""
+    by_hand: Callable[[tuple[str, ...]], str] = field(default=lambda ids: "")
+    """Says that the end of jobs is not proved, and which command ends them."""
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Submit ``count`` jobs under a mark that is already on record."""
+
+    mark: str
+    count: int
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Retire:
+    """Let the workers of these jobs finish, and move their data; said again until they have."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Ask the queueing system to end these jobs."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Every job is confirmed to be gone: close the scheduler and end the head."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Write a line of the timeline."""
+
+    event: Event
+
+
+Action = Submit | Retire | Cancel | Finish | Note
+
+
+def key_of(job: Job) -> str:
+    """Return the name of a job within its cluster, which is also its (first) worker's name."""
+    return f"{job.mark}_{job.task}"
+
+
+def is_alive(job: Job) -> bool:
+    """Tell whether a job holds, or will hold, something."""
+    return job.state not in FINAL and not (job.state is JobState.UNKNOWN and job.ended is not None)
+
+
+def given_up_unlisted(job: Job) -> bool:
+    """Tell whether a job was given up because listings lacked it, and may still live."""
+    return is_alive(job) and job.abandoned and job.missing_since is not None
+
+
+def jobs_wanted(record: Record, workers: int) -> int:
+    """Return how many whole jobs hold that many workers, without those that none is to follow."""
+    each = record.spec.worker.per_job
+    wanted = -(-workers // each)
+    if record.expired:
+        wanted = min(wanted, -(-record.target.maximum // each) - record.expired)
+    return max(0, wanted)
+
+
+def staying(record: Record) -> list[Job]:
+    """Return the jobs that the cluster has and wants to keep."""
+    return [job for job in record.jobs if is_alive(job) and job.leaving is None]
+
+
+def lasting(record: Record) -> list[Job]:
+    """Return the jobs to keep that need no successor yet."""
+    return [job for job in staying(record) if job.relieved is None]
+
+
+def recent_deaths(record: Record, now: float) -> list[Job]:
+    """Return the jobs that ended, or were given up, lately although nobody wanted it.
+
+    What was given up and is still listed holds its nodes: it counts until it is gone.  That the
+    system's listing lacks a job is not the job's failure.
+    """
+    return [
+        job
+        for job in record.jobs
+        if (when := lost_at(job)) is not None
+        and (now - when < DEATHS_WINDOW or (job.abandoned and is_alive(job)))
+        and not job.excused
+        and not (job.abandoned and job.missing_since is not None)
+    ]
+
+
+def lost_at(job: Job) -> float | None:
+    """Return when a job was lost that was wanted; None = it was not."""
+    if job.abandoned:
+        return job.leaving
+    return job.ended if job.leaving is None else None
+
+
+def count_workers(record: Record, seen: Observation) -> WorkerCounts:
+    """Count workers by how far they are; whole jobs may hold more than were asked for.
+
+    A cluster that stops loses nothing: its jobs are ending.
+    """
+    each = record.spec.worker.per_job
+    wanted = jobs_wanted(record, seen.desired)
+    if record.stop_requested is not None:
+        ending = sum(is_alive(job) for job in record.jobs)
+        return WorkerCounts(wanted * each, ending=ending * each)
+    stay = staying(record)
+    pending = starting = ready = 0
+    lost = max(0, wanted - len(stay)) * each
+    for job in stay:
+        suspended = job.state is JobState.SUSPENDED
+        connected = 0 if suspended else min(seen.workers.get(key_of(job), 0), each)
+        ready += connected
+        if job.state in STANDING_STILL:
+            pending += each - connected
+        elif job.connected and not connected:
+            lost += each
+        else:
+            starting += each - connected
+    return WorkerCounts(wanted * each, pending, starting, ready, lost)
+
+
+def end_of(job: Job, record: Record) -> float | None:
+    """Return when the queueing system will end a job, by its own word or by what was asked for."""
+    walltime = record.spec.job.walltime
+    if job.ends is not None:
+        return job.ends
+    return None if walltime is None or job.started is None else job.started + walltime
+
+
+def idle_gpus_limit(policy: Policy) -> float | None:
+    """Return after how many seconds of idle GPUs the cluster stops; None = it does not."""
+    return policy.idle_gpus_after if policy.idle_gpus_action == "stop" else None
+
+
+def clocks(record: Record, seen: Observation) -> list[Clock]:
+    """Return what ends the cluster by itself, and when."""
+    policy = record.spec.policy
+    found = []
+    for name, seconds, since in (
+        (IDLE_CLOCK, policy.idle_timeout, seen.idle_since),
+        ("time-out without a client", policy.no_client_timeout, seen.alone_since),
+        ("maximum lifetime", policy.max_lifetime, record.created),
+        ("time-out of idle GPUs", idle_gpus_limit(policy), seen.gpus_idle_since),
+    ):
+        if seconds is not None:
+            found.append(Clock(name, seconds, None if since is None else since + seconds))
+    own = heads_job(record)
+    end = None if own is None else end_of(own, record)
+    if own is not None and own.started is not None and end is not None:
+        last = max(own.started, end - LAST_SECONDS)
+        found.append(Clock("walltime of the head's job", last - own.started, last))
+    held = record.spec.allocation
+    if held is not None and seen.allocation_ends is not None:
+        seconds = max(0.0, seen.allocation_ends - record.created)
+        found.append(Clock(f"end of {held.name}", seconds, seen.allocation_ends))
+    if record.spec.job.gpus and policy.gpu_hours is not None:
+        found.append(Clock(f"budget of {policy.gpu_hours:g} GPU-hours", 0.0, budget_end(record)))
+    return found
+
+
+def gpu_hours(record: Record, now: float) -> float:
+    """Return what the cluster's jobs have held so far: GPUs times hours, running ones up to now."""
+    seconds = record.forgotten_seconds + sum(held_seconds(job, now) for job in record.jobs)
+    return record.spec.job.gpus * seconds / 3600
+
+
+def held_seconds(job: Job, now: float) -> float:
+    """Return how long a job has held its devices, also before it was requeued."""
+    if job.started is None:
+        return job.held
+    if job.ended is None and job.missing and job.missing_since is not None:
+        now = job.missing_since  # the last time at which it was seen
+    end = job.ended if job.ended is not None else now if is_alive(job) else job.started
+    return job.held + max(0.0, end - job.started)
+
+
+def budget_end(record: Record) -> float | None:
+    """Return when the budget of GPU-hours is used up at the rate of now; None = nothing is held."""
+    budget, gpus = record.spec.policy.gpu_hours, record.spec.job.gpus
+    running = [
+        job.started
+        for job in record.jobs
+        if is_alive(job) and job.started is not None and job.state not in WAITING
+    ]
+    if budget is None or not running:
+        return None
+    # Since the last of them started all of them hold their GPUs.
+    last = max(running)
+    return last + (budget - gpu_hours(record, last)) * 3600 / (gpus * len(running))

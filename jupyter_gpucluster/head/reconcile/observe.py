@@ -1,0 +1,155 @@
+"""Gather what is true now from the Dask scheduler in this process."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from dask.typing import Key
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from ...host.log_diagnosis import ERROR_LINE, diagnose, log_end, remarks
+from ..adaptive import job_of
+
+LOG_START = 65536
+"""Bytes of a log in which a worker's start has room."""
+NOT_A_USER = "fire-and-forget"
+ITS_OWN_END = "worker-close-gracefully-"
+"""How Dask calls the end of a worker at the lifetime that Dask's configuration gives it."""
+
+
+class Watch(SchedulerPlugin):
+    """Hears of workers and restarts the moment they happen, and keeps track of idle time."""
+
+    name = "gpucluster-watch"
+
+    def __init__(self, scheduler: Scheduler, logs: Path, wake: object) -> None:
+        self.scheduler = scheduler
+        self.logs = logs
+        self.wake = wake
+        self.restarted: set[str] = set()
+        self.jobs: dict[str, str] = {}
+        self.read: set[str] = set()
+        self.transitions = scheduler.transition_counter
+        self.tasks = 0
+        """How many tasks workers have run, failed ones included."""
+        self.idle_since: float | None = time.time()
+        self.alone_since: float | None = time.time()
+
+    def set_wake(self) -> None:
+        self.wake.set()  # type: ignore[attr-defined]  # an asyncio.Event; plugins are pickled by type
+
+    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
+        """Hide the worker's own page, which answers nothing, from the dashboard's links."""
+        state = scheduler.workers[worker]
+        state.services.pop("dashboard", None)
+        self.jobs[worker] = job_of(str(state.name))
+        self.set_wake()
+
+    def remove_worker(
+        self, scheduler: Scheduler, worker: str, *, stimulus_id: str = "", **kwargs: object
+    ) -> None:
+        """Look at once at what became of the worker's job; an end by its lifetime is no death."""
+        job = self.jobs.pop(worker, "")
+        if job and stimulus_id.startswith(ITS_OWN_END):
+            self.restarted.add(job)
+        self.set_wake()
+
+    def log_event(self, topic: str, msg: object) -> None:
+        """Hear of a worker at its lifetime whose results nobody could take: it leaves all the same.
+
+        Its removal does not tell, since it was not retired.
+        """
+        if isinstance(msg, dict) and msg.get("action") == "could-not-retire" and topic in self.jobs:
+            if str(msg.get("stimulus_id")).startswith(ITS_OWN_END):
+                self.restarted.add(self.jobs[topic])
+
+    def transition(
+        self, key: Key, start: str, finish: str, *args: object, **kwargs: object
+    ) -> None:
+        """Count the tasks that workers have run."""
+        if start == "processing" and finish in ("memory", "erred"):
+            self.tasks += 1
+
+    async def close(self) -> None:
+        """Look at once where a client shuts the scheduler down."""
+        self.set_wake()
+
+    def restart(self, scheduler: Scheduler) -> None:
+        """Remember whom ``client.restart()`` sends away: their end is not a death."""
+        self.restarted.update(self.workers())
+
+    def workers(self) -> Counter[str]:
+        """Count the connected workers of each job."""
+        return Counter(job_of(str(ws.name)) for ws in self.scheduler.workers.values())
+
+    def clients(self) -> int:
+        """Count the clients that are connected."""
+        return sum(key != NOT_A_USER for key in self.scheduler.clients)
+
+    def look(self, now: float, *, waiting: bool) -> None:
+        """Note since when nothing is computed, and since when nobody is connected.
+
+        A cluster whose jobs all wait in a queue holds nothing yet: neither clock ticks.  Work that
+        came and went between two looks counts, else a user of short tasks would lose the cluster.
+        """
+        before, self.transitions = self.transitions, self.scheduler.transition_counter
+        busy = (
+            self.transitions != before
+            or any(ws.processing for ws in self.scheduler.workers.values())
+            or bool(self.scheduler.queued)
+            or bool(self.scheduler.unrunnable)
+        )
+        self.idle_since = None if busy or waiting else self.idle_since or now
+        self.alone_since = None if self.clients() or waiting else self.alone_since or now
+
+    def unread(self) -> list[str]:
+        """Return the jobs with connected workers into whose logs `remarks` has not looked."""
+        return sorted(self.workers().keys() - self.read)
+
+    def remarks(self, keys: list[str]) -> list[str]:
+        """Return once for each job what its GPU workers' start warns of; reads files."""
+        found: dict[str, list[str]] = {}
+        for key in keys:
+            try:
+                with (self.logs / f"{key}.log").open("rb") as stream:
+                    start = stream.read(LOG_START).decode("utf-8", "replace")
+            except OSError:
+                continue  # a file server may show it later
+            self.read.add(key)
+            for words in remarks(start):
+                found.setdefault(words, []).append(key)
+        return [f"{', '.join(keys)}: {words}" for words, keys in found.items()]
+
+    def first_error(self, key: str) -> str:
+        """Return the last line of a job's log that names an error, and what is behind it."""
+        lines = self.log_of(key)
+        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
+        said = "".join(c for c in found.strip() if c.isprintable())[:200]
+        meant = diagnose("\n".join(lines))
+        return f"{meant} ({said})" if meant and said else meant or said
+
+    def log_end(self, key: str) -> str:
+        """Return the last lines of a job's log in one sentence, empty where it has none."""
+        return log_end(self.log_of(key))
+
+    def log_of(self, key: str) -> list[str]:
+        """Return the end of what a job, its shell and its system said."""
+        mark, _, task = key.rpartition("_")
+        # What the system says of a job's end is not in the log that its script has opened.
+        files = (f"{key}.log", f"{mark}.{task}.out", f"{mark}.out.{task}")
+        lines = [line for name in files for line in self.last_lines(name)]
+        # Where a job never came to open its log, its shell's words may be in a file of all tasks.
+        return lines or self.last_lines(f"{mark}.out")
+
+    def last_lines(self, name: str) -> list[str]:
+        """Return the end of a file among the logs, nothing where there is none."""
+        try:
+            with (self.logs / name).open("rb") as stream:
+                stream.seek(0, 2)
+                stream.seek(max(0, stream.tell() - 16384))
+                return stream.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            return []

@@ -1,0 +1,117 @@
+"""Walltime: when jobs reach it, and from when on it is prepared for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...core.records import ON_THIS_MACHINE, Clock, Job, JobState, JobStatus, Record, heads_job
+from .model import end_of, key_of, staying
+
+STARTUP_SECONDS = 60.0
+"""From a job's start to its worker's connection: imports from a shared file system take long."""
+SLACK_SECONDS = 5.0
+"""Some systems end jobs a little early, or count from another second."""
+MOSTLY = 0.5
+"""A job works for at least this part of its walltime before anything is prepared."""
+SKEW_SECONDS = 60.0
+"""Times that are impossible by more than this are those of a clock that is not ours."""
+OWN_END_SECONDS = 120.0
+"""Workers that leave by themselves later than so long before the walltime leave because of it."""
+OTHER_CAUSES = frozenset({JobState.DONE, JobState.OUT_OF_MEMORY, JobState.NODE_FAIL})
+
+
+def drain_time(job: Job, record: Record) -> float | None:
+    """Return when to begin to move a job's results to others; None = never."""
+    before = record.spec.policy.drain_before
+    return None if before is None else _before_end(job, record, before)
+
+
+def relief_time(job: Job, record: Record) -> float | None:
+    """Return when to ask for a job's successor, so that it is there in time; None = never.
+
+    It is expected to wait as long as the longest wait of this cluster so far.
+    """
+    policy, end = record.spec.policy, end_of(job, record)
+    if policy.at_walltime != "replace" or end is None:
+        return None
+    if policy.max_lifetime is not None and record.created + policy.max_lifetime <= end:
+        return None
+    waited = max((j.started - j.submitted for j in record.jobs if j.started is not None), default=0)
+    return _before_end(job, record, waited + STARTUP_SECONDS + (policy.drain_before or 0.0))
+
+
+def _before_end(job: Job, record: Record, seconds: float) -> float | None:
+    end = end_of(job, record)
+    # The head's own job has no successor: the cluster stops with it.
+    if end is None or job.started is None or job == heads_job(record):
+        return None
+    return max(end - seconds, job.started + MOSTLY * (end - job.started))
+
+
+def by_our_clock(job: Job, status: JobStatus, record: Record, now: float) -> JobStatus:
+    """Return a status whose times are possible: after the submission, and not to come.
+
+    Else the jobs of a site whose clock is hours behind, or in another time zone, would be past
+    their walltime as they start, and their deaths too old to count.
+    """
+    if record.spec.backend in ON_THIS_MACHINE:
+        return status  # the clock is ours, and that of the simulated site is pushed on purpose
+    first = min(job.submitted, now)
+    told = status.started if status.started is not None else status.ended
+    if told is None:
+        return status
+    shift = 0.0
+    if told < first - SKEW_SECONDS:
+        shift = first - told
+    elif told > now + SKEW_SECONDS:
+        # The first guess stays: else it would move with every look.
+        shift = (job.started or now) - told
+    moved = {
+        name: time + shift
+        for name in ("started", "ended", "ends")
+        if (time := getattr(status, name)) is not None
+    }
+    if "ended" in moved:
+        moved["ended"] = min(moved["ended"], now)
+    return replace(status, **moved)
+
+
+def reached(job: Job, status: JobStatus, record: Record, now: float) -> bool:
+    """Tell whether a job that worked was ended by its walltime; not every system says so."""
+    if not job.connected or status.state in OTHER_CAUSES:
+        return False
+    end = end_of(job, record)
+    in_time = end is not None and (status.ended or now) >= end - SLACK_SECONDS
+    return status.state is JobState.TIMEOUT or in_time
+
+
+def left_in_time(job: Job, status: JobStatus, record: Record, now: float) -> bool:
+    """Tell whether a job's workers left by themselves because of its walltime.
+
+    They know the walltime that was asked for; an administrator may have changed it since.
+    """
+    walltime = record.spec.job.walltime
+    if status.state is not JobState.DONE or walltime is None or job.started is None:
+        return False
+    last = max(walltime - OWN_END_SECONDS, MOSTLY * walltime)
+    return (status.ended or now) >= job.started + last
+
+
+def first_to_end(record: Record) -> Clock | None:
+    """Return the clock of the job that ends first by its walltime."""
+    ends = [
+        (end, job)
+        for job in staying(record)
+        if (end := end_of(job, record)) is not None
+        and job.started is not None
+        and job != heads_job(record)
+    ]
+    if not ends:
+        return None
+    end, job = min(ends, key=lambda item: item[0])
+    seconds = end - (job.started or end)
+    follows = record.spec.policy.at_walltime == "replace"
+    if not follows and len(staying(record)) == 1:
+        return Clock("walltime", seconds, end)
+    words = "a new one follows" if follows else "no new one follows"
+    return Clock(f"end of job {key_of(job)}, {words}", seconds, end, key_of(job), follows)

@@ -1,0 +1,179 @@
+"""The job server of a demo cluster: starts and ends processes as the simulated site says."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from ...host.processes import signal_group, start_time
+from ..local_scheduler import GRACE_SECONDS, JobServer, Parser, Task, UsageError, die_with
+from . import site as site_rules
+from .site import SiteJob, opened
+
+LOOK_SECONDS = 0.2
+"""Between two looks at the site while jobs wait or run."""
+
+
+def request_parser() -> argparse.ArgumentParser:
+    """Return the parser of requests; `backends.demo` writes what it reads."""
+    parser = Parser(prog="gpucluster-demo", add_help=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
+    submit = verbs.add_parser("submit", add_help=False)
+    submit.add_argument("--mark", required=True)
+    submit.add_argument("--count", type=int, default=1)
+    submit.add_argument("--workers", type=int, default=1)
+    submit.add_argument("script", type=Path)
+    submit.add_argument("worker_argv", nargs="*")
+    verbs.add_parser("status", add_help=False)
+    cancel = verbs.add_parser("cancel", add_help=False)
+    cancel.add_argument("ids", nargs="+")
+    verbs.add_parser("capacity", add_help=False)
+    return parser
+
+
+class DemoServer(JobServer):
+    """Runs the jobs of one cluster; the site, which all clusters share, says when."""
+
+    def __init__(self, *arguments: Any, site: Path) -> None:
+        super().__init__(*arguments)
+        self.parser = request_parser()
+        self.site = site
+        self.me = (os.getpid(), start_time(os.getpid()) or 0)
+        self.workers: dict[str, int] = {}
+
+    def wait_seconds(self) -> float | None:
+        seconds = super().wait_seconds()
+        waits = any(task.state != "ended" for task in self.tasks.values())
+        return LOOK_SECONDS if seconds is None and waits else seconds
+
+    # Requests.
+
+    def submit(self, arguments: argparse.Namespace) -> list[str]:
+        if any(task.mark == arguments.mark for task in self.tasks.values()):
+            raise UsageError(f"{arguments.mark} was submitted before")
+        if arguments.count < 1 or arguments.workers < 1:
+            raise UsageError("counts of jobs and workers begin with 1")
+        script = arguments.script.read_text("utf-8")
+        with opened(self.site) as site:
+            try:
+                site[0] = site_rules.submit(
+                    site[0], arguments.mark, arguments.count, script, self.me
+                )
+            except site_rules.Refusal as refusal:
+                raise UsageError(str(refusal)) from None
+        tasks = [
+            Task(
+                arguments.mark,
+                number,
+                arguments.script,
+                arguments.worker_argv,
+                self.logs / f"{arguments.mark}_{number}.log",
+            )
+            for number in range(arguments.count)
+        ]
+        self.tasks.update({task.id: task for task in tasks})
+        self.workers[arguments.mark] = arguments.workers
+        return [task.id for task in tasks]
+
+    def status(self, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+        with opened(self.site) as site:
+            site[0] = site_rules.forget(site[0], self.me, kept=site_rules.KEPT)
+            found = site[0]
+        return [self.told(job, found.pushed) for job in found.jobs if job.server == self.me]
+
+    def told(self, job: SiteJob, pushed: float) -> dict[str, Any]:
+        """Return a job as a status shows it, in times of the real clock."""
+        task = self.tasks.get(job.id)
+        waits = job.state == "pending"
+        start, queue = job.started, site_rules.QUEUES[job.queue]
+        runs = task is not None and task.state == "running"
+        return {
+            "id": job.id,
+            "mark": job.mark,
+            "number": job.number,
+            "state": job.state,
+            "reason": job.reason,
+            "outcome": job.outcome,
+            "nodes": list(job.placed),
+            "exit_code": job.exit_code,
+            "process": [task.pid, task.started_ticks] if task is not None and runs else [],
+            "started": None if start is None else start - pushed,
+            "ended": None if job.ended is None else job.ended - pushed,
+            "ends": None if start is None else start + job.walltime - pushed,
+            "expected_start": job.submitted + queue.wait - pushed if waits else None,
+        }
+
+    def cancel(self, arguments: argparse.Namespace) -> list[str]:
+        with opened(self.site) as site:
+            site[0] = site_rules.cancel(site[0], arguments.ids)
+        return [id for id in arguments.ids if id in self.tasks]
+
+    def capacity(self, arguments: argparse.Namespace) -> dict[str, int]:
+        free, total = site_rules.capacity(self.site)
+        return {"free": free, "total": total}
+
+    # Processes.
+
+    def start_pending(self) -> None:
+        if self.orphaned or all(task.state == "ended" for task in self.tasks.values()):
+            return
+        with opened(self.site) as site:
+            jobs = {job.id: job for job in site[0].jobs}
+        for task in list(self.tasks.values()):
+            job = jobs.get(task.id)
+            if task.state == "pending":
+                self.follow_waiting(task, job)
+            elif task.state == "running" and task.kill_at is None:
+                self.follow_running(task, job)
+
+    def follow_waiting(self, task: Task, job: SiteJob | None) -> None:
+        """Start a job whose turn has come; one that was cancelled never starts."""
+        if job is not None and job.state == "running":
+            task.restarts = job.restarts
+            self.start(task)
+        elif job is None or job.state != "pending":
+            self.end(task, None, "cancelled")
+
+    def follow_running(self, task: Task, job: SiteJob | None) -> None:
+        """End a job as the site ends it: a failed node gives no time to say goodbye."""
+        if job is not None and job.outcome == "node_fail":
+            task.kill_at = time.monotonic()
+            signal_group(task.pid, signal.SIGKILL)
+        elif job is None or job.state != "running":
+            self.ask_to_end(task, GRACE_SECONDS)
+
+    def end(self, task: Task, exit_code: int | None, reason: str) -> None:
+        with opened(self.site) as site:
+            site[0] = site_rules.finish(site[0], task.id, exit_code)
+            job = site[0].find(task.id)
+        if job is not None and job.state != "over" and not self.orphaned:
+            task.state, task.kill_at, task.pid = "pending", None, 0
+        else:
+            super().end(task, exit_code, reason)
+
+    def serve(self) -> None:
+        super().serve()
+        with opened(self.site) as site:
+            site[0] = site_rules.forget(site[0], self.me)
+
+    def work(self, task: Task) -> int:
+        """Run all workers of a job, each a process; return how the first of them ended."""
+        count = self.workers[task.mark]
+        if count == 1:
+            return super().work(task)
+        job = os.getpid()
+        for number in range(count):
+            if os.fork() == 0:
+                die_with(job)
+                self.be_worker(task, f"{task.worker}-{number}")
+        # A signal for the whole job is the workers' to answer; this process stays until they are
+        # gone, since its end is the job's.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        code = 0
+        while code == 0 and count:
+            code, count = os.waitstatus_to_exitcode(os.wait()[1]), count - 1
+        return code

@@ -1,0 +1,579 @@
+"""The cluster directory on disk: atomic, versioned, private to its owner."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import NewerRecord, RecordError, StateError
+from ..core.records import (
+    RECORD_VERSION,
+    Event,
+    Job,
+    Phase,
+    Process,
+    Record,
+    Summary,
+    from_json,
+    to_json,
+)
+from .processes import is_alive
+
+PRIVATE = (
+    "tls",
+    "token",
+    "scheduler.json",
+    "exit",
+    "process.json",
+    "headjob.json",
+    "asked-to-stop",
+    "relay",
+    "relay.json",
+    ".relay.lock",
+)
+"""What a cluster needs only while it lives; the rest is kept to tell what happened."""
+
+KEPT_SCRIPTS = 100
+"""How many scripts of an ended cluster are kept, the newest: one that adapts submits for weeks."""
+
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file raises that something else than we has written or cut short."""
+
+LEASE_SECONDS = 15.0
+"""How often a head renews its lease."""
+NOTE_BYTES = 512
+"""Room in the lease for the reason of a stop that cannot be saved elsewhere."""
+LATE_SECONDS = 45.0
+"""A lease that is older has been missed twice."""
+LAPSED_SECONDS = 120.0
+"""Lease period, its renewal once missed, and a minute of attribute cache."""
+
+
+Files = tuple[tuple[int, int, int], ...]
+"""Inode, size and time of record and summary."""
+
+
+def check_private(path: Path) -> None:
+    """Refuse a directory that somebody else could have made or could change.
+
+    Raises
+    ------
+    StateError
+        The directory is a link, belongs to somebody else or is writable by others.
+    """
+    try:
+        status = path.lstat()
+    except OSError as error:
+        raise trouble(error, path) from error
+    fault = ""
+    if stat.S_ISLNK(status.st_mode):
+        fault = "is a symbolic link"
+    elif not stat.S_ISDIR(status.st_mode):
+        fault = "is not a directory"
+    elif status.st_uid != os.geteuid():
+        fault = f"belongs to user {status.st_uid}"
+    elif status.st_mode & 0o022:
+        fault = f"is writable by others (mode {stat.S_IMODE(status.st_mode):04o})"
+    if fault:
+        raise StateError(
+            f"The state directory {path} {fault}; refusing to use it.",
+            hint=f"Make it a directory of your own with mode 0700 (chmod 700 {path}).",
+        )
+
+
+def make_private(path: Path) -> None:
+    """Make a directory that only its owner can enter, and check one that is there already."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+    except OSError as error:
+        raise trouble(error, path) from error
+    check_private(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raise `StateError` where files cannot be made below a private directory.
+
+    Where it does not exist, nothing is made; whoever could make it may.
+    """
+    present = next(p for p in (path, *path.parents) if p.exists())
+    if present == path:
+        check_private(path)
+        probe = path / f".probe.{os.getpid()}.{threading.get_ident()}"
+        write_private(probe, b"-")
+        probe.unlink(missing_ok=True)
+    elif not os.access(present, os.W_OK | os.X_OK):
+        raise trouble(PermissionError(errno.EACCES, os.strerror(errno.EACCES)), present)
+
+
+def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file whole or not at all, readable by its owner only.
+
+    Raises
+    ------
+    StateError
+        The disk is full, a quota is used up or the directory is not writable.
+    """
+    # A thread's own: a server looks at one cluster from several of them.
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                if durable:
+                    os.fsync(stream.fileno())
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise trouble(error, path) from error
+
+
+def trouble(error: OSError, path: Path) -> StateError:
+    """Put what the file system refused into words."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        # Each errno also means that no file more can be made, with space left.
+        hint = (
+            "Free some space or delete some files (df -h and df -i show which is used up),"
+            " or point JUPYTER_DATA_DIR at another file system."
+        )
+    else:
+        hint = "Check the permissions, or point JUPYTER_DATA_DIR at a directory you can write."
+    return StateError(f"Cannot use {path}: {error.strerror or error}.", hint=hint)
+
+
+class ClusterDirectory:
+    """The files of one cluster.
+
+    ``record.json`` (what must survive), ``summary.json`` (what is true now), ``events.jsonl`` (the
+    timeline), ``scheduler.json`` (Dask's scheduler file), ``token``, ``tls/``, ``jobs/``,
+    ``exit/``, ``logs/``.
+    """
+
+    # Properties: listing hundreds of clusters needs none of these paths for most of them.
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written = b""
+        self._written_as = (0, 0, 0)
+
+    @property
+    def logs(self) -> Path:
+        """Logs of head and jobs."""
+        return self.path / "logs"
+
+    @property
+    def jobs(self) -> Path:
+        """Job scripts."""
+        return self.path / "jobs"
+
+    @property
+    def tls(self) -> Path:
+        """Certificates and keys."""
+        return self.path / "tls"
+
+    def script(self, mark: str) -> Path:
+        """Return the script of a submission."""
+        return self.jobs / f"{mark}.sh"
+
+    def command(self, mark: str) -> Path:
+        """Return the file with the command of a submission."""
+        return self.jobs / f"{mark}.command"
+
+    def marks(self) -> list[str]:
+        """Return the submissions whose scripts are there, the oldest first.
+
+        The directory is listed: over NFS a file that was asked for too early stays missing.
+        """
+        pattern = re.compile(rf"gpc-{re.escape(self.id)}-([0-9]+)\.sh", re.ASCII)
+        numbers = []
+        with contextlib.suppress(OSError):
+            for path in self.jobs.iterdir():
+                if found := pattern.fullmatch(path.name):
+                    numbers.append(int(found[1]))
+        return [f"gpc-{self.id}-{number}" for number in sorted(numbers)]
+
+    def environment(self) -> Path:
+        """Return the script that runs its arguments, or a shell, in the environment of the jobs."""
+        return self.jobs / "environment.sh"
+
+    def template(self, group: str = "") -> Path:
+        """Return what scripts of jobs are made from: a worker group's, or the cluster's own."""
+        return self.jobs / (f"template-{group}.sh" if group else "template.sh")
+
+    @property
+    def scheduler_file(self) -> Path:
+        """Dask's scheduler file."""
+        return self.path / "scheduler.json"
+
+    @property
+    def lease(self) -> Path:
+        """Its time tells when the head was last alive."""
+        return self.path / "lease"
+
+    @property
+    def process_file(self) -> Path:
+        """The head before it is on record."""
+        return self.path / "process.json"
+
+    @property
+    def relay(self) -> Path:
+        """Commands of a head for the relay, and their answers."""
+        return self.path / "relay"
+
+    @property
+    def relay_file(self) -> Path:
+        """Which process the relay is."""
+        return self.path / "relay.json"
+
+    @property
+    def headjob_file(self) -> Path:
+        """The head's job before the head is on record; its time tells when it was asked about."""
+        return self.path / "headjob.json"
+
+    @property
+    def id(self) -> str:
+        """The cluster's id is its directory's name."""
+        return self.path.name
+
+    def create(self) -> None:
+        """Make the directory; raises `StateError` where it exists or cannot be made."""
+        try:
+            self.path.mkdir(mode=0o700)
+            for part in (self.logs, self.jobs, self.tls, self.path / "exit"):
+                part.mkdir(mode=0o700)
+        except OSError as error:
+            raise trouble(error, self.path) from error
+
+    def remove(self) -> None:
+        """Delete the directory and all in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_private(self, *, keep_lease: bool = False) -> None:
+        """Delete keys and whatever else only a live cluster needs; the scripts that ran stay.
+
+        Parameters
+        ----------
+        keep_lease
+            Whether the note in the lease (`note_stop`) is still needed.
+        """
+        self._remove_jobs()
+        for name in PRIVATE:
+            _remove(self.path / name)
+        if not keep_lease:
+            with contextlib.suppress(OSError):
+                self.lease.unlink()
+
+    def _remove_jobs(self) -> None:
+        """Delete what scripts were made from and what they ran; jobs that come late find nothing.
+
+        A script holds no secret that the record does not hold: keys and token are files.
+        """
+        marks = self.marks()[-KEPT_SCRIPTS:]
+        kept = {path(mark) for mark in marks for path in (self.script, self.command)}
+        with contextlib.suppress(OSError):
+            for path in self.jobs.iterdir():
+                if path not in kept:
+                    _remove(path)
+            if not kept:
+                self.jobs.rmdir()
+
+    def write_record(self, record: Record) -> None:
+        """Write the record durably."""
+        path, data = self.path / "record.json", _dump(to_json(record))
+        if path.is_dir():  # which a file cannot replace
+            with contextlib.suppress(OSError):
+                path.rename(_aside(path))
+        write_private(path, data, durable=True)
+        self._written, self._written_as = data, self.files()[0]
+
+    def record_is_lost(self) -> bool:
+        """Tell whether the record on disk is not the one that was written last through this object.
+
+        It was deleted, damaged or restored from an older copy.
+        """
+        if not self._written or self.files()[0] == self._written_as:
+            return False
+        try:
+            same = (self.path / "record.json").read_bytes() == self._written
+        except OSError:
+            return True
+        if same:
+            self._written_as = self.files()[0]
+        return not same
+
+    def read_record(self, *, jobs: bool = True) -> Record:
+        """Read the record, or all of it but its many jobs.
+
+        Raises
+        ------
+        RecordError
+            It was written by a newer version, or is damaged; a damaged one is set aside, unless
+            the head may live, which writes it again.
+        """
+        path = self.path / "record.json"
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+                raise OSError(errno.EINVAL, "it is not a file")
+            text = path.read_text("utf-8")
+        except OSError as error:
+            raise RecordError(f"Cannot read {path}: {error.strerror}.", hint=self.fix()) from error
+        except UnicodeDecodeError as error:
+            raise self._quarantine(path, error) from error
+        try:
+            data = json.loads(text)
+            version = int(data["version"])
+            if not jobs:
+                data.pop("jobs", None)
+            if version <= RECORD_VERSION:
+                return from_json(Record, data)
+        except DAMAGE as error:
+            raise self._quarantine(path, error) from error
+        raise NewerRecord(
+            f"The cluster in {self.path} was made by a newer jupyter-gpucluster "
+            f"(record version {version}, this one reads up to {RECORD_VERSION}).",
+            hint="Upgrade jupyter-gpucluster here, or use the environment that started it. "
+            + self.fix(newer=True),
+        )
+
+    def _quarantine(self, path: Path, error: Exception) -> RecordError:
+        if self.head_may_live():
+            return RecordError(f"The record {path} is damaged ({error}).", hint=self.fix())
+        aside = _aside(path)
+        with contextlib.suppress(OSError):
+            path.rename(aside)
+        return RecordError(
+            f"The record {path} is damaged ({error}); it was set aside as {aside.name}.",
+            hint=f"Delete {self.path} when none of its processes or jobs is left.",
+        )
+
+    def fix(self, *, newer: bool = False) -> str:
+        """Return what to do about a record that cannot be read; empty where its head is gone."""
+        if not self.head_may_live():
+            return ""
+        stop = f"To stop the cluster: jupyter gpucluster stop {self.id}"
+        return stop if newer else f"Its scheduler writes it again within a minute. {stop}"
+
+    def head_may_live(self) -> bool:
+        """Tell whether a head may still use this directory, whatever its record says."""
+        process = self.read_process()
+        if process is not None and (alive := is_alive(process)) is not None:
+            return alive
+        age = self.lease_age()
+        return age is not None and age < LAPSED_SECONDS
+
+    def lease_age(self) -> float | None:
+        """Return for how long the head has not renewed its lease; None where nobody can tell."""
+        probe = self.path / ".clock"
+        try:
+            probe.touch(mode=0o600)
+            # Both times are the file server's, so no two clocks are compared.
+            age = probe.stat().st_mtime - self.lease.stat().st_mtime
+            probe.unlink(missing_ok=True)
+        except OSError:
+            return None
+        return age
+
+    def lease_is_late(self) -> bool:
+        """Tell whether a lease is older than it gets while its head is well; a list asks often."""
+        try:
+            age = time.time() - os.stat(f"{self.path}/lease").st_mtime  # noqa: PTH116  # a Path each costs more
+        except OSError:
+            return False  # not renewed yet, or no longer
+        # This clock may differ from the file server's: where the two disagree, that one counts.
+        if abs(age) <= LATE_SECONDS:
+            return False
+        exact = self.lease_age()
+        return exact is None or exact > LATE_SECONDS
+
+    def write_process(self, process: Process, http_address: str = "") -> None:
+        """Write which process the head is, and where it listens once it does."""
+        data = {**to_json(process), "http_address": http_address}
+        write_private(self.process_file, _dump(data))
+
+    def read_process(self) -> Process | None:
+        """Read which process the head is; it says so before it is on record."""
+        return _read_process(self.process_file)
+
+    def read_http_address(self) -> str:
+        """Read where the head listens, as the record has it; empty where that is not known."""
+        try:
+            return str(json.loads(self.process_file.read_bytes()).get("http_address", ""))
+        except (OSError, *DAMAGE):
+            return ""
+
+    def read_relay(self) -> Process | None:
+        """Read which process the relay is, None where there has been none."""
+        return _read_process(self.relay_file)
+
+    def write_headjob(self, job: Job) -> None:
+        """Write what was last heard of the head's job while the head itself is not there."""
+        write_private(self.headjob_file, _dump(to_json(job)))
+
+    def read_headjob(self) -> Job | None:
+        """Read what was last heard of the head's job, None where nobody has asked."""
+        try:
+            return from_json(Job, json.loads(self.headjob_file.read_bytes()))
+        except (OSError, *DAMAGE):
+            return None
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write what is true now."""
+        write_private(self.path / "summary.json", _dump(to_json(summary)))
+
+    def read_summary(self) -> Summary | None:
+        """Read the last summary, or None where there is none."""
+        try:
+            data = json.loads((self.path / "summary.json").read_bytes())
+            return from_json(Summary, data)
+        except (OSError, *DAMAGE):
+            return None
+
+    def files(self) -> Files:
+        """Return what changes whenever record or summary are written anew."""
+        found = []
+        for name in ("record.json", "summary.json"):
+            try:
+                status = os.stat(f"{self.path}/{name}")  # noqa: PTH116  # a Path each costs more
+            except OSError:
+                found.append((0, 0, 0))
+            else:
+                found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        return tuple(found)
+
+    def read_phase(self) -> tuple[Phase | None, float]:
+        """Read phase and its time alone: a listing asks hundreds of ended clusters for them."""
+        try:
+            # Half the time of Path.read_bytes.
+            with open(f"{self.path}/summary.json", "rb", buffering=0) as stream:  # noqa: PTH123
+                data = json.loads(stream.read())
+            return Phase(data["phase"]), float(data["phase_since"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return None, 0.0
+
+    def append_event(self, event: Event) -> None:
+        """Add a line to the timeline."""
+        line = _dump(to_json(event)) + b"\n"
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        try:
+            with os.fdopen(os.open(self.path / "events.jsonl", flags, 0o600), "r+b") as stream:
+                # A line that a crash or a full disk cut short must not swallow this one.
+                if (
+                    stream.seek(0, os.SEEK_END)
+                    and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n"
+                ):
+                    line = b"\n" + line
+                stream.write(line)
+        except OSError as error:
+            raise trouble(error, self.path / "events.jsonl") from error
+
+    def events(self) -> Iterator[Event]:
+        """Yield the timeline; a line cut short by a crash is passed over."""
+        try:
+            lines = (self.path / "events.jsonl").read_text("utf-8", "replace").splitlines()
+        except OSError:
+            return
+        for line in lines:
+            with contextlib.suppress(*DAMAGE):
+                yield from_json(Event, json.loads(line))
+
+    def exit_codes(self) -> dict[str, int]:
+        """Return the exit codes that job scripts left, by job.
+
+        The directory is listed: over NFS a file that was asked for too early stays missing.
+        """
+        found = {}
+        with contextlib.suppress(OSError):
+            for path in (self.path / "exit").iterdir():
+                with contextlib.suppress(OSError, ValueError):
+                    found[path.name] = int(path.read_text())
+        return found
+
+    def renew_lease(self) -> None:
+        """Touch the lease; its time is set by the file server, so no clocks are compared.
+
+        Raises
+        ------
+        StateError
+            It cannot be touched, or is missing and cannot be made.
+        """
+        try:
+            # Needs no space: a full file system must not end the jobs of a healthy cluster.
+            os.utime(self.lease, follow_symlinks=False)
+        except FileNotFoundError:
+            write_private(self.lease, b" " * NOTE_BYTES)
+        except OSError as error:
+            raise trouble(error, self.lease) from error
+
+    def note_stop(self, reason: str) -> None:
+        """Note in the lease that the cluster stops, where the record cannot be written.
+
+        The bytes are there already, so a full disk takes them; no file is made or renamed.
+        """
+        note = reason.encode()[:NOTE_BYTES].ljust(NOTE_BYTES)
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self.lease, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                os.write(descriptor, note)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def noted_stop(self) -> str:
+        """Return the reason of a stop that could not be saved elsewhere, empty if there is none."""
+        try:
+            return self.lease.read_bytes()[:NOTE_BYTES].decode("utf-8", "ignore").strip()
+        except OSError:
+            return ""
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:
+    """Return the last lines of a log, at most ``most`` bytes of it; nothing where there is none."""
+    try:
+        if not path.is_file():  # a pipe would be waited for, a device never ends
+            return ""
+        with path.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - most))
+            text = stream.read(most).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.damaged-{int(time.time())}")
+
+
+def _read_process(path: Path) -> Process | None:
+    try:
+        return from_json(Process, json.loads(path.read_bytes()))
+    except (OSError, *DAMAGE):
+        return None
+
+
+def _dump(data: Any) -> bytes:
+    # ASCII: names of files need not be UTF-8, and no character but our own ends a line.
+    return json.dumps(data, separators=(",", ":")).encode()

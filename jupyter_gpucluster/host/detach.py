@@ -1,0 +1,97 @@
+"""Tell whether a head outlives the Jupyter server or shell that starts it, and arrange it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .environ import BATCH_JOBS
+
+CONTAINER_MAINS = ("jupyter", "tini", "dumb-init", "docker-init", "catatonit", "start.sh")
+"""Process 1 of a container that lives as long as the Jupyter in it does."""
+PROBE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Survival:
+    """Whether the head lives on, in a sentence, and the argv that goes before the head's."""
+
+    survives: bool
+    words: str
+    prefix: tuple[str, ...] = ()
+
+
+def find_survival(
+    environment: Mapping[str, str] = os.environ,
+    *,
+    cgroup: str | None = None,
+    init: str | None = None,
+    scope_works: bool | None = None,
+) -> Survival:
+    """Tell what ends a process that is started here; a session of its own leaves none of these.
+
+    Parameters
+    ----------
+    environment
+        Variables of this process; a batch job is known by them.
+    cgroup, init, scope_works
+        The text of ``/proc/self/cgroup``, the name of process 1, and whether ``systemd-run
+        --user --scope`` works; read from this machine where they are not given.
+    """
+    for variable, system in BATCH_JOBS.items():
+        if variable == "JOB_ID" and not environment.get("SGE_ROOT"):
+            continue  # too plain a name to mean Grid Engine by itself
+        if environment.get(variable):
+            return Survival(
+                False, f"No: it ends with {system} job {environment[variable]} that Jupyter is in."
+            )
+    init = _read("/proc/1/comm") if init is None else init
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        return Survival(False, "No: it ends with the pod that Jupyter is in.")
+    if init.startswith(CONTAINER_MAINS):
+        return Survival(False, "No: it ends with the container that Jupyter keeps running.")
+    if init != "systemd":
+        return Survival(True, "Yes, for as long as this machine or container runs.")
+    group = _read("/proc/self/cgroup") if cgroup is None else cgroup
+    leaf = group.splitlines()[-1].rsplit("/", 1)[-1] if group else ""
+    if _works(environment) if scope_works is None else scope_works:
+        prefix = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--")
+        return Survival(True, "Yes: it runs in a systemd scope of its own.", prefix)
+    if leaf.endswith(".service"):
+        return Survival(
+            False,
+            f"No: it belongs to {leaf}, and systemd ends all of it when Jupyter stops.",
+        )
+    if leaf.startswith("session-"):
+        return Survival(True, "Yes, unless this machine ends a user's processes at logout.")
+    return Survival(True, "Yes.")
+
+
+def _works(environment: Mapping[str, str]) -> bool:
+    """Try whether the user's systemd takes a scope."""
+    if not environment.get("XDG_RUNTIME_DIR") or shutil.which("systemd-run") is None:
+        return False
+    try:
+        return (
+            subprocess.run(
+                ["systemd-run", "--user", "--scope", "--quiet", "--collect", "true"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PROBE_SECONDS,
+                check=False,
+            ).returncode
+            == 0
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

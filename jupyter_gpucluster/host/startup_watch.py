@@ -1,0 +1,159 @@
+"""Jobs that run and whose workers do not come: how far their start has got, by their logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from ..core.records import Job, JobState, Record, Summary
+from ..head.reconcile.model import key_of, staying
+
+SLOW_SECONDS = 120.0
+"""From a job's start: twice the time that a worker itself waits for its scheduler."""
+AGAIN_SECONDS = 60.0
+"""After these a log is read again: what hangs may have moved on."""
+LINE = 200
+LOG_END = 1 << 18
+"""Bytes of a log that are read: an hour's stacks have room in them."""
+PHASE = re.compile(r"gpucluster: (?P<what>.+?) since (?P<time>\S+)(?: \(.*\))?")
+"""A line of a job's script, or of what starts its Python."""
+STACK = "gpucluster: stack, innermost first:"
+FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+) in .+')
+"""A line of a stack, as `start_worker.stacks` writes it."""
+MACHINERY = re.compile(r"<frozen |.*/importlib/|.*/(workerstart|start_worker)\.py$")
+"""Files of the frames of any import."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the start of a job's workers is."""
+
+    phase: str
+    """What it does, the same as long as it does it."""
+    words: str
+
+
+@dataclass(frozen=True)
+class Late:
+    """A job whose workers have not come."""
+
+    looked: float
+    phase: str
+    words: str
+
+
+class SlowStarts:
+    """Says of each job whose worker has not come how far it is, and again when it has moved on."""
+
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
+        self.late: dict[str, Late] = {}
+
+    def due(self, record: Record, connected: Collection[str], now: float) -> list[Job]:
+        """Return the jobs whose logs are to be read now, and forget those that are late no more."""
+        jobs = {
+            key: job
+            for job in staying(record)
+            if job.state is JobState.RUNNING and not job.connected
+            if (key := key_of(job)) not in connected
+            if job.started is not None and now - job.started > SLOW_SECONDS
+        }
+        self.late = {key: late for key, late in self.late.items() if key in jobs}
+        return [
+            job
+            for key, job in jobs.items()
+            if key not in self.late or now - self.late[key].looked >= AGAIN_SECONDS
+        ]
+
+    def look(self, jobs: Sequence[Job], now: float) -> list[tuple[str, str]]:
+        """Read logs, and return what is new: each job with what to say of it."""
+        news = []
+        for job in jobs:
+            key = key_of(job)
+            place = self.place(key, now)
+            words = words_of(job, place, now, "a worker")
+            before = self.late.get(key)
+            self.late[key] = Late(now, place.phase, words)
+            if before is None or before.phase != place.phase:
+                news.append((key, words))
+        return news
+
+    def add_to(self, summary: Summary) -> Summary:
+        """Let the summary say it, where nothing else is to be said."""
+        if summary.reason or not self.late:
+            return summary
+        first, *others = self.late.values()
+        more = f" Likewise {len(others)} more." if others else ""
+        return replace(summary, reason=f"{first.words}.{more}")
+
+    def told_of(self, job: Job, now: float, lacking: str) -> str:
+        """Say of one job where it is, empty as long as nobody need know."""
+        if job.started is None or now - job.started <= SLOW_SECONDS:
+            return ""
+        return f"{words_of(job, self.place(key_of(job), now), now, lacking)}."
+
+    def place(self, key: str, now: float) -> Place:
+        """Find out where the start of a job's workers hangs."""
+        try:
+            with (self.logs / f"{key}.log").open("rb") as stream:
+                stream.seek(0, 2)
+                stream.seek(max(0, stream.tell() - LOG_END))
+                text = stream.read().decode("utf-8", "replace")
+        except OSError:
+            return Place("", "there is no log of it; does its node see the cluster's directory?")
+        return place_of([line.strip() for line in text.splitlines() if line.strip()], now)
+
+
+def words_of(job: Job, place: Place, now: float, lacking: str) -> str:
+    """Say where a job is that lacks something."""
+    ran = now - (job.started or now)
+    return f"{key_of(job)} has run for {_length(ran)} without {lacking}: {place.words}"
+
+
+def place_of(lines: Sequence[str], now: float) -> Place:
+    """Return where the lines of a log end."""
+    phases = [(number, found) for number, line in enumerate(lines) if (found := read_phase(line))]
+    number, (what, since) = phases[-1] if phases else (-1, ("", 0.0))
+    rest = lines[number + 1 :]
+    said = [line for line in rest if line != STACK and not FRAME.fullmatch(line)]
+    last = "".join(c for c in said[-1] if c.isprintable())[:LINE] if said else ""
+    if "to connect to" in last:
+        words = f"it does not reach the scheduler; see network.interface ({last})"
+        return Place("unreachable", words)
+    if not what:
+        return Place("", f"its log ends with: {last}" if last else "its log is empty")
+    clock = datetime.fromtimestamp(since).strftime("%H:%M")
+    words = f"{what} since {clock} ({_length(now - since)})"
+    if where := innermost(rest):
+        words += f", at {where}"
+    elif last:
+        words += f"; its log ends with: {last}"
+    return Place(what, words)
+
+
+def read_phase(line: str) -> tuple[str, float] | None:
+    """Return what a line says that a job does, and since when."""
+    found = PHASE.fullmatch(line)
+    try:
+        when = found and datetime.strptime(found["time"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return (found["what"], when) if found and when is not None else None
+
+
+def innermost(lines: Sequence[str]) -> str:
+    """Return the innermost place of a log's last stack that is not Python's own way to import."""
+    starts = [number for number, line in enumerate(lines) if line == STACK]
+    frames = [FRAME.fullmatch(line) for line in lines[starts[-1] + 1 :]] if starts else []
+    for frame in frames:
+        if frame is not None and not MACHINERY.match(frame["file"]):
+            return f"line {frame['line']} of {frame['file'][-LINE:]}"
+    return ""
+
+
+def _length(seconds: float) -> str:
+    minutes = max(0, int(seconds // 60))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"

@@ -1,0 +1,95 @@
+"""Profiles as front ends show them: the places to run."""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any
+
+from ..batch import WAYS_OUT
+from ..core.records import to_json
+from ..host.hardware import Machine, look_around
+from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
+from .spec import default_workers, maximum_workers, shown_title, uses_gpus
+
+REMEMBERED_SECONDS = 60.0
+"""Servers ask for profiles again and again, and nvidia-smi takes a second and more on big nodes."""
+
+
+def places(*, elsewhere: bool = False) -> dict[str, Any]:
+    """Return all profiles, best first for this host, and what is wrong with profile files.
+
+    Parameters
+    ----------
+    elsewhere
+        Also return the built-in profiles of sites that we are not at.
+    """
+    found = load_profiles(elsewhere=elsewhere)
+    machine = _machine(int(time.monotonic() // REMEMBERED_SECONDS))
+    return {
+        "profiles": [place(loaded, machine) for loaded in found.profiles.values()],
+        "problems": to_json(found.problems),
+    }
+
+
+def one_place(name: str) -> dict[str, Any]:
+    """Return one profile; raises `ProfileNotFound` or `ProfileError`."""
+    return place(find_profile(name), _machine(int(time.monotonic() // REMEMBERED_SECONDS)))
+
+
+def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
+    """Return one profile as front ends show it."""
+    profile = loaded.profile
+    gpus = uses_gpus(profile, machine)
+    workers = default_workers(profile, machine)
+    return {
+        "name": loaded.name,
+        "title": shown_title(profile),
+        "backend": profile.backend,
+        "summary": profile.summary,
+        "gpus_per_job": int(gpus) if profile.job.gpus == "auto" else profile.job.gpus,
+        "unit": "GPUs" if gpus else "workers",
+        "simulated": profile.backend == "demo",
+        "encrypted": _encrypted(profile),
+        "default": profile.default,
+        "hosts": list(profile.hosts),
+        "matches_host": loaded.matches_host(),
+        "source": loaded.files[-1],
+        "sources": to_json(loaded.sources),
+        "shadowed": to_json(loaded.shadowed),
+        "final": loaded.final,
+        "locked": list(loaded.locked),
+        "options": options_schema(profile),
+        "limits": {
+            "workers": maximum_workers(profile, machine),
+            "clusters": profile.limits.clusters,
+        },
+        "default_workers": workers,
+        "words": _words(loaded, machine),
+    }
+
+
+def _encrypted(profile: Profile) -> bool | None:
+    """Tell whether clusters of a profile are encrypted, None where an option or a file tells."""
+    chosen = {option.field for option in profile.options.values()}
+    if profile.backend == "existing":
+        address = profile.existing.address
+        told = address.startswith(("tls://", "tcp://")) and "existing.address" not in chosen
+        return address.startswith("tls://") if told else None
+    return None if "network.protocol" in chosen else profile.network.protocol == "tls"
+
+
+def _words(loaded: LoadedProfile, machine: Machine) -> str:
+    """Say what a worker is here where that needs saying, and where there are none."""
+    if loaded.profile.backend == "demo":
+        return "Simulation: CPU workers of this machine stand for GPUs."
+    if loaded.profile.backend in WAYS_OUT:
+        return "This version cannot start it."
+    if loaded.profile.backend != "local" or uses_gpus(loaded.profile, machine):
+        return ""
+    return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)
+
+
+@functools.lru_cache(maxsize=1)
+def _machine(period: int) -> Machine:
+    return look_around()

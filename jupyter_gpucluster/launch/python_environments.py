@@ -1,0 +1,247 @@
+"""Python environments a cluster may run in: which there are, and what each of them lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import platform
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import InvalidInput, UnsuitableEnvironment
+from .interpreters import Interpreter, ask_python, shown
+
+SUPPORTED_PYTHON = (3, 11)
+"""Oldest Python that the head runs on."""
+
+SUPPORTED_DASK = ("2026.7.1", "2026.9")
+"""Dask and distributed from the first version on, before the second."""
+
+ASKED_AT_A_TIME = 8
+"""Interpreters mostly wait for a file system."""
+
+OWN_KERNEL_COMMANDS = re.compile(r"python(3(\.\d+)?)?")
+"""Commands that jupyter_client replaces by the interpreter it runs on itself."""
+
+KERNEL_METADATA = "gpucluster"
+"""Under which a kernel that `kernels` registered says which Python it runs."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One Python that a cluster may run in.
+
+    ``versions`` maps "python", "dask", "distributed", "dask_cuda", "distributed_ucxx", "bokeh",
+    "ipykernel", "cryptography" and "jupyter_gpucluster" to what is installed; a package that is
+    missing has no key.  ``problems`` each name their cure; with ``suitable`` they are no obstacle.
+    ``gpu_problems`` matter on a GPU profile only.
+    """
+
+    name: str
+    title: str
+    python: str
+    suitable: bool
+    problems: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    gpu_problems: tuple[str, ...] = ()
+
+
+def list_environments() -> list[Environment]:
+    """Return this interpreter and those of the Python kernels, each asked what it has."""
+    candidates = _candidates()
+    # Several kernels often share an interpreter, which is then asked once.
+    pythons = list(dict.fromkeys(c.python for c in candidates if not c.problems))
+    with ThreadPoolExecutor(max_workers=ASKED_AT_A_TIME) as pool:
+        answers = dict(zip(pythons, pool.map(ask_python, pythons), strict=True))
+    return [c if c.problems else _judge(c, answers[c.python]) for c in candidates]
+
+
+def check_python(path: str | Path, *, strict: bool = False) -> Environment:
+    """Return what a Python has and lacks.
+
+    Parameters
+    ----------
+    path
+        The interpreter; ``~`` is the home directory.
+    strict
+        Raise where the environment does not suit, instead of only saying so.
+
+    Raises
+    ------
+    UnsuitableEnvironment
+        With ``strict``: it is no Python, or lacks what a cluster needs.
+    """
+    expanded = Path(path)
+    with contextlib.suppress(RuntimeError):  # ~ of a user who does not exist
+        expanded = expanded.expanduser()
+    python = str(expanded.absolute())
+    return _check(Environment("", shown(python), python, suitable=False), strict)
+
+
+def find_kernel(name: str, *, strict: bool = False) -> Environment:
+    """Return the environment of a Python kernel by its name; ``strict`` as in `check_python`.
+
+    Raises
+    ------
+    InvalidInput
+        There is no Python kernel of that name.
+    UnsuitableEnvironment
+        With ``strict``: its Python lacks what a cluster needs.
+    """
+    by_name = {c.name: c for c in _candidates()}
+    if name not in by_name:
+        close = difflib.get_close_matches(name, by_name, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(by_name)}."
+        raise InvalidInput(f"No Python kernel is called {name[:80]!a}.", hint=hint, detail="kernel")
+    return _check(by_name[name], strict)
+
+
+def require_suitable(environment: Environment) -> Environment:
+    """Return the environment, or raise `UnsuitableEnvironment` with its problems."""
+    if environment.suitable:
+        return environment
+    raise UnsuitableEnvironment(
+        f"{environment.title} cannot run a cluster: {environment.problems[0]}",
+        hint="Choose another environment, mend this one, or make one (verb environment).",
+        detail="\n".join(environment.problems),
+    )
+
+
+def require_new_enough(python: str) -> None:
+    """Raise `UnsuitableEnvironment` where an environment of this Python would not do."""
+    interpreter = ask_python(python)
+    trouble = interpreter.trouble or _too_old(interpreter.versions["python"])
+    if trouble:
+        raise UnsuitableEnvironment(trouble, hint="Choose another Python.", detail="python")
+
+
+def has_ucx(environment: Environment) -> bool:
+    """Tell whether a cluster there could speak UCX."""
+    return "distributed_ucxx" in environment.versions
+
+
+def require_ucx(environment: Environment, what: str = "network.protocol: ucx") -> None:
+    """Raise `UnsuitableEnvironment` where nothing could speak UCX, which something needs."""
+    if not has_ucx(environment):
+        cure = install_words(environment.python, "distributed-ucxx-cu12")
+        raise UnsuitableEnvironment(
+            f"{environment.title} lacks distributed-ucxx, which {what} needs.",
+            hint=f"{cure[0].upper()}{cure[1:]} (or cu13), or take another Python or protocol.",
+            detail="python",
+        )
+
+
+# Which there are.
+
+
+def _candidates() -> list[Environment]:
+    """Return what there is to ask; one that cannot be asked has a problem already."""
+    # Importing jupyter_client takes 0.15 s, which checking one Python by its path does not need.
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    specs: dict[str, dict[str, Any]] = KernelSpecManager().get_all_specs()
+    kernels = [
+        _kernel(name, entry["spec"])
+        for name, entry in sorted(specs.items())
+        if entry["spec"].get("language", "").lower() == "python"
+    ]
+    own = [k for k in kernels if k.python == sys.executable]
+    if not own:
+        title = f"Python {platform.python_version()} (Jupyter's own)"
+        own = [Environment("jupyter", title, sys.executable, suitable=False)]
+    return own + [k for k in kernels if k.python != sys.executable]
+
+
+def _kernel(name: str, spec: Mapping[str, Any]) -> Environment:
+    argv = spec.get("argv") or [""]
+    command = str(_told(spec) or argv[0])
+    found = sys.executable if OWN_KERNEL_COMMANDS.fullmatch(command) else shutil.which(command)
+    python = str(Path(found).absolute()) if found else command
+    kernel = Environment(name, spec.get("display_name") or name, python, suitable=False)
+    if found:
+        return kernel
+    cure = "install the kernel again, or remove it with `jupyter kernelspec remove`"
+    return replace(kernel, problems=(f"Its program {command!r} does not exist; {cure}.",))
+
+
+def _told(spec: Mapping[str, Any]) -> object:
+    """Return the Python that a kernel registered here runs in, maybe by a launcher script."""
+    metadata = spec.get("metadata")
+    ours = metadata.get(KERNEL_METADATA) if isinstance(metadata, dict) else None
+    return ours.get("python") if isinstance(ours, dict) else None
+
+
+# What each of them lacks.
+
+
+def _check(candidate: Environment, strict: bool) -> Environment:
+    checked = candidate if candidate.problems else _judge(candidate, ask_python(candidate.python))
+    return require_suitable(checked) if strict else checked
+
+
+def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
+    if interpreter.trouble:
+        return replace(candidate, problems=(interpreter.trouble,))
+    versions = interpreter.versions
+    obstacles = _obstacles(candidate.python, versions)
+    problems = obstacles
+    if not obstacles and "bokeh" not in versions:
+        cure = install_words(candidate.python, "bokeh")
+        problems = [f"bokeh is missing, so there is no dashboard; {cure}."]
+    gpu_problems = []
+    if "dask_cuda" not in versions:
+        cure = install_words(candidate.python, "dask-cuda[cu12]")
+        gpu_problems = [f"dask-cuda is missing, which GPU workers need; {cure} (or cu13)."]
+    return replace(
+        candidate,
+        suitable=not obstacles,
+        problems=tuple(problems),
+        versions=dict(versions),
+        gpu_problems=tuple(gpu_problems),
+    )
+
+
+def _obstacles(python: str, versions: Mapping[str, str]) -> list[str]:
+    if too_old := _too_old(versions["python"]):
+        return [too_old]
+    first, end = SUPPORTED_DASK
+    cure = install_words(python, f"dask>={first},<{end}", f"distributed>={first},<{end}")
+    found = {name: versions.get(name) for name in ("dask", "distributed")}
+    if missing := [name for name, version in found.items() if version is None]:
+        return [f"{' and '.join(missing)} not installed; {cure}."]
+    outside = [
+        f"{name} {version}"
+        for name, version in found.items()
+        if version and not _numbers(first) <= _numbers(version) < _numbers(end)
+    ]
+    if outside:
+        needed = f"{first} or newer, before {end}"
+        return [f"{' and '.join(outside)} not supported ({needed}); {cure}."]
+    if found["dask"] != found["distributed"]:
+        return [f"dask {found['dask']} and distributed {found['distributed']} differ; {cure}."]
+    return []
+
+
+def _too_old(version: str) -> str:
+    if _numbers(version) >= SUPPORTED_PYTHON:
+        return ""
+    oldest = ".".join(map(str, SUPPORTED_PYTHON))
+    return f"Python {version} is too old; make an environment with Python {oldest} or newer."
+
+
+def install_words(python: str, *requirements: str) -> str:
+    """Return how packages are installed into a Python's environment."""
+    return f"install with `{shlex.join([python, '-m', 'pip', 'install', *requirements])}`"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the release numbers of a version; what follows them (rc1, +local) is left out."""
+    release = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, release.group().split("."))) if release else ()

@@ -1,0 +1,5 @@
+"""Render job scripts.
+
+Runs in the Python that has this package installed.
+May import profiles, batch and below.
+"""

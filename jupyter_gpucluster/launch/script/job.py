@@ -1,0 +1,237 @@
+"""Job and dialect -> text: the script of a job."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ...batch import elsewhere
+from ...batch.asked import Amount, asked
+from ...batch.base import Backend
+from ...batch.contradictions import directives_of
+from ...core.records import Spec, spec_of_group
+from ...host.cluster_directory import ClusterDirectory
+from ...host.environ import LEFT
+from ...profiles import Profile
+from ..spec import group_profile
+from .containers import inside, preparation, srun_words
+from .head import head_lines
+from .launchers import layout_of
+from .ranks import ARGUMENT_LEFT, ENGLISH, launch_lines, phase_line, prologue_lines, rank_lines
+from .worker_command import worker_lines
+from .worker_lifetime import lines as lifetime_lines
+from .worker_lifetime import seconds_of
+
+MARK = "@MARK@"
+"""Stands for the submission's mark in a script; the head fills it in."""
+HOST_READER = "hostlists.py"
+"""Our reader of host lists, beside the scripts: jobs may not see this package."""
+
+
+def group_scripts(
+    profile: Profile, spec: Spec, backend: Backend, directory: ClusterDirectory
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of the worker groups, each with the script of its jobs."""
+    # The head submits all jobs with the same variables.
+    there = tuple(elsewhere(profile.backend, spec.job))
+    for name in profile.groups:
+        part = spec_of_group(spec, name)
+        own = group_profile(profile, name)
+        yield name, render(own, part, backend, directory, unset=there)
+
+
+def render(
+    profile: Profile,
+    spec: Spec,
+    backend: Backend,
+    directory: ClusterDirectory,
+    head: str = "",
+    work: str = "",
+    unset: Sequence[str] = (),
+) -> str:
+    """Return the script of one job, with `MARK` where the mark goes.
+
+    Parameters
+    ----------
+    head
+        The command of the head that the job also runs; empty for any other job.
+    work
+        What each rank runs in place of its workers; empty for a cluster's own jobs.
+    unset
+        Variables of the submission that are none of the job's.
+    """
+    exports = export_lines({**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    exports.append(ENGLISH)
+    before, command = worker_lines(profile, spec, backend, directory, work)
+    if spec.spread:
+        return _spread(profile, spec, directory, exports, [*before, command])
+    if spec.backend == "local":
+        prologue = prologue_lines(profile.environment.prologue)
+        lines = ["#!/bin/sh", *exports, *prologue, *before, f"exec {command}"]
+        return "\n".join(lines) + "\n"
+    output = str(directory.logs / f"{MARK}.out")
+    job = replace(spec.job, gpus=spec.job.gpus + profile.head.gpus) if head else spec.job
+    given = bool(profile.dask_config)
+    directives = directives_of(backend, job, MARK, output, as_given=given)
+    if spec.simulated:
+        lines = ["#!/bin/sh", *directives, "# Simulation: CPU workers stand for GPUs.", *exports]
+        return "\n".join([*lines, *profile.environment.prologue, f"exec {command}"]) + "\n"
+    # They came with the submission; a step is of the cluster that the job is on.
+    there = elsewhere(profile.backend, job)
+    exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
+    # With the head's own job the cluster ends.
+    seconds = 0 if head or work else seconds_of(spec)
+    if seconds and walltime_of(directives) != walltime_of(backend.directives(job, MARK, output)):
+        seconds = 0  # a directive of the profile's own has the last word on it
+    launch = _launch(profile, spec, directory, exports, [*before, command], seconds)
+    lines = [
+        "#!/bin/bash",
+        *directives,
+        f"export GPUCLUSTER_JOB={MARK}_{backend.task}",
+        f"GPUCLUSTER_RESTARTS={backend.restarts}",
+        'export GPUCLUSTER_WORKER="$GPUCLUSTER_JOB"',
+        '[ "$GPUCLUSTER_RESTARTS" = 0 ] ||'
+        ' GPUCLUSTER_WORKER="$GPUCLUSTER_JOB.r$GPUCLUSTER_RESTARTS"',
+        f"GPUCLUSTER_DIRECTORY={shlex.quote(str(directory.path))}",
+        'exec >>"$GPUCLUSTER_DIRECTORY/logs/$GPUCLUSTER_JOB.log" 2>&1',
+        'echo "$GPUCLUSTER_WORKER on $(hostname) since $(date)"',
+        *exports,
+        *prologue_lines(profile.environment.prologue),
+        *(head_lines(profile, directory.id, head, launch) if head else [*launch, *GUARD]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def walltime_of(directives: Sequence[str]) -> Amount:
+    """Return the walltime that directives ask for, None where that is not known."""
+    return asked(directives).get("job.walltime")
+
+
+def export_lines(variables: Mapping[str, str]) -> list[str]:
+    """Return the lines of a shell that set these variables."""
+    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+
+
+def environment_script(profile: Profile, spec: Spec, directory: ClusterDirectory) -> str:
+    """Return the script that runs its arguments, or a shell, as the jobs' scripts run workers."""
+    container = profile.environment.container
+    lines = ["#!/bin/bash", *export_lines({**spec.variables, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})]
+    lines += [*profile.environment.prologue, '[ "$#" -gt 0 ] || set -- "${SHELL:-/bin/bash}"']
+    if container is None or spec.simulated:
+        return "\n".join([*lines, 'exec "$@"']) + "\n"
+    gpus = spec.job.gpus > 0
+    names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
+    words = " ".join(inside(container, directory.path, "", gpus=gpus))
+    return "\n".join([*lines, *preparation(container, "", names), f'exec {words} "$@"']) + "\n"
+
+
+def _spread(
+    profile: Profile,
+    spec: Spec,
+    directory: ClusterDirectory,
+    exports: Sequence[str],
+    commands: Sequence[str],
+) -> str:
+    """Return the script of the one local job that fills the allocation that the head is in."""
+    gpus = spec.job.gpus // spec.job.nodes
+    numbers = ",".join(map(str, range(gpus)))
+    # Where the launcher does not tell a node's GPUs, they are its first ones.
+    limit = [f'export CUDA_VISIBLE_DEVICES="${{CUDA_VISIBLE_DEVICES:-{numbers}}}"'] if gpus else []
+    lines = [
+        "#!/bin/bash",
+        'export GPUCLUSTER_JOB="$GPUCLUSTER_WORKER"',
+        *exports,
+        *prologue_lines(profile.environment.prologue),
+        *_launch(profile, spec, directory, exports, [*limit, *commands]),
+        "launcher=$!",
+        "trap 'kill \"$launcher\" 2>/dev/null' TERM INT",
+        'wait "$launcher"',
+        "code=$?",
+        'while kill -0 "$launcher" 2>/dev/null; do wait "$launcher"; code=$?; done',
+        'exit "$code"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _launch(
+    profile: Profile,
+    spec: Spec,
+    directory: ClusterDirectory,
+    exports: Sequence[str],
+    commands: Sequence[str],
+    seconds: int = 0,
+) -> list[str]:
+    """Return the lines that start all workers of the job in the background.
+
+    Parameters
+    ----------
+    seconds
+        After how many seconds of the job they leave by themselves; 0 = they do not.
+    """
+    launcher, layout = profile.launcher, layout_of(spec)
+    # After the prologue, which may take minutes and may have set Dask's variable.
+    net = lifetime_lines(str(seconds)) if seconds else []
+    if launcher.name == "none":
+        return [*net, *commands[:-1], phase_line("starting Python"), f"{commands[-1]} &"]
+    # The environment's Python may be of the image, or of a file system that is only on the nodes.
+    python = f'"$(command -v {shlex.quote(spec.python)} python3 | head -n 1)"'
+    reader = f'{python} "$GPUCLUSTER_DIRECTORY/jobs/{HOST_READER}"'
+    prologue = prologue_lines(profile.environment.prologue)
+    extra = srun_words(profile.environment.container, directory.path)
+    if spec.spread and launcher.name == "srun":
+        # Jupyter may be a step of the same job, and hold what the workers are to use.
+        extra = [*extra, "--overlap"]
+    # Over ssh a rank runs the prologue again, and is told what was left before.
+    there = lifetime_lines(LEFT) if seconds else []
+    if seconds:  # a prologue may have arguments of its own
+        exports = [f"{LEFT}={ARGUMENT_LEFT}", *exports]
+    return [
+        *net,
+        'GPUCLUSTER_RANK_FILE="$GPUCLUSTER_DIRECTORY/jobs/$GPUCLUSTER_JOB.rank.sh"',
+        "cat >\"$GPUCLUSTER_RANK_FILE\" <<'END OF RANK'",
+        *rank_lines(launcher, layout, [*exports, *prologue, *there], commands),
+        "END OF RANK",
+        *launch_lines(launcher, layout, extra, reader),
+    ]
+
+
+LEASE_LAPSED = 180
+"""Seconds: the head renews its lease every 15; NFS may show a file's time a minute late."""
+GUARD = f"""\
+worker=$!
+# The lease and the file beside it get their times from one file server: no two clocks compared.
+guard() {{
+    trap 'kill $! 2>/dev/null; exit' TERM
+    beside="$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" before= silent=0
+    while kill -0 "$worker" 2>/dev/null; do
+        sleep 30 & wait $!
+        # Looks are counted: neither a suspended job nor a file server that hangs is silence.
+        silent=$((silent + 30))
+        why="The cluster's lease could not be read for $silent s"
+        if seen=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/lease" 2>/dev/null); then
+            [ "$seen" = "$before" ] || silent=0
+            before=$seen
+            # Where this file cannot be made, the lease must still change.
+            true 2>/dev/null >"$beside" && now=$(stat -c %Y "$beside" 2>/dev/null) || now=0
+            [ $((now - seen)) -le {LEASE_LAPSED} ] || silent=$((now - seen))
+            why="The cluster's scheduler process has not renewed its lease for $silent s"
+        fi
+        if [ "$silent" -ge {LEASE_LAPSED} ]; then
+            echo "$why: ending this job."
+            kill "$worker" 2>/dev/null
+            sleep 15 & wait $!
+            kill -KILL 0
+        fi
+    done
+}}
+guard &
+guard=$!
+trap 'kill "$worker" 2>/dev/null' TERM INT
+wait "$worker"
+code=$?
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
+kill "$guard" 2>/dev/null
+rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
+echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
+exit "$code\"""".splitlines()

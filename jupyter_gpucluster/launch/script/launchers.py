@@ -1,0 +1,248 @@
+"""The launchers, which spread one job over its nodes: how many ranks, and each one's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...core.errors import InvalidInput
+from ...core.records import Spec
+from ...profiles.sections import Launcher
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one job's workers lie on its nodes; a rank is one process that a launcher starts."""
+
+    nodes: int
+    ranks: int
+    """Of each node."""
+    workers: int
+    """Of each rank."""
+    gpus: int
+    """Of each rank."""
+    cpus: int | None
+    """Of each rank; None = the profile does not say."""
+
+    @property
+    def total(self) -> int:
+        """All ranks of the job."""
+        return self.nodes * self.ranks
+
+
+def lay_out(launcher: Launcher, *, nodes: int, gpus: int, cpus: int | None, workers: int) -> Layout:
+    """Share a job's GPUs, cores and workers among its ranks.
+
+    Parameters
+    ----------
+    nodes, gpus, cpus, workers
+        Of the whole job.
+
+    Raises
+    ------
+    InvalidInput
+        They cannot be shared evenly, or nothing would start workers on all nodes.
+    """
+    ranks = 1 if launcher.ranks_per_node == "auto" else launcher.ranks_per_node
+    if launcher.name == "none" and nodes > 1:
+        raise InvalidInput(
+            f"The job has {nodes} nodes, but no launcher that starts workers on all of them.",
+            hint="Set launcher to what the site uses: srun, mpirun, mpiexec, jsrun, aprun or ssh.",
+            detail="launcher",
+        )
+    if launcher.name == "none" and ranks > 1:
+        raise InvalidInput(
+            "launcher.ranks_per_node needs a launcher.",
+            hint="Without one a single process holds all workers of the node; leave the key out.",
+            detail="launcher.ranks_per_node",
+        )
+    if gpus % nodes:
+        raise InvalidInput(
+            f"{gpus} GPUs cannot be shared evenly by {nodes} nodes.",
+            hint="job.gpus is that of the whole job: a multiple of job.nodes.",
+            detail="job.gpus",
+        )
+    on_a_node = gpus // nodes
+    if gpus and (ranks > on_a_node or on_a_node % ranks):
+        raise InvalidInput(
+            f"{ranks} ranks for {on_a_node} GPUs on each node.",
+            hint=f"Set launcher.ranks_per_node to a divisor of {on_a_node}, or leave it out; "
+            "the head is none of the ranks.",
+            detail="launcher.ranks_per_node",
+        )
+    if gpus and workers != gpus:
+        raise InvalidInput(
+            f"{workers} workers for the {gpus} GPUs of a job.",
+            hint="Each GPU gets one worker; leave workers.per_job out.",
+            detail="workers.per_job",
+        )
+    total = nodes * ranks
+    if workers % total:
+        raise InvalidInput(
+            f"{workers} workers cannot be shared evenly by {total} ranks on {nodes} nodes.",
+            hint=f"workers.per_job is that of the whole job: a multiple of {total}.",
+            detail="workers.per_job",
+        )
+    if cpus is not None and cpus < total:
+        raise InvalidInput(
+            f"{cpus} CPU cores for {total} ranks on {nodes} nodes.",
+            hint=f"job.cpus is that of the whole job: {total} or more.",
+            detail="job.cpus",
+        )
+    return Layout(
+        nodes, ranks, workers // total, gpus // total, None if cpus is None else cpus // total
+    )
+
+
+def layout_of(spec: Spec) -> Layout:
+    """Return how the workers of a settled cluster's jobs lie on their nodes."""
+    job, total = spec.job, spec.job.nodes * spec.job.ranks
+    cpus = None if job.cpus is None else job.cpus // total
+    return Layout(job.nodes, job.ranks, spec.worker.per_job // total, job.gpus // total, cpus)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One launcher's way to say it."""
+
+    rank: str
+    """A rank's number in the job, as a shell expands it there."""
+    slot: str
+    """Its number on its node; ``{ranks}`` stands for the ranks of a node."""
+    options: Callable[[Layout], list[tuple[str, ...]]]
+    """The options, each with its value; one that the profile's own arguments name is left out."""
+    hosts: str = ""
+    """A line of the file of hosts that it reads; ``{ranks}`` as above, ``{}`` is the host."""
+    hosts_option: str = ""
+
+
+def _srun(layout: Layout) -> list[tuple[str, ...]]:
+    # One rank that fails or ends takes the others with it: a job is whole, or is replaced.
+    options: list[tuple[str, ...]] = [
+        (f"--nodes={layout.nodes}",),
+        (f"--ntasks={layout.total}",),
+        (f"--ntasks-per-node={layout.ranks}",),
+        ("--export=ALL",),
+        ("--kill-on-bad-exit=1",),
+        ("--wait=30",),
+        # dask-cuda binds its workers itself, and fails where their cores are taken away before.
+        ("--cpu-bind=none",),
+    ]
+    # Since 22.05 a step does not inherit it: https://slurm.schedmd.com/srun.html#OPT_cpus-per-task
+    return options if layout.cpus is None else [*options, (f"--cpus-per-task={layout.cpus}",)]
+
+
+def _openmpi(layout: Layout) -> list[tuple[str, ...]]:
+    return [
+        ("-np", str(layout.total)),
+        ("--map-by", f"ppr:{layout.ranks}:node"),
+        # By default each of two ranks is bound to one core, and its threads with it.
+        ("--bind-to", "none"),
+    ]
+
+
+def _mpich(layout: Layout) -> list[tuple[str, ...]]:
+    return [("-n", str(layout.total)), ("-ppn", str(layout.ranks)), ("-genvall",)]
+
+
+def _pals(layout: Layout) -> list[tuple[str, ...]]:
+    options = [("-n", str(layout.total)), ("--ppn", str(layout.ranks)), ("--cpu-bind", "none")]
+    depth = [] if layout.cpus is None else [("--depth", str(layout.cpus))]
+    return [*options, *depth]
+
+
+def _jsrun(layout: Layout) -> list[tuple[str, ...]]:
+    if layout.cpus is None and layout.ranks > 1:
+        raise InvalidInput(
+            "jsrun needs to know the cores of each resource set.",
+            hint="Set job.cpus, which is that of the whole job.",
+            detail="job.cpus",
+        )
+    return [
+        ("-n", str(layout.total)),
+        ("-r", str(layout.ranks)),
+        ("-a", "1"),
+        ("-c", "ALL_CPUS" if layout.cpus is None else str(layout.cpus)),
+        ("-g", str(layout.gpus)),
+        # The default, packed:1, puts all threads on one core.
+        ("--bind", "rs"),
+    ]
+
+
+def _aprun(layout: Layout) -> list[tuple[str, ...]]:
+    options = [("-n", str(layout.total)), ("-N", str(layout.ranks)), ("-cc", "none")]
+    depth = [] if layout.cpus is None else [("-d", str(layout.cpus))]
+    # -b: the shell is on the compute nodes; aprun need not send it there.
+    return [*options, *depth, ("-b",)]
+
+
+def _ssh(layout: Layout) -> list[tuple[str, ...]]:
+    return [
+        ("-T",),
+        ("-oBatchMode=yes",),
+        ("-oConnectTimeout=30",),
+        ("-oServerAliveInterval=30",),
+    ]
+
+
+OPENMPI = Dialect(
+    "OMPI_COMM_WORLD_RANK", "$OMPI_COMM_WORLD_LOCAL_RANK", _openmpi, "{} slots={ranks}",
+    "--hostfile",
+)  # fmt: skip
+MPICH = Dialect(
+    "PMI_RANK", "${MPI_LOCALRANKID:-$((PMI_RANK % {ranks}))}", _mpich, "{}:{ranks}", "-hostfile"
+)
+PALS = Dialect("PALS_RANKID", "$PALS_LOCAL_RANKID", _pals)
+DIALECTS = {
+    ("srun", "auto"): Dialect("SLURM_PROCID", "$SLURM_LOCALID", _srun),
+    ("jsrun", "auto"): Dialect("PMIX_RANK", "$((PMIX_RANK % {ranks}))", _jsrun),
+    ("aprun", "auto"): Dialect("ALPS_APP_PE", "$((ALPS_APP_PE % {ranks}))", _aprun),
+    ("ssh", "auto"): Dialect("GPUCLUSTER_RANK", "$GPUCLUSTER_SLOT", _ssh, "{}"),
+    ("mpirun", "auto"): OPENMPI,
+    ("mpiexec", "auto"): MPICH,
+    **{
+        (name, mpi): dialect
+        for name in ("mpirun", "mpiexec")
+        for mpi, dialect in (("openmpi", OPENMPI), ("mpich", MPICH), ("pals", PALS))
+    },
+}
+SAME = {
+    "--cpus-per-task": "-c", "--nodes": "-N", "--ntasks": "-n", "-b": "--bind", "--nrs": "-n",
+    "--rs_per_host": "-r", "--tasks_per_rs": "-a", "--cpu_per_rs": "-c", "--gpu_per_rs": "-g",
+    "--np": "-n", "-np": "-n", "-ppn": "--ppn", "-d": "--depth", "-f": "-hostfile",
+    "--hostfile": "-hostfile", "-machinefile": "-hostfile", "--machinefile": "-hostfile",
+    "--cpu_bind": "--cpu-bind", "-genvnone": "-genvall", "-bind-to": "--bind-to",
+    "-map-by": "--map-by", "-npernode": "--map-by", "--npernode": "--map-by",
+}  # fmt: skip
+"""Spellings of one option; the launchers do not contradict each other here, but for aprun's -b."""
+
+
+def find_dialect(launcher: Launcher) -> Dialect:
+    """Return how a launcher is spoken to.
+
+    Raises
+    ------
+    InvalidInput
+        ``mpi`` does not go with this launcher.
+    """
+    try:
+        return DIALECTS[launcher.name, launcher.mpi]
+    except KeyError:
+        raise InvalidInput(
+            f"launcher.mpi is for mpirun and mpiexec, not for {launcher.name}.",
+            hint="Leave launcher.mpi out.",
+            detail="launcher.mpi",
+        ) from None
+
+
+def options_of(dialect: Dialect, launcher: Launcher, layout: Layout) -> list[str]:
+    """Return a launcher's arguments, ours and the profile's own."""
+    given = named(launcher.args)
+    kept = [words for words in dialect.options(layout) if not named(words[:1]) & given]
+    return [word for words in (*kept, launcher.args) for word in words]
+
+
+def named(args: Sequence[str]) -> set[str]:
+    """Return the options that arguments name, each in one spelling."""
+    names = {arg.split("=")[0] for arg in args if arg.startswith("-")}
+    return {SAME.get(name, name) for name in names} | names

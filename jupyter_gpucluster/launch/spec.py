@@ -1,0 +1,318 @@
+"""Profile and machine -> the spec: all that the starter settles for a cluster's life."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..batch import arguments_elsewhere, elsewhere
+from ..core.errors import InvalidInput
+from ..core.records import ON_THIS_MACHINE, JobShape, Policy, Spec, WorkerGroup, WorkerShape
+from ..host.cluster_directory import ClusterDirectory
+from ..host.hardware import Machine
+from ..host.memory_shares import LEAST_SHARE
+from ..profiles import Profile
+from ..profiles.sections import Launcher
+from .allocation import is_spread
+from .script.containers import check_container, image_directives
+from .script.launchers import lay_out
+from .script.worker_command import extra_arguments, worker_arguments
+
+ONE_THREAD_EACH = {
+    # What a nanny sets: with several workers on a node, each library's own thread pool as wide as
+    # the node is slower than none (dask.org, "Oversubscribing"; nanny.pre-spawn-environ).
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+}
+NO_WORKER_PAGES = {
+    # `--no-dashboard` still listens on every interface; without routes it answers nothing.
+    "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
+}
+NO_REAL_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
+"""Simulated GPUs are CPU workers, also on a machine that has real ones."""
+MOST_DEFAULT_WORKERS = 4
+
+
+def shown_title(profile: Profile) -> str:
+    """Return the title for users; what is simulated is called so."""
+    said = profile.backend != "demo" or "simulat" in profile.title.lower()
+    return profile.title if said else f"{profile.title} (simulation)"
+
+
+def budget(profile: Profile) -> float | None:
+    """Return the GPU-hours that a cluster may use, None where nothing says."""
+    said = (profile.policy.gpu_hours, profile.limits.gpu_hours)
+    return min((float(hours) for hours in said if hours is not None), default=None)
+
+
+def default_workers(profile: Profile, machine: Machine) -> int:
+    """Return how many workers a user gets who does not say."""
+    if is_spread(profile):
+        wanted = workers_per_job(profile, machine)
+    elif uses_gpus(profile, machine):
+        wanted = len(machine.gpus) if profile.backend == "local" else 1
+    elif profile.backend == "local":
+        wanted = min(machine.cpus, MOST_DEFAULT_WORKERS)
+    else:
+        wanted = 1
+    memory = memory_here(profile, machine)
+    if memory is not None and profile.workers.memory_limit == "auto":
+        wanted = max(1, min(wanted, memory // LEAST_SHARE))
+    return min(wanted, profile.limits.workers or wanted)
+
+
+def memory_here(profile: Profile, machine: Machine) -> int | None:
+    """Return the bytes of this machine that local workers share; None where nodes have them."""
+    if profile.backend != "local" or is_spread(profile):
+        return None
+    return min(profile.job.memory or machine.memory, machine.memory)
+
+
+def uses_gpus(profile: Profile, machine: Machine) -> bool:
+    """Tell whether each worker gets a GPU."""
+    if profile.job.gpus == "auto":
+        return profile.backend == "local" and bool(machine.gpus)
+    return profile.job.gpus > 0
+
+
+def workers_per_job(profile: Profile, machine: Machine) -> int:
+    """Return how many workers one job holds."""
+    if profile.workers.per_job != "auto":
+        return profile.workers.per_job
+    if profile.backend == "local" and not is_spread(profile):
+        return 1
+    ranks = profile.launcher.ranks_per_node
+    if not uses_gpus(profile, machine):
+        return profile.job.nodes * (1 if ranks == "auto" else ranks)
+    return int(profile.job.gpus)
+
+
+def maximum_workers(profile: Profile, machine: Machine) -> int | None:
+    """Return the most workers that a cluster may have, None where only the site knows."""
+    ceilings = [profile.limits.workers] if profile.limits.workers else []
+    if is_spread(profile):
+        ceilings.append(workers_per_job(profile, machine))
+    elif profile.backend == "local" and uses_gpus(profile, machine):
+        ceilings.append(len(machine.gpus))
+    return min(ceilings, default=None)
+
+
+def make_spec(
+    profile: Profile,
+    *,
+    name: str,
+    workers: int,
+    machine: Machine,
+    python: str,
+    environment: str,
+    directory: ClusterDirectory,
+    scratch: Path,
+    options: dict[str, object],
+) -> Spec:
+    """Settle everything that does not change during a cluster's life.
+
+    Parameters
+    ----------
+    workers
+        How many workers share the machine at first; cores and memory are divided by them.
+    scratch
+        Where local workers put data that does not fit into memory.
+    """
+    gpus = uses_gpus(profile, machine)
+    spread = is_spread(profile)
+    local = profile.backend == "local" and not spread
+    here = profile.backend in ON_THIS_MACHINE and not spread
+    simulated = profile.backend == "demo"
+    per_job = workers_per_job(profile, machine)
+    asked = int(profile.job.gpus) if gpus and not local else 0
+    ranks = 1
+    if not here:
+        ranks = lay_out(
+            profile.launcher,
+            nodes=profile.job.nodes,
+            gpus=asked,
+            cpus=profile.job.cpus,
+            workers=per_job,
+        ).ranks
+        check_container(profile, directory.path)
+    # On this machine all workers share what it has; elsewhere those of one job share the job's.
+    workers += sum(group.count for group in profile.groups.values())
+    share = max(1, workers) if here else per_job
+    cpus = profile.job.cpus or (machine.cpus if here else per_job)
+    threads = 1 if gpus else max(1, cpus // share)
+    if profile.workers.threads != "auto":
+        threads = profile.workers.threads
+    memory = profile.workers.memory_limit
+    if memory == "auto":
+        total = profile.job.memory or (machine.memory if here else None)
+        memory = None if total is None else total // share
+    device = profile.workers.device_memory_limit
+    if device == "auto" or not gpus:
+        device_limit = None
+    else:
+        device_limit = 0 if device is None else int(device)
+    spec = Spec(
+        profile=name,
+        title=shown_title(profile),
+        backend=profile.backend,
+        python=python,
+        environment=environment,
+        job=JobShape(
+            nodes=profile.job.nodes,
+            gpus=1 if gpus and local else asked,
+            cpus=profile.job.cpus,
+            memory=profile.job.memory,
+            walltime=profile.job.walltime,
+            queue=profile.job.queue,
+            account=profile.job.account,
+            gpu_request=profile.job.gpu_request,
+            gpu_type=profile.job.gpu_type,
+            memory_request=profile.job.memory_request,
+            submit_by=profile.job.submit_by,
+            directives=(
+                *image_directives(profile.environment.container),
+                *profile.job.directives,
+            ),
+            skip_directives=profile.job.skip_directives,
+            submit_args=() if here else profile.job.submit_args,
+            cancel_args=()
+            if here
+            else (*profile.job.cancel_args, *arguments_elsewhere(profile.backend, profile.job)),
+            ranks=ranks,
+        ),
+        worker=WorkerShape(
+            threads=threads,
+            memory_limit=memory,
+            device_memory_limit=device_limit,
+            rmm_pool=profile.workers.rmm_pool,
+            rmm_async=profile.workers.rmm_async,
+            rmm_libraries=profile.workers.rmm_libraries,
+            cudf_spill=profile.workers.cudf_spill,
+            per_job=per_job,
+            local_directory=profile.workers.local_directory or (str(scratch) if here else ""),
+            bound=profile.workers.cpu_affinity == "gpu",
+        ),
+        variables={
+            **ONE_THREAD_EACH,
+            **NO_WORKER_PAGES,
+            **(NO_REAL_GPUS if simulated else {}),
+            **profile.environment.variables,
+        },
+        devices=machine.gpus if gpus and local else (),
+        simulated=simulated,
+        encrypted=profile.network.protocol == "tls",
+        ucx=profile.network.protocol == "ucx",
+        host="127.0.0.1" if here else "",
+        interface=profile.network.interface or "",
+        scheduler_interface=profile.head.interface or profile.network.interface or "",
+        maximum_workers=maximum_workers(profile, machine),
+        shared_memory=memory_here(profile, machine),
+        policy=Policy(
+            idle_timeout=profile.policy.idle_timeout,
+            no_client_timeout=profile.policy.no_client_timeout,
+            max_lifetime=profile.policy.max_lifetime,
+            replacements=profile.policy.replacements,
+            drain_before=profile.policy.drain_before,
+            at_walltime=profile.policy.at_walltime,
+            gpu_hours=budget(profile),
+            idle_gpus_after=profile.policy.idle_gpus.after,
+            idle_gpus_action=profile.policy.idle_gpus.action,
+        ),
+        options=options,
+        scratch=str(scratch),
+        in_job=profile.head.placement == "job" and profile.backend not in ON_THIS_MACHINE,
+        relayed=profile.head.placement == "job" and profile.head.submit == "relay",
+        spread=spread,
+    )
+    groups = []
+    for group in profile.groups:
+        part = make_spec(
+            group_profile(profile, group),
+            name=name,
+            workers=workers,
+            machine=machine,
+            python=python,
+            environment=environment,
+            directory=directory,
+            scratch=scratch,
+            options=options,
+        )
+        groups.append(WorkerGroup(group, profile.groups[group].count, part.job, part.worker))
+    spec = replace(spec, groups=tuple(groups))
+    extra = extra_arguments(profile.workers)
+    needs_shell = (
+        profile.environment.prologue
+        or (profile.environment.container and not simulated)
+        or "$" in profile.workers.local_directory
+    )
+    if not (simulated or local) or needs_shell:
+        return spec
+    if gpus and not simulated:
+        return replace(spec, worker_argv=_dask_cuda_argv(spec, directory, extra))
+    if extra:
+        return spec
+    # Only the worker without a nanny takes another limit while it runs.
+    follows = local and profile.workers.memory_limit == "auto"
+    return _with_preloaded_worker(replace(spec, memory_follows=follows), directory)
+
+
+def group_profile(profile: Profile, name: str) -> Profile:
+    """Return the profile that a worker group's jobs are made from.
+
+    Raises
+    ------
+    InvalidInput
+        The group asks for GPUs: those that nobody counts would cost GPU-hours.  Or it is sent to
+        another system than the profile's own jobs, which nobody would ask about it.
+    """
+    group = profile.groups[name]
+    there, own_place = (elsewhere(profile.backend, job) for job in (group.job, profile.job))
+    if there and there != own_place:
+        raise InvalidInput(
+            f"Group {name} sends its jobs to {', '.join(there.values())}, and the profile's own"
+            f" jobs go to {', '.join(own_place.values()) or 'the usual one'}: a cluster's jobs are"
+            " of one queueing system.",
+            hint="Send both to the same by job.directives or job.submit_args, or make two"
+            " profiles.",
+            detail=f"groups.{name}.job.directives",
+        )
+    if group.job.gpus not in ("auto", 0):
+        raise InvalidInput(
+            f"Group {name} asks for GPUs, which only the profile's own job may.",
+            hint="Put the GPU workers into job and workers, and the others into groups.",
+            detail=f"groups.{name}.job.gpus",
+        )
+    own = profile.job
+    job = group.job.model_copy(
+        update={
+            "gpus": 0,
+            "queue": group.job.queue or own.queue,
+            "account": group.job.account or own.account,
+            "walltime": group.job.walltime or own.walltime,
+            "submit_args": group.job.submit_args or own.submit_args,
+            "cancel_args": own.cancel_args,
+        }
+    )
+    launcher = profile.launcher if job.nodes > 1 else Launcher.model_construct()
+    return profile.model_copy(
+        update={"job": job, "workers": group.workers, "launcher": launcher, "groups": {}}
+    )
+
+
+def _dask_cuda_argv(
+    spec: Spec, directory: ClusterDirectory, extra: Sequence[str]
+) -> tuple[str, ...]:
+    argv = [*worker_arguments(spec, directory), *extra]
+    return (*argv, "--local-directory", spec.worker.local_directory, "--name", "{name}")
+
+
+def _with_preloaded_worker(spec: Spec, directory: ClusterDirectory) -> Spec:
+    argv = ["{scheduler}", "--name", "{name}", "--nthreads", str(spec.worker.threads)]
+    argv += ["--memory-limit", str(spec.worker.memory_limit or 0)]
+    argv += ["--local-directory", spec.worker.local_directory, "--host", spec.host]
+    if spec.encrypted:
+        argv += ["--tls-directory", str(directory.tls)]
+    return replace(spec, worker_argv=tuple(argv))

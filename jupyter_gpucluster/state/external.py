@@ -1,0 +1,198 @@
+"""Clusters that somebody else started: whether their scheduler answers, and nothing more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import ClusterConflict, InvalidInput, StateError
+from ..core.records import Event, Phase, Record, Summary
+from ..host.cluster_directory import ClusterDirectory
+from .control_client import Endpoint
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+ADDRESS = re.compile(
+    r"(?:(?P<protocol>tcp|tls|ucx)://)?"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(?P<port>\d{1,5})",
+    re.ASCII,
+)
+ANSWER_SECONDS = 2.0
+REMEMBERED_SECONDS = 15.0
+"""A scheduler may write a line about each connection into its log."""
+
+_answers: dict[tuple[str, str], tuple[float, str]] = {}
+
+
+def read_address(text: str) -> tuple[str, str, int]:
+    """Return protocol, host and port of a scheduler's address.
+
+    Raises
+    ------
+    InvalidInput
+        It is none, or of a protocol other than tcp, tls and ucx.
+    """
+    match = ADDRESS.fullmatch(text.strip())
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise InvalidInput(
+            f"{ascii(text)[1:-1][:80]} is not the address of a scheduler.",
+            hint="Write it as tcp://host:8786, tls://host:8786 or ucx://host:8786.",
+            detail="existing.address",
+        )
+    return match["protocol"] or "tcp", match["host"].strip("[]"), int(match["port"])
+
+
+def read_scheduler_file(path: Path) -> dict[str, Any]:
+    """Return what a scheduler wrote about itself.
+
+    Raises
+    ------
+    InvalidInput
+        It cannot be read, or is no scheduler file.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+        if isinstance(data, dict) and isinstance(data.get("address"), str):
+            return data
+        why = "it holds no address"
+    except OSError as error:
+        why = str(error.strerror)
+    except ValueError:
+        why = "it is not JSON"
+    raise InvalidInput(
+        f"Cannot use the scheduler file {path}: {why}.",
+        hint="It is what `dask scheduler --scheduler-file` writes; the scheduler may be gone.",
+        detail="existing.scheduler_file",
+    )
+
+
+def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]:
+    """Return record and summary of a cluster of somebody else, by whether its scheduler answers."""
+    trouble = ""
+    address = record.scheduler_address
+    try:
+        # Another scheduler may have written its file anew.
+        address = read_scheduler_file(directory.scheduler_file)["address"]
+        trouble = probe(directory, address)
+        if trouble and directory.scheduler_file.is_symlink():
+            trouble += f" {age_of(directory.scheduler_file)}"
+    except InvalidInput as error:
+        trouble = error.message
+    phase = Phase.UNREACHABLE if trouble else Phase.RUNNING
+    record = replace(record, phase=phase, reason=trouble, scheduler_address=address)
+    summary = Summary(
+        id=record.id,
+        name=record.name,
+        profile=record.spec.profile,
+        phase=phase,
+        phase_since=record.phase_since,
+        reason=trouble,
+        words="does not answer" if trouble else "answers; it was not started here",
+        revision=record.revision,
+        written=time.time(),
+        target=record.target,
+    )
+    return record, summary
+
+
+def age_of(file: Path) -> str:
+    """Say from when a scheduler file is whose scheduler does not answer."""
+    written = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
+    return f"Its scheduler file of {written} may be left from a run that is over."
+
+
+def probe(directory: ClusterDirectory, address: str) -> str:
+    """Connect to a scheduler, at most once in a while, and return what is wrong with that.
+
+    An encrypted one must show a certificate of its authority, and take ours.
+    """
+    key = (str(directory.path), address)
+    when, trouble = _answers.get(key, (float("-inf"), ""))
+    if time.monotonic() - when < REMEMBERED_SECONDS:
+        return trouble
+    try:
+        reach(directory, address)
+        trouble = ""
+    except OSError as error:  # what goes wrong in TLS is one, too
+        why = error.strerror or str(error) or "no answer in time"
+        trouble = f"Nothing usable answers at {address}: {why}."
+    _answers[key] = (time.monotonic(), trouble)
+    return trouble
+
+
+def reach(directory: ClusterDirectory, address: str) -> None:
+    """Connect to a scheduler; raises `OSError` where it is not there, or has other certificates."""
+    protocol, host, port = read_address(address)
+    # UCX makes its connections with the help of TCP, and takes no harm from one that says nothing.
+    context = tls_context(directory) if protocol == "tls" else None
+    with socket.create_connection((host, port), ANSWER_SECONDS) as plain:
+        if context is not None:
+            with context.wrap_socket(plain) as stream:
+                stream.settimeout(ANSWER_SECONDS)
+                stream.recv(1)  # under TLS 1.3 a refusal of our certificate comes only now
+
+
+def tls_context(directory: ClusterDirectory) -> SSLContext:
+    """Return how to speak to an encrypted scheduler; raises `OSError` where a file is missing."""
+    import ssl  # takes 15 ms, which other clusters do without
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # Dask's certificates name no hosts
+    tls = directory.tls
+    context.load_verify_locations(tls / "ca.pem")
+    context.load_cert_chain(tls / "client-cert.pem", tls / "client-key.pem")
+    return context
+
+
+def detach(directory: ClusterDirectory, record: Record) -> None:
+    """Forget a cluster of somebody else, which goes on."""
+    now = time.time()
+    reason = f"Forgotten here; the scheduler at {record.scheduler_address} was left alone."
+    over = replace(
+        record, phase=Phase.STOPPED, phase_since=now, ended=now, reason=reason,
+        revision=record.revision + 1,
+    )  # fmt: skip
+    directory.write_record(over)
+    directory.remove_private()
+    with contextlib.suppress(StateError):
+        directory.append_event(Event(now, "phase", f"stopped: {reason}"))
+
+
+def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:
+    """Return where the dashboard of a cluster of somebody else is, if its profile trusts it.
+
+    Raises
+    ------
+    ClusterConflict
+        It does not, or the scheduler file names no dashboard.
+    """
+    if not record.spec.trusted:
+        raise ClusterConflict(
+            f"The dashboard of {record.name} is not shown here: somebody else started it.",
+            hint="What it sends would run in your Jupyter page. Where you trust it, set"
+            " existing.trust_dashboard in the profile and attach again.",
+        )
+    data = read_scheduler_file(directory.scheduler_file)
+    port = data.get("services", {}).get("dashboard")
+    if not isinstance(port, int):
+        raise ClusterConflict(
+            f"Where the dashboard of {record.name} is, only its scheduler file could tell.",
+            hint="Attach by existing.scheduler_file.",
+        )
+    _, host, _ = read_address(str(data["address"]))
+    return Endpoint(host, port, "")
+
+
+def not_ours(record: Record) -> ClusterConflict:
+    """Return the error of a change to a cluster that somebody else started."""
+    return ClusterConflict(
+        f"Cluster {record.name} was not started here: it can be neither scaled nor renamed.",
+        hint="Whoever started it can; stop only takes it off this list.",
+    )

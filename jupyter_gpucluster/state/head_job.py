@@ -1,0 +1,337 @@
+"""The job of a head that runs in one: submit it, and watch it until the head speaks for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from ..batch import elsewhere, find_backend
+from ..batch.exit_codes import worded
+from ..batch.queue import ProcessRunner, Queue, submit_line
+from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, missed, since_when
+from ..core.errors import BackendUnavailable, GpuClusterError, StateError
+from ..core.records import (
+    FINAL,
+    Job,
+    JobState,
+    JobStatus,
+    Phase,
+    Record,
+    Submission,
+    Summary,
+    WorkerCounts,
+    heads_job,
+)
+from ..host.cluster_directory import ClusterDirectory, tail, write_private
+from ..host.environ import inherited
+from ..host.log_diagnosis import ERROR_LINE, diagnose, log_end
+from ..host.processes import is_alive
+from ..host.startup_watch import SlowStarts
+
+T = TypeVar("T")
+WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
+ANSWER_SECONDS = 10.0
+"""Whoever looks at a cluster waits for this long at most for the queueing system."""
+FRESH_SECONDS = 60.0
+"""For so long after the submission its user watches the job start."""
+FRESH_PERIOD = 2.0
+RELAY_SECONDS = 30.0
+"""A relay that has ended is not started anew more often."""
+GONE_PERIOD = 0.5
+LOST_SECONDS = 180.0
+"""A job whose submission was not answered, and that nothing lists by then, was never accepted."""
+
+
+def submit(directory: ClusterDirectory, record: Record) -> None:
+    """Submit the job that the head of a new cluster is to run in.
+
+    Its mark is on record; an answer that is lost is made up for by `watch`.
+
+    Raises
+    ------
+    BackendError
+        The queueing system refused.
+    """
+    job = heads_job(record)
+    assert job is not None  # noqa: S101  # for mypy: the starter has put it there
+    script = directory.script(job.mark)
+    text = script.read_text("utf-8").replace("@MARK@", job.mark)
+    write_private(script, text.encode())
+    # Cobalt and OAR execute the file itself.
+    script.chmod(0o700)
+    sent = Submission(
+        job.mark,
+        str(script),
+        gpus=record.spec.job.gpus,
+        text=text,
+        arguments=record.spec.job.submit_args,
+    )
+    runner, root = ProcessRunner(variables_of(record)), directory.path.parent
+    queue = Queue(find_backend(record.spec.backend), runner, root=root)
+    write_private(directory.command(job.mark), submit_line(queue.backend, sent).encode())
+    try:
+        ids = run_apart(lambda: queue.submit(sent))
+    except BackendUnavailable:
+        ids = ()
+    state = JobState.PENDING if ids else JobState.SUBMITTING
+    directory.write_headjob(replace(job, id=ids[0] if ids else "", state=state))
+
+
+def variables_of(record: Record) -> dict[str, str]:
+    """Return the variables of commands that ask about a cluster's jobs."""
+    return inherited(os.environ) | elsewhere(record.spec.backend, record.spec.job)
+
+
+def watch(directory: ClusterDirectory, record: Record) -> Job:
+    """Return what is known of the head's job, and ask the queueing system where that is old."""
+    job = heads_job(record)
+    assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
+    known = directory.read_headjob() or job
+    if is_over(known) or not due(directory, record, known):
+        return known
+    newer = known
+    # A stalled or full file server: the next look asks again.
+    with contextlib.suppress(StateError):
+        directory.write_headjob(known)  # its time keeps others from asking meanwhile
+        newer = run_apart(lambda: ask(directory, record, known))
+        directory.write_headjob(newer)
+    return newer
+
+
+def due(directory: ClusterDirectory, record: Record, job: Job) -> bool:
+    """Tell whether the last answer is older than it may be."""
+    try:
+        age = time.time() - directory.headjob_file.stat().st_mtime
+    except OSError:
+        return True
+    fresh = time.time() - job.submitted < FRESH_SECONDS
+    return abs(age) > (FRESH_PERIOD if fresh else find_backend(record.spec.backend).poll_seconds)
+
+
+def is_over(job: Job) -> bool:
+    """Tell whether the job has ended, or never was."""
+    return job.ended is not None or job.state in FINAL
+
+
+async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
+    """Ask the queueing system about the job; without an answer nothing changes."""
+    backend = find_backend(record.spec.backend)
+    runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
+    queue = Queue(
+        backend, runner, cancel_args=record.spec.job.cancel_args, root=directory.path.parent
+    )
+    listing = await queue.poll([job.id] if job.id else [])
+    if listing is None:
+        return job
+    status = next((s for s in listing.values() if is_of(job, s)), None)
+    if status is None:
+        return await unlisted(queue, directory, job)
+    job = listed(job, status, backend.explain(status) or status.reason)
+    if job.state is not JobState.RUNNING:
+        return job
+    return replace(job, reason=SlowStarts(directory.logs).told_of(job, time.time(), "its head"))
+
+
+def is_of(job: Job, status: JobStatus) -> bool:
+    """Tell whether a status is that of the job; ids are given out again, marks are not."""
+    if job.id and status.id != job.id:
+        return False
+    return status.mark == job.mark if status.mark else bool(job.id)
+
+
+def listed(job: Job, status: JobStatus, reason: str) -> Job:
+    """Fold a status into the job; one that can never start is over, and gets cancelled so."""
+    over = status.state in FINAL or status.hopeless
+    return replace(
+        job,
+        id=status.id,
+        state=JobState.FAILED if status.hopeless else status.state,
+        reason=reason,
+        nodes=status.nodes or job.nodes,
+        exit_code=status.exit_code,
+        started=status.started or job.started,
+        expected_start=status.expected_start,
+        ends=status.ends,
+        missing=0,
+        missing_since=None,
+        ended=(status.ended or time.time()) if over else None,
+        cause=reason if over else "",
+    )
+
+
+async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
+    """Tell what became of a job that is not listed; one bad listing is no proof."""
+    if not job.id:
+        if time.time() - job.submitted < LOST_SECONDS:
+            return job
+        cause = "The queueing system did not answer its submission and has no such job."
+        return replace(job, state=JobState.FAILED, ended=time.time(), cause=cause)
+    backend, now = queue.backend, time.time()
+    trace = await queue.trace({job.id: job.mark})
+    if (status := trace.listing.get(job.id)) is not None:
+        return listed(job, status, backend.explain(status) or status.reason)
+    job = missed(job, now)
+    if job.missing < LISTINGS_UNTIL_GONE:
+        return job
+    exits = directory.exit_codes()
+    evidence = Evidence(trace.history, trace.unknown, exits, backend.listing_proves)
+    if (proved := evidence.of(job, job.ends if job.started else None, now)) is not None:
+        proof, status = proved
+        over = listed(job, status, backend.explain(status))
+        return replace(over, proof=proof, ended=over.ended or now)
+    told = f"not in {backend.title}'s listing since {since_when(job)}"
+    if not is_unproved(job, now):
+        return replace(job, reason=f"Its head's job is {told}; asking again.")
+    await queue.cancel([job.id])
+    cause = f"It is {told}, and nothing proves that it has ended; it was cancelled."
+    return replace(job, state=JobState.UNKNOWN, ended=now, cause=cause)
+
+
+def begun(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]:
+    """Return record and summary of a cluster whose head is there and has said nothing yet."""
+    job = directory.read_headjob() or heads_job(record)
+    assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
+    return waiting(record, replace(job, state=JobState.RUNNING, reason=""))
+
+
+def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
+    """Return the record and the summary of a cluster whose head has not come yet."""
+    phase = Phase.PENDING if job.state in WAITING else Phase.STARTING
+    wanted = -(-record.target.minimum // record.spec.worker.per_job) * record.spec.worker.per_job
+    if phase is Phase.PENDING:
+        words = "its head waits in the queue, in a job with the first workers"
+        counts = WorkerCounts(wanted, pending=wanted)
+    else:
+        words = "its head's job has begun"
+        counts = WorkerCounts(wanted, starting=wanted)
+    since = (job.started or record.phase_since) if phase is Phase.STARTING else record.created
+    record = replace(record, phase=phase, phase_since=since, reason=job.reason, jobs=(job,))
+    summary = Summary(
+        id=record.id,
+        name=record.name,
+        profile=record.spec.profile,
+        phase=phase,
+        phase_since=since,
+        reason=job.reason,
+        words=words,
+        revision=record.revision,
+        written=time.time(),
+        workers=counts,
+        target=record.target,
+        expected_start=job.expected_start,
+    )
+    return record, summary
+
+
+def keep_relay(directory: ClusterDirectory, record: Record) -> None:
+    """See to it that the relay runs, where the head needs one; on its own host only."""
+    if not record.spec.relayed:
+        return
+    relay = directory.read_relay()
+    if relay is not None and is_alive(relay) is not False:
+        return
+    begun = directory.path / ".relay.begun"
+    with contextlib.suppress(OSError):
+        if time.time() - begun.stat().st_mtime < RELAY_SECONDS:
+            return
+    log = directory.logs / "relay.log"
+    with contextlib.suppress(OSError, StateError, subprocess.SubprocessError):
+        begun.touch(mode=0o600)
+        directory.relay.mkdir(mode=0o700, exist_ok=True)
+        if not log.exists():
+            write_private(log, b"")
+        with log.open("ab") as stream:
+            subprocess.run(  # it leaves us at once
+                [sys.executable, "-P", "-m", "jupyter_gpucluster.state.relay", str(directory.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+                timeout=RELAY_SECONDS,
+                check=False,
+            )
+
+
+def wait_gone(record: Record, seconds: float) -> None:
+    """Wait until the queueing system has ended the job of a head that has said its last word."""
+    job = heads_job(record)
+    if job is None or not job.id:
+        return
+    backend = find_backend(record.spec.backend)
+    queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        listing = run_apart(lambda: queue.poll([job.id])) or {}
+        left = [s for s in listing.values() if is_of(job, s) and s.state not in FINAL]
+        if not left:  # or no answer: the script ends by itself
+            return
+        time.sleep(GONE_PERIOD)
+
+
+def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
+    """Say why a cluster is over whose head was in this job."""
+    when = "ended before the head was up" if record.head is None else "is gone, with the head"
+    state = f" ({job.state.value.replace('_', ' ')})" if is_over(job) else ""
+    code = "" if job.exit_code is None else f" Exit code {worded(job.exit_code)}."
+    name = f"Its head's job {job.id}" if job.id else "Its head's job"
+    told = f"{name} {when}{state}."
+    cause = job.cause or job.reason if is_over(job) else ""
+    parts = (told, cause, code.strip() if str(job.exit_code) not in cause else "")
+    said = last_words(directory, job)
+    if not said and (not cause or (job.exit_code or 0) > 0):
+        said = log_end(log_lines(directory, job))
+    return " ".join(part for part in (*parts, said) if part)
+
+
+def last_words(directory: ClusterDirectory, job: Job) -> str:
+    """Return the last line of the job's logs that names an error, and what is behind it."""
+    lines = log_lines(directory, job)
+    found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
+    said = "".join(c for c in found.strip() if c.isprintable())[:200]
+    meant = diagnose("\n".join(lines))
+    return f"{meant} ({said})" if meant and said else meant or said
+
+
+def log_lines(directory: ClusterDirectory, job: Job) -> list[str]:
+    """Return the last lines of each log of the head and of its job."""
+    key = f"{job.mark}_{job.task}"
+    names = ("head.log", f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
+    return [line for name in names for line in tail(directory.logs / name, 50).splitlines()]
+
+
+def run_apart(work: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine to its end in a thread: the caller's may have a loop, as in a notebook.
+
+    Raises
+    ------
+    GpuClusterError
+        What the coroutine raised.
+    """
+    answers: list[T] = []
+    errors: list[GpuClusterError] = []
+
+    async def wait() -> T:
+        return await work()
+
+    def run() -> None:
+        try:
+            answers.append(asyncio.run(wait()))
+        except GpuClusterError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="gpucluster-headjob")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise StateError("The queueing system could not be asked.", hint="See the terminal's log.")
+    return answers[0]

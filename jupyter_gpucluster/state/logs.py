@@ -1,0 +1,72 @@
+"""Where the words of a cluster's jobs are: in our logs, and in the queueing system's own files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core.records import ON_THIS_MACHINE, Job
+from .view import Look
+
+OURS = re.compile(r".*\.(?:log|out(?:\.\d+)?|[oe]\d+(?:[.\-_]\d+)?)")
+"""What lies among the logs of a cluster; the last two are PBS's and Grid Engine's ways."""
+NOTHING = "(?!)"
+
+
+def find_logs(look: Look) -> list[Path]:
+    """Return the logs of head and jobs, the head's first, then by name.
+
+    Beside a job's own log stands what the queueing system and the shell said before it was open.
+    Where a profile leaves out the directive that names that file, the system makes one under a
+    name of its own in the directory in which the job was submitted.
+    """
+    directory, record = look.directory, look.record
+    found = [directory.logs / name for name in _names(directory.logs) if OURS.fullmatch(name)]
+    found.sort(key=lambda path: (path.name != "head.log", path.name))
+    elsewhere = record.spec.started_in
+    if elsewhere and record.spec.backend not in ON_THIS_MACHINE:
+        pattern = re.compile("|".join(map(theirs, record.jobs)) or NOTHING)
+        names = filter(pattern.fullmatch, _names(Path(elsewhere)))
+        found += sorted(Path(elsewhere, name) for name in names)
+    return found
+
+
+def logs_of(job: str, paths: Sequence[Path], jobs: Sequence[Job]) -> list[Path]:
+    """Return the logs of one job: those named after it, and what its system says of it.
+
+    Parameters
+    ----------
+    job
+        A job's key, or the name of a log without its suffix, such as ``head``.
+    """
+    mark, _, task = job.rpartition("_")
+    names = {f"{mark}.out", f"{mark}.{task}.out", f"{mark}.out.{task}"}
+    ours = [one for one in jobs if f"{one.mark}_{one.task}" == job]
+    pattern = re.compile("|".join(map(theirs, ours)) or NOTHING)
+    return [
+        path
+        for path in paths
+        if path.stem == job or path.name in names or pattern.fullmatch(path.name)
+    ]
+
+
+def theirs(job: Job) -> str:
+    """Return a pattern of the names that queueing systems give to a job's output by themselves."""
+    mark, number = re.escape(job.mark), re.match(r"\d+", job.id)
+    n = number[0] if number else NOTHING
+    task = rf"(?:[.\-_]{job.task}|[.\-_]{job.task + 1})?"
+    return (
+        rf"{mark}\.[oe]{n}{task}"  # PBS, Torque and Grid Engine, whose tasks count from 1
+        rf"|slurm-{n}{task}\.out"
+        rf"|OAR\.{mark}\.{n}\.std(?:out|err)"
+        rf"|{n}\.(?:output|error|cobaltlog)"
+    )
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)  # noqa: PTH208  # names alone are asked for
+    except OSError:
+        return []

@@ -1,0 +1,298 @@
+"""Look at cluster directories: read them, tell which heads live, and bury the dead."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.errors import ClusterNotFound, GpuClusterError, RecordError, StateError
+from ..core.records import ENDED, EXISTING, Phase, Process, Record, Summary
+from ..host.cluster_directory import LAPSED_SECONDS, ClusterDirectory, Files, check_private
+from ..host.processes import is_alive
+from .heads import ask_all, responds
+from .view import ClusterView, Look, view_of
+
+START_SECONDS = 90.0
+"""A head that is not on record this long after its start never will be."""
+RECENT_SECONDS = 86400.0
+"""For so long a failed cluster is shown beside the live ones, so that nobody misses why."""
+ID = re.compile(r"[a-z0-9]{6}", re.ASCII)
+
+
+def directories(
+    root: Path, known: Mapping[str, ClusterDirectory] | None = None
+) -> Iterator[ClusterDirectory]:
+    """Yield the cluster directories of a user.
+
+    Parameters
+    ----------
+    known
+        Directories by id from an earlier look: to make another Path costs more than the look.
+
+    Raises
+    ------
+    StateError
+        The directory of directories cannot be read, or is not the user's alone.
+    """
+    try:
+        found = sorted(name for name in os.listdir(root) if ID.fullmatch(name))  # noqa: PTH208  # a Path each costs more than the look
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StateError(
+            f"Cannot read {root}: {error.strerror}.",
+            hint="Check its permissions, or point JUPYTER_DATA_DIR at another directory.",
+        ) from error
+    check_private(root)
+    every = [(known or {}).get(name) or ClusterDirectory(root / name) for name in found]
+    ask_all([each for each in every if each.lease_is_late()], ClusterDirectory.read_record)
+    yield from every
+
+
+def see(
+    directory: ClusterDirectory,
+    *,
+    ended: bool,
+    troubles: list[GpuClusterError] | None = None,
+    jobs: bool = True,
+) -> Look | None:
+    """Look at one directory; None where it is over and nobody asks, or cannot be read.
+
+    Parameters
+    ----------
+    troubles
+        Takes up why it cannot be read, so that a cluster never vanishes without a word.
+    jobs
+        Whether the record's jobs are wanted; views show none of them.
+    """
+    phase, since = (None, 0.0) if ended else directory.read_phase()
+    if phase in ENDED:
+        recent = time.time() - since < RECENT_SECONDS
+        if phase is not Phase.FAILED or not recent:
+            return None
+    try:
+        found = look_at(directory, jobs=jobs)
+    except (RecordError, StateError) as error:
+        if not sweep(directory) and troubles is not None:
+            troubles.append(error)
+        return None
+    return found if ended or shown(found.record) else None
+
+
+class Memory:
+    """Views that earlier looks made, for a process that looks again and again.
+
+    Files are replaced whole, so what still has the same inode, size and time was not changed.
+    Whether a head lives is asked anew each time.
+    """
+
+    def __init__(self) -> None:
+        self._directories: dict[str, ClusterDirectory] = {}
+        self._looks: dict[str, tuple[Files, Look, ClusterView]] = {}
+        self._over: dict[str, Files] = {}
+        """Clusters that are not shown among the live ones."""
+
+    def survey(
+        self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
+    ) -> list[ClusterView]:
+        """Return the views of all clusters that `see` shows."""
+        every = {directory.id: directory for directory in directories(root, self._directories)}
+        self._directories = every
+        seen = [self._view(d, ended=ended, troubles=troubles) for d in every.values()]
+        for known in (self._looks, self._over):
+            for gone in known.keys() - every.keys():
+                known.pop(gone, None)  # another thread may have been here as well
+        return [view for view in seen if view is not None]
+
+    def _view(
+        self, directory: ClusterDirectory, *, ended: bool, troubles: list[GpuClusterError]
+    ) -> ClusterView | None:
+        files = directory.files()
+        if not ended and self._over.get(directory.id) == files:
+            return None
+        known = self._looks.get(directory.id)
+        if known is not None and known[0] == files and unchanged(known[1]):
+            return known[2] if ended or shown(known[1].record) else None
+        told = len(troubles)
+        look = see(directory, ended=ended, troubles=troubles, jobs=False)
+        if look is None:
+            if not ended and len(troubles) == told:
+                self._over[directory.id] = files
+            return None
+        view = view_of(look)
+        self._looks[directory.id] = (files, look, view)
+        return view
+
+
+def unchanged(look: Look) -> bool:
+    """Tell whether a head still lives, or does not, as it did; its files were found the same."""
+    try:
+        check_private(look.directory.path)
+    except StateError:
+        return False
+    if look.record.phase in ENDED:
+        return True
+    if look.record.spec.in_job and head_of(look.directory, look.record) is None:
+        return False  # what its job waits for changes without the head
+    if look.record.spec.backend == EXISTING:
+        return False
+    alive = head_lives(look.directory, look.record)
+    return alive is not False and alive == look.head_alive
+
+
+def shown(record: Record) -> bool:
+    """Tell whether a cluster belongs among the live ones: it lives, or has just failed."""
+    if record.phase is Phase.FAILED:
+        return time.time() - record.phase_since < RECENT_SECONDS
+    return record.phase not in ENDED
+
+
+def find(root: Path, name: str, *, jobs: bool = True) -> Look:
+    """Find a cluster by id or name; of several with one name the live one, else the newest.
+
+    ``jobs`` as in `see`.
+
+    Raises
+    ------
+    ClusterNotFound
+        There is none.
+    """
+    return find_all(root, name, jobs=jobs)[0]
+
+
+def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
+    """Find all clusters of an id or name, live ones first, then the newest; else as `find`."""
+    directory = ClusterDirectory(root / name)
+    if ID.fullmatch(name) and directory.path.is_dir():
+        check_private(root)
+        return [look_at(directory, jobs=jobs)]
+    troubles: list[GpuClusterError] = []
+    looks = [f for d in directories(root) if (f := see(d, ended=True, troubles=troubles))]
+    named = [found for found in looks if found.record.name == name]
+    if not named:
+        known = ", ".join(f.record.name for f in looks if f.record.phase not in ENDED)
+        told = f"Running: {known}." if known else "No cluster is running."
+        if any(f.record.phase in ENDED for f in looks):
+            told += " The verb list --all names those that have ended."
+        unreadable = "".join(f" {trouble.message} {trouble.hint}".rstrip() for trouble in troubles)
+        raise ClusterNotFound(
+            f"There is no cluster named {ascii(name)[1:-1][:80]}.", hint=told + unreadable
+        )
+    return sorted(named, key=lambda found: (found.record.phase in ENDED, -found.record.created))
+
+
+def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
+    """Return what cannot be read, each with its way out; `ended` as in `see`."""
+    troubles: list[GpuClusterError] = []
+    for directory in directories(root):
+        see(directory, ended=ended, troubles=troubles)
+    return troubles
+
+
+def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
+    """Read a cluster; where its head is dead, say so on record and clean up."""
+    check_private(directory.path)
+    record = directory.read_record(jobs=jobs)
+    summary = directory.read_summary()
+    if record.phase in ENDED:
+        return Look(directory, record, summary)
+    if record.spec.in_job:
+        return look_in_job(directory, record, summary)
+    if record.spec.backend == EXISTING:
+        from .external import look_at_existing
+
+        return Look(directory, *look_at_existing(directory, record))
+    alive = head_lives(directory, record)
+    if alive is False:
+        # The head may have written its last word between our two reads.
+        record = directory.read_record()
+        if record.phase not in ENDED:
+            from .reaper import bury  # not needed by a look that finds all well
+
+            record = bury(directory, record)
+    return Look(directory, record, summary, alive)
+
+
+def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | None) -> Look:
+    """Look at a cluster whose head runs in a job: before it came, the job tells how far it is."""
+    if record.spec.relayed:
+        from .head_job import keep_relay
+
+        keep_relay(directory, record)
+    came = head_of(directory, record) is not None
+    alive = head_lives(directory, record) if came else None
+    if alive and (summary is not None or record.phase is not Phase.PENDING):
+        return Look(directory, record, summary)
+    from . import head_job  # not needed by a look that finds all well
+
+    record = directory.read_record()  # with its jobs, which a listing does without
+    if record.phase in ENDED:
+        return Look(directory, record, directory.read_summary())
+    if alive:
+        return Look(directory, *head_job.begun(directory, record))
+    job = head_job.watch(directory, record)
+    if alive is None and not head_job.is_over(job):
+        if came:
+            return Look(directory, record, summary, None)
+        return Look(directory, *head_job.waiting(record, job))
+    # The head may have come, or written its last word, between our reads.
+    record = directory.read_record()
+    if record.phase not in ENDED:
+        from .reaper import bury
+
+        if record.head is None:
+            record = replace(record, jobs=(job,))
+        record = bury(directory, record, head_job.epitaph(directory, record, job))
+    return Look(directory, record, directory.read_summary())
+
+
+def head_of(directory: ClusterDirectory, record: Record) -> Process | None:
+    """Return the head's process, None where it has not begun yet."""
+    return record.head or directory.read_process()
+
+
+def lives(record: Record) -> bool:
+    """Tell whether a head that was on this host is still there."""
+    return record.head is not None and is_alive(record.head) is True
+
+
+def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
+    """Tell whether the head lives: by its process here, by its lease elsewhere.
+
+    None where nobody can tell: the lease is old, and a head of this host does not answer either.
+    """
+    head = head_of(directory, record)
+    if head is None:
+        # Not even begun: the starter is about to spawn it, or died before it could.
+        return time.time() - record.created < START_SECONDS
+    alive = is_alive(head)
+    if alive and record.http_address and directory.lease_is_late():
+        if responds(directory, record):
+            return True
+        return None if is_alive(head) else False  # it may have ended while it was asked
+    if alive is not None:
+        return alive
+    age = directory.lease_age()
+    return True if age is not None and age < LAPSED_SECONDS else None
+
+
+def sweep(directory: ClusterDirectory) -> bool:
+    """Remove what a starter left that was killed before there was a record; tell whether it did."""
+    try:
+        begun = any(path.name.startswith("record.json") for path in directory.path.iterdir())
+        fresh = time.time() - directory.path.stat().st_mtime < START_SECONDS
+    except OSError:
+        return False
+    if begun or fresh or directory.head_may_live():
+        return False
+    import tempfile  # takes 4 ms, and is hardly ever needed
+
+    for scratch in Path(tempfile.gettempdir()).glob(f"gpc-{directory.id}-*"):
+        shutil.rmtree(scratch, ignore_errors=True)
+    directory.remove()
+    return True

@@ -1,0 +1,174 @@
+"""End what a cluster without a head has left, and put its end on record; end heads that hang."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from ..batch.cancel import cancel_jobs
+from ..core.errors import BackendUnavailable, HeadUnreachable, StateError
+from ..core.records import FINAL, ON_THIS_MACHINE, Event, Job, JobState, Phase, Record
+from ..host.cluster_directory import ClusterDirectory, tail
+from ..host.processes import end_heirs, is_alive, kill_group
+
+BY_FORCE = "Stopped by force."
+FORCED = "stopped-by-force"
+"""A file in a cluster's directory: whoever else finds the head dead first tells the same end."""
+ASKED_TO_STOP = "asked-to-stop"
+"""The same of a stop that the head may not have put on record before it died."""
+WHILE_STOPPING = "Its scheduler process ended while the cluster stopped."
+KILL_SECONDS = 5.0
+"""A killed process is gone at once, but where it waits for a disk that does not answer."""
+
+
+def end_head(directory: ClusterDirectory, record: Record, remark: str = "") -> Record:
+    """Kill a head with its process group, however it hangs, and bury it.
+
+    Parameters
+    ----------
+    remark
+        What else there is to say about this end.
+
+    Raises
+    ------
+    HeadUnreachable
+        It runs on another host, or the kernel does not let go of it.
+    """
+    with contextlib.suppress(OSError):
+        (directory.path / FORCED).touch(mode=0o600)
+    kill_head(directory, record)
+    return bury(directory, record, BY_FORCE, Phase.STOPPED, remark)
+
+
+def kill_head(directory: ClusterDirectory, record: Record) -> None:
+    """Kill a head with its process group; raises as `end_head` does."""
+    head = record.head or directory.read_process()
+    # A head in a job goes with the job, which `bury` cancels.
+    if head is not None and not record.spec.in_job:
+        if is_alive(head) is None:
+            (directory.path / FORCED).unlink(missing_ok=True)
+            raise HeadUnreachable(
+                f"The head of {record.name} runs on {head.host}.",
+                hint=f"End it there: ssh {head.host} jupyter gpucluster stop --force {record.id}",
+            )
+        kill_group(head.pid, head.start_time, grace=0)
+        deadline = time.monotonic() + KILL_SECONDS
+        while is_alive(head):
+            if time.monotonic() > deadline:
+                (directory.path / FORCED).unlink(missing_ok=True)
+                raise HeadUnreachable(
+                    f"The head of {record.name}, process {head.pid}, was killed and is there yet.",
+                    hint="It probably waits for a file system that does not answer.",
+                )
+            time.sleep(0.02)
+
+
+def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
+    """Cancel the job of a head that has not come, and end the cluster.
+
+    Raises
+    ------
+    BackendUnavailable
+        The queueing system does not say that the job is gone.
+    """
+    record, told = cancel_jobs(record, directory)
+    if any(job.ended is None for job in record.jobs):
+        raise BackendUnavailable(
+            f"Cluster {record.name} still waits for its head's job. {told}",
+            hint="Stop it again when the queueing system answers.",
+        )
+    return bury(directory, record, "Stopped before its head's job had begun.", Phase.STOPPED)
+
+
+def bury(
+    directory: ClusterDirectory,
+    record: Record,
+    reason: str = "",
+    outcome: Phase = Phase.FAILED,
+    remark: str = "",
+) -> Record:
+    """Put on record that a head is dead, end what it left, and remove what it cannot remove.
+
+    Parameters
+    ----------
+    reason
+        Why it is dead; where it is not given, what can be seen of that.
+    remark
+        What else there is to say about this end.
+    """
+    if (directory.path / FORCED).exists():
+        reason, outcome = BY_FORCE, Phase.STOPPED
+    elif stopped := directory.noted_stop():
+        reason, outcome = stopped, Phase.STOPPED
+    elif stopping(directory, record):
+        # What was asked for has come about, though not in order; a cluster that failed says so.
+        outcome = record.outcome
+        reason = " ".join(part for part in (record.reason, reason or WHILE_STOPPING) if part)
+    for job in record.jobs:
+        if len(job.process) == 2 and job.state not in FINAL:
+            kill_group(job.process[0], job.process[1], grace=0)
+    now = time.time()
+    if record.spec.backend in ON_THIS_MACHINE:
+        end_heirs(directory.path)
+        record = replace(record, jobs=tuple(over(job, now) for job in record.jobs))
+    record, jobs = cancel_jobs(record, directory)
+    told = (reason or cause(directory, record), remark, jobs)
+    buried = replace(
+        record,
+        phase=outcome,
+        phase_since=now,
+        ended=now,
+        reason=" ".join(part for part in told if part),
+        revision=record.revision + 1,
+    )
+    # Nothing that does not bear the cluster's name, whatever became of the record.
+    if Path(record.spec.scratch).name.startswith(f"gpc-{directory.id}-"):
+        shutil.rmtree(record.spec.scratch, ignore_errors=True)
+    # The note in the lease is needed until the record is written.
+    directory.remove_private(keep_lease=True)
+    # On a full disk it is told, and the next look tries to write it again.
+    with contextlib.suppress(StateError):
+        directory.write_record(buried)
+        directory.remove_private()
+        summary = directory.read_summary()
+        if summary is not None:
+            directory.write_summary(
+                replace(summary, phase=outcome, phase_since=now, reason=buried.reason)
+            )
+        directory.append_event(Event(now, "phase", f"{outcome.value}: {buried.reason}"))
+    return buried
+
+
+def stopping(directory: ClusterDirectory, record: Record) -> bool:
+    """Tell whether a stop was under way when the head died."""
+    return record.stop_requested is not None or (directory.path / ASKED_TO_STOP).exists()
+
+
+def over(job: Job, now: float) -> Job:
+    """Return a job that has ended, now if not before."""
+    if job.state in FINAL or job.ended is not None:
+        return job
+    return replace(job, state=JobState.CANCELLED, ended=now, cause="Ended with its cluster's head.")
+
+
+def cause(directory: ClusterDirectory, record: Record) -> str:
+    """Say what can be seen of a head's death."""
+    if record.head is not None:
+        seen = "Its head is gone: it was killed, or the machine was restarted."
+    elif directory.process_file.exists():
+        seen = "Its head ended before it was up."
+    else:
+        seen = "Its head never started: whoever started the cluster was ended meanwhile."
+    return f"{seen} {last_error(directory.logs / 'head.log')}".strip()
+
+
+def last_error(path: Path) -> str:
+    """Return the last line of a log that names an exception."""
+    lines = [
+        line for line in tail(path, 50).splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)
+    ]
+    return lines[-1][:200] if lines else ""

@@ -1,0 +1,133 @@
+"""Stop clusters whose record cannot be read: their heads have all of it in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
+from ..core.records import ENDED, Phase, Record, Spec, Target
+from ..host.cluster_directory import ClusterDirectory
+from ..host.processes import end_heirs, is_alive
+from .control_client import ask
+from .heads import ANSWER_SECONDS, endpoint_at
+from .reader import ID, directories, look_at
+from .reaper import FORCED, end_head, kill_head
+from .view import ClusterView, Look, view_of
+
+LOST = (
+    "Its record was damaged, so that its batch jobs, if it had any, could not be cancelled: they"
+    " end by themselves within four minutes."
+)
+
+
+def stop_unread(root: Path, name: str, error: GpuClusterError, *, force: bool) -> ClusterView:
+    """Stop a cluster by its process file and token.
+
+    Parameters
+    ----------
+    error
+        Why its record cannot be read; raised again where no head of such a cluster lives.
+
+    Raises
+    ------
+    HeadUnreachable
+        The head does not answer, or lives on another host.
+    """
+    directory = find_unread(root, name)
+    if directory is None:
+        raise error
+    if force:
+        return end_unread(directory)
+    ask_to_stop(directory)
+    return view_of(look_again(directory) or Look(directory, draft(directory), None))
+
+
+def find_unread(root: Path, name: str) -> ClusterDirectory | None:
+    """Return the directory of an id, or of a name as its summary has it, where a head may live."""
+    if ID.fullmatch(name):
+        found = [ClusterDirectory(root / name)]
+    else:
+        found = [
+            directory
+            for directory in directories(root)
+            if (summary := directory.read_summary()) is not None
+            and summary.name == name
+            and summary.phase not in ENDED
+        ]
+    return next((each for each in found if each.head_may_live()), None)
+
+
+def ask_to_stop(directory: ClusterDirectory, seconds: float = 10.0) -> None:
+    """Ask the head over HTTP, or by a signal where it does not say where it listens."""
+    process, address = directory.read_process(), directory.read_http_address()
+    by_force = f"If it hangs, kill it: jupyter gpucluster stop --force {directory.id}"
+    if address:
+        try:
+            endpoint = endpoint_at(directory, address)
+            ask(endpoint, "POST", "/gpucluster/stop", {"reason": ""}, seconds=seconds)
+        except (HeadUnreachable, OSError, ValueError) as error:
+            told = f"The scheduler of cluster {directory.id} does not answer ({error})."
+            raise HeadUnreachable(told, hint=by_force) from error
+    elif process is not None and is_alive(process):
+        os.kill(process.pid, signal.SIGTERM)
+    else:
+        raise HeadUnreachable(
+            f"Where the scheduler of cluster {directory.id} listens is not known.", hint=by_force
+        )
+
+
+def end_unread(directory: ClusterDirectory) -> ClusterView:
+    """Kill a head, and end what can be found of its cluster without its record."""
+    # One that answers writes its record, with which its jobs can be cancelled.
+    with contextlib.suppress(GpuClusterError):
+        ask_to_stop(directory, ANSWER_SECONDS)
+    look = look_again(directory)
+    if look is not None:
+        if look.record.phase not in ENDED:
+            look = replace(look, record=end_head(directory, look.record))
+        return view_of(look)
+    record = draft(directory)
+    try:
+        directory.read_record()
+    except NewerRecord:
+        # Not ours to write: the version that made it finds its head dead, and cancels its jobs.
+        with contextlib.suppress(OSError):
+            (directory.path / FORCED).touch(mode=0o600)
+        kill_head(directory, record)
+        end_heirs(directory.path)
+        return view_of(Look(directory, replace(record, phase=Phase.STOPPED), None))
+    except GpuClusterError:
+        record = end_head(directory, record, LOST)
+    return view_of(Look(directory, record, None))
+
+
+def look_again(directory: ClusterDirectory) -> Look | None:
+    """Look at a cluster whose head may have written its record again; None where it has not."""
+    with contextlib.suppress(GpuClusterError):
+        return look_at(directory)
+    return None
+
+
+def draft(directory: ClusterDirectory) -> Record:
+    """Return a record made of what else is on disk."""
+    summary, head = directory.read_summary(), directory.read_process()
+    created = directory.path.stat().st_mtime
+    spec = Spec(profile="", title="", backend="local", python="")
+    if summary is None:
+        return Record(directory.id, directory.id, spec, Target(0, 0), created, head=head)
+    return Record(
+        directory.id,
+        summary.name,
+        replace(spec, profile=summary.profile),
+        summary.target,
+        created,
+        phase=summary.phase,
+        phase_since=summary.phase_since,
+        reason=summary.reason,
+        revision=summary.revision,
+        head=head,
+    )

@@ -1,0 +1,195 @@
+"""What front ends show of a cluster: record and summary in one flat, JSON-ready view."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from ..core.fast_dataclass import frozen
+from ..core.records import (
+    ENDED,
+    Clock,
+    GpuReading,
+    Loss,
+    Phase,
+    Record,
+    Spec,
+    Summary,
+    Target,
+    WorkerCounts,
+)
+from ..host.cluster_directory import ClusterDirectory
+
+
+@frozen
+class ClusterView:
+    """One cluster as users see it.  Times are seconds since the epoch, memory is in bytes."""
+
+    id: str
+    name: str
+    profile: str
+    title: str
+    backend: str
+    phase: Phase
+    words: str
+    reason: str
+    phase_since: float
+    created: float
+    ended: float | None
+    revision: int
+    unit: str
+    target: Target
+    workers: WorkerCounts
+    maximum_workers: int | None
+    threads: int
+    memory_used: int
+    memory_limit: int
+    clients: int
+    encrypted: bool
+    simulated: bool
+    scheduler_address: str
+    python: str
+    environment: str
+    survives: bool
+    survival: str
+    clocks: tuple[Clock, ...]
+    options: Mapping[str, Any]
+    stale_since: float | None
+    directory: str
+    gpus: tuple[GpuReading, ...] = ()
+    gpu_hours: float = 0.0
+    gpu_hours_estimate: float | None = None
+    """What the cluster may use at most; None = no GPUs, or nothing ends it."""
+    gpu_words: str = ""
+    expected_start: float | None = None
+    allocation: str = ""
+    """The batch job whose nodes it uses and that is not its own, with its nodes; empty = none."""
+    unsaved_since: float | None = None
+    """Since when the head cannot write the cluster's files, so that the disk is out of date."""
+    loss: Loss | None = None
+    """The last loss of workers; None = there was none, or it is long over."""
+
+
+@frozen
+class Script:
+    """What would be submitted: the text of a job's script, and the command."""
+
+    text: str
+    command: str
+    gpu_hours_estimate: float | None = None
+    """What the cluster may use at most; None = no GPUs, or nothing ends it."""
+    survives: bool = True
+    survival: str = ""
+    """One sentence: whether and why the cluster would outlive Jupyter."""
+    interactive: str = ""
+    """What asks for an allocation as large as one of its jobs; empty where nothing does."""
+
+
+@frozen
+class JobScript:
+    """The script of one submission of a cluster, as its jobs ran it."""
+
+    mark: str
+    """The job name under which it was submitted."""
+    text: str
+    command: str
+    """The submit command; empty where an older version has submitted it."""
+    written: float
+    """When it was written, which is just before its submission."""
+
+
+@frozen
+class Look:
+    """One look at a cluster directory: what is on disk, and whether the head lives."""
+
+    directory: ClusterDirectory
+    record: Record
+    summary: Summary | None
+    head_alive: bool | None = field(default=True)
+    """None where the head is on another host and its lease neither fresh nor lapsed."""
+
+
+def gpu_hours_estimate(spec: Spec, workers: int) -> float | None:
+    """Return the most GPU-hours that so many workers use, None without GPUs or without an end.
+
+    The end is the maximum lifetime; without one, or where none follows them, the first jobs'
+    walltime.
+    """
+    if not spec.job.gpus:
+        return None
+    policy, walltime = spec.policy, spec.job.walltime
+    ends = [policy.max_lifetime]
+    if policy.max_lifetime is None or policy.at_walltime == "stop":
+        ends.append(walltime)
+    gpus = -(-workers // spec.worker.per_job) * spec.job.gpus
+    hours = [gpus * seconds / 3600 for seconds in ends if seconds is not None]
+    return min((*hours, *filter(None, [policy.gpu_hours])), default=None)
+
+
+def unreachable(record: Record) -> str:
+    """Say of a head that may live why it is not known to, and what to type."""
+    head = record.head
+    if head is not None and head.host == os.uname().nodename:
+        return (
+            f"Its scheduler process (PID {head.pid}) does not answer: it is stopped or hangs."
+            f" To end it: jupyter gpucluster stop --force {record.name}"
+        )
+    host = head.host if head else "another host"
+    return f"Its head runs on {host} and has not been heard of for a while."
+
+
+def view_of(look: Look) -> ClusterView:
+    """Put record and summary together; the newer of the two tells the phase."""
+    record, summary, spec = look.record, look.summary, look.record.spec
+    phase, reason, since = record.phase, record.reason, record.phase_since
+    words = record.phase.value
+    workers = WorkerCounts(asked=0 if phase in ENDED else record.target.minimum)
+    if summary is not None and phase not in ENDED:
+        words, workers, reason = summary.words, summary.workers, summary.reason
+    if phase not in ENDED and look.head_alive is None:
+        phase = Phase.UNREACHABLE
+        reason = unreachable(record)
+    live = summary if summary is not None and phase not in ENDED else None
+    return ClusterView(
+        id=record.id,
+        name=record.name,
+        profile=spec.profile,
+        title=spec.title,
+        backend=spec.backend,
+        phase=phase,
+        words=words,
+        reason=reason,
+        phase_since=since,
+        created=record.created,
+        ended=record.ended,
+        revision=max(record.revision, summary.revision if summary else 0),
+        unit="GPUs" if spec.job.gpus else "workers",
+        target=record.target,
+        workers=workers,
+        maximum_workers=spec.maximum_workers,
+        threads=live.threads if live else 0,
+        memory_used=live.memory_used if live else 0,
+        memory_limit=live.memory_limit if live else 0,
+        clients=live.clients if live else 0,
+        encrypted=spec.encrypted,
+        simulated=spec.simulated,
+        scheduler_address=record.scheduler_address if phase not in ENDED else "",
+        python=spec.python,
+        environment=spec.environment,
+        survives=spec.survives,
+        survival=spec.survival,
+        clocks=live.clocks if live else (),
+        options=spec.options,
+        stale_since=live.stale_since if live else None,
+        directory=str(look.directory.path),
+        gpus=live.gpus if live else (),
+        gpu_hours=summary.gpu_hours if summary is not None else 0.0,
+        gpu_hours_estimate=gpu_hours_estimate(spec, record.target.maximum),
+        gpu_words=live.gpu_words if live else "",
+        expected_start=live.expected_start if live else None,
+        unsaved_since=live.unsaved_since if live else None,
+        allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
+        loss=summary.loss if summary is not None else None,
+    )

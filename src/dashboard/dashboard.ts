@@ -1,0 +1,265 @@
+/** Tabs with the Dask dashboard of a cluster, or with our own words once there is none. */
+
+import { MainAreaWidget } from '@jupyterlab/apputils';
+import { URLExt } from '@jupyterlab/coreutils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { IFrame, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { UUID } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+import { Signal } from '@lumino/signaling';
+import { StackedLayout, Widget } from '@lumino/widgets';
+import * as React from 'react';
+
+import { isAway, watchPage } from './connection';
+import { dashboardIcon } from '../ui/icons';
+import type { ICluster, IClustersModel } from '../model/tokens';
+import { DashboardPlaceholder } from '../ui/placeholder';
+import { shownName } from '../model/words';
+
+/** A page of Dask's dashboard. */
+interface IPlot {
+  /** Its path below the dashboard's address. */
+  path: string;
+  title: string;
+}
+
+export const WHOLE_DASHBOARD = 'status';
+
+const RECONNECT_MS = 2000;
+/** Between attempts to load a page that fails although the Jupyter server answers. */
+const LONGEST_RECONNECT_MS = 30000;
+const NOTHING = 'about:blank';
+
+/** The pages worth a tab of their own; those about GPUs first where workers have GPUs. */
+export function plotsOf(unit: string, trans: TranslationBundle): IPlot[] {
+  const gpu = [
+    { path: 'individual-gpu-memory', title: trans.__('GPU memory') },
+    { path: 'individual-gpu-utilization', title: trans.__('GPU utilization') }
+  ];
+  return [
+    ...(unit === 'GPUs' ? gpu : []),
+    { path: 'individual-task-stream', title: trans.__('Task stream') },
+    { path: 'individual-progress', title: trans.__('Progress') },
+    { path: 'individual-workers', title: trans.__('Workers') },
+    { path: 'individual-workers-memory', title: trans.__('Memory by worker') }
+  ];
+}
+
+/** The address under which our server shows a page of a cluster's dashboard. */
+export function dashboardUrl(
+  baseUrl: string,
+  cluster: string,
+  plot: string
+): string {
+  return URLExt.join(
+    baseUrl,
+    'gpucluster',
+    'dashboard',
+    encodeURIComponent(cluster),
+    encodeURIComponent(plot)
+  );
+}
+
+interface IDashboardOptions {
+  model: IClustersModel;
+  /** The cluster's id. */
+  cluster: string;
+  plot: string;
+  baseUrl: string;
+  onShowCluster: (cluster: string) => void;
+  onShowTimeline: (cluster: string) => void;
+  trans: TranslationBundle;
+}
+
+/** A tab; it asks the server about its cluster before it shows a frame. */
+export class DashboardTab extends MainAreaWidget<DashboardView> {
+  constructor(options: IDashboardOptions) {
+    super({ content: new DashboardView(options) });
+    this._options = options;
+    this.id = `jupyter-gpucluster-dashboard-${UUID.uuid4()}`;
+    this.title.icon = dashboardIcon;
+    this.title.closable = true;
+    this.toolbar.hide();
+    options.model.changed.connect(this._name, this);
+    this._name();
+  }
+
+  /** Turn to another cluster. */
+  showCluster(cluster: string): void {
+    this.content.showCluster(cluster);
+    this._name();
+  }
+
+  private _name(): void {
+    const { model, plot, trans } = this._options;
+    const page = plotsOf('GPUs', trans).find(item => item.path === plot);
+    const cluster = model.cluster(this.cluster);
+    const name = cluster ? shownName(cluster, trans) : this.cluster;
+    this.title.label = page ? trans.__('%1: %2', name, page.title) : name;
+    this.title.caption = trans.__('Dask dashboard of %1', name);
+  }
+
+  get cluster(): string {
+    return this.content.cluster;
+  }
+
+  get plot(): string {
+    return this.content.plot;
+  }
+
+  private readonly _options: IDashboardOptions;
+}
+
+class DashboardView extends Widget {
+  constructor(options: IDashboardOptions) {
+    super();
+    this.addClass('jp-gpucluster-Dashboard');
+    this._cluster = options.cluster;
+    this.plot = options.plot;
+    this._options = options;
+    // The dashboard's own scripts and websockets need its origin.
+    this._frame = new IFrame({
+      sandbox: ['allow-same-origin', 'allow-scripts']
+    });
+    this._placeholder = ReactWidget.create(
+      React.createElement(UseSignal<DashboardView, void>, {
+        signal: this._shown,
+        children: () =>
+          React.createElement(DashboardPlaceholder, {
+            ...options,
+            cluster: this._cluster,
+            lost: this._lost
+          })
+      })
+    );
+    this._reconnection = new Poll({
+      auto: false,
+      name: 'jupyter-gpucluster:dashboard',
+      factory: () => this._reconnect(),
+      frequency: { interval: RECONNECT_MS, backoff: false }
+    });
+    this._waiting = new Widget();
+    this._waiting.addClass('jp-gpucluster-Waiting');
+    this._waiting.hide();
+    this._waiting.node.setAttribute('role', 'status');
+    this._waiting.node.textContent = options.trans.__('Loading the dashboard…');
+    this._iframe.addEventListener('load', () => this._loaded());
+    const layout = new StackedLayout();
+    this.layout = layout;
+    layout.addWidget(this._frame);
+    layout.addWidget(this._waiting);
+    layout.addWidget(this._placeholder);
+    this._watch = options.model.watch();
+    options.model.changed.connect(this._show, this);
+    this._show();
+    void options.model.refresh();
+  }
+
+  readonly plot: string;
+
+  get cluster(): string {
+    return this._cluster;
+  }
+
+  showCluster(cluster: string): void {
+    this._cluster = cluster;
+    this._page = '';
+    this._show();
+  }
+
+  override dispose(): void {
+    this._reconnection.dispose();
+    this._watch.dispose();
+    super.dispose();
+  }
+
+  private _show(): void {
+    const { model, baseUrl } = this._options;
+    const cluster = model.cluster(this._cluster);
+    const known = cluster !== undefined && hasDashboard(cluster);
+    if (known && isAway(model.failure)) {
+      this._lose(RECONNECT_MS);
+    }
+    const open = known && !this._lost;
+    this._frame.setHidden(!open);
+    this._placeholder.setHidden(open);
+    // An empty frame lets go of its websockets.
+    const wanted = open
+      ? this._page || dashboardUrl(baseUrl, this._cluster, this.plot)
+      : NOTHING;
+    if (wanted !== this._frame.url && (open || this._frame.url !== '')) {
+      this._frame.url = wanted;
+      // The way to a cluster may be slow; what comes after a while is the page or an error.
+      this._waiting.setHidden(!open);
+    }
+    this._shown.emit();
+  }
+
+  private _loaded(): void {
+    this._waiting.hide();
+    if (this._frame.url === NOTHING) {
+      return;
+    }
+    watchPage(this._iframe, wasConnected => {
+      // One that cannot be loaded is tried less and less often.
+      this._pause = wasConnected
+        ? RECONNECT_MS
+        : Math.min(2 * this._pause, LONGEST_RECONNECT_MS);
+      this._lose(this._pause);
+      this._show();
+    });
+  }
+
+  /** Empty the frame until the server answers, which is asked after a pause. */
+  private _lose(pause: number): void {
+    if (this._lost) {
+      return;
+    }
+    this._lost = true;
+    this._page = this._placeInDashboard();
+    void this._reconnection.schedule({
+      interval: pause,
+      phase: 'started'
+    });
+  }
+
+  private async _reconnect(): Promise<void> {
+    const { model } = this._options;
+    await model.refresh();
+    if (!isAway(model.failure) && !this.isDisposed) {
+      this._lost = false;
+      void this._reconnection.stop();
+      this._show();
+    }
+  }
+
+  /** The address of the page that the user has come to in the frame; '' for any outside the dashboard. */
+  private _placeInDashboard(): string {
+    const home = dashboardUrl(this._options.baseUrl, this._cluster, '');
+    const href = this._iframe.contentDocument?.location.href ?? '';
+    return href.startsWith(home) ? href : this._page;
+  }
+
+  private get _iframe(): HTMLIFrameElement {
+    return this._frame.node.querySelector('iframe') as HTMLIFrameElement;
+  }
+
+  private readonly _options: IDashboardOptions;
+  private readonly _frame: IFrame;
+  private readonly _placeholder: ReactWidget;
+  private readonly _waiting: Widget;
+  private readonly _watch: IDisposable;
+  private readonly _reconnection: Poll;
+  private readonly _shown = new Signal<this, void>(this);
+  private _cluster: string;
+  /** Where the user had come to when the connection was lost; '' for the plot's own page. */
+  private _page = '';
+  /** Whether the page in the frame has lost its connection. */
+  private _lost = false;
+  private _pause = RECONNECT_MS;
+}
+
+function hasDashboard(cluster: ICluster): boolean {
+  return cluster.dashboard !== null;
+}

@@ -1,0 +1,141 @@
+import { cleanup, render, screen } from '@testing-library/react';
+import * as React from 'react';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { ClustersModel } from '../../model/model';
+import type { ICluster, IJobScript } from '../../model/tokens';
+import { DetailsPage } from '../detailsPage';
+import { moment } from '../../model/words';
+import { aCluster, aLoss, FakeServer, trans } from '../../__tests__/fakes';
+
+let server: FakeServer;
+let model: ClustersModel;
+
+beforeEach(() => {
+  server = new FakeServer();
+  model = new ClustersModel({ api: server.api });
+  server.routes['GET clusters/c1/jobs'] = () => ({ body: { jobs: [] } });
+  server.routes['GET clusters/c1/events'] = () => ({ body: { events: [] } });
+  server.routes['POST profiles/local/script'] = () => ({
+    body: { text: 'of the profile', command: 'sbatch --array=0-8' }
+  });
+});
+
+afterEach(() => {
+  cleanup();
+  model.dispose();
+});
+
+async function page(cluster: ICluster, section: string): Promise<void> {
+  server.clusters = [cluster];
+  await model.refresh();
+  render(
+    <DetailsPage
+      model={model}
+      cluster={cluster.id}
+      section={section}
+      onSection={() => undefined}
+      onShowCluster={() => undefined}
+      trans={trans}
+    />
+  );
+}
+
+function ran(...scripts: IJobScript[]): void {
+  server.routes['GET clusters/c1/scripts'] = () => ({ body: { scripts } });
+}
+
+function script(number: number): IJobScript {
+  return {
+    mark: `gpc-c1-${number}`,
+    text: `#!/bin/sh\nexec worker ${number}\n`,
+    command: `sbatch gpc-c1-${number}.sh`,
+    written: 1_700_000_000 + number
+  };
+}
+
+describe('the scripts of a cluster', () => {
+  it('are those that ran, each with its submission and jobs', async () => {
+    const job = {
+      mark: 'gpc-c1-1',
+      state: 'running',
+      reason: '',
+      nodes: [],
+      exit_code: null,
+      submitted: 1_700_000_001,
+      started: null,
+      ended: null,
+      cause: ''
+    };
+    const jobs = [
+      { ...job, task: 0, id: '17_0' },
+      { ...job, task: 1, id: '17_1' }
+    ];
+    server.routes['GET clusters/c1/jobs'] = () => ({ body: { jobs } });
+    ran(script(2), script(1));
+    await page(aCluster(), 'script');
+    const first = await screen.findByRole('region', {
+      name: 'Job script of gpc-c1-1'
+    });
+    expect(first.textContent).toBe('#!/bin/sh\nexec worker 1\n');
+    await screen.findByText(
+      `gpc-c1-1, submitted at ${moment(1_700_000_001)}: 2 jobs (17_0, 17_1)`
+    );
+    screen.getByText(`gpc-c1-2, submitted at ${moment(1_700_000_002)}`);
+    screen.getByText('sbatch gpc-c1-2.sh');
+    expect(server.countOf('POST profiles/local/script')).toBe(0);
+    expect(document.body.textContent).not.toContain('calculated');
+  });
+
+  it('are fetched again when the cluster has changed', async () => {
+    ran(script(1));
+    await page(aCluster(), 'script');
+    await screen.findByText('sbatch gpc-c1-1.sh');
+    ran(script(2), script(1));
+    cleanup();
+    await page(aCluster({ revision: 4 }), 'script');
+    await screen.findByText('sbatch gpc-c1-2.sh');
+  });
+
+  it.each([
+    ['stopped', 'The scripts of this cluster are no longer stored.'],
+    ['pending', 'No job was submitted yet.']
+  ] as const)(
+    'of a %s cluster that has none say so, and what is calculated says that it is',
+    async (phase, words) => {
+      ran();
+      await page(aCluster({ phase, dashboard: null }), 'script');
+      await screen.findByText(words);
+      await screen.findByRole('region', {
+        name: 'Job script, calculated now from the profile'
+      });
+      screen.getByRole('region', {
+        name: 'Submit command, calculated now from the profile'
+      });
+      expect(screen.queryByText('Job script')).toBeNull();
+    }
+  );
+
+  it('of a cluster started elsewhere are not asked for', async () => {
+    await page(aCluster({ backend: 'existing' }), 'script');
+    screen.getByText('Scripts are not shown for clusters started elsewhere.');
+    expect(server.countOf('GET clusters/c1/scripts')).toBe(0);
+  });
+
+  it('that the server cannot read are a failure, not an empty list', async () => {
+    await page(aCluster(), 'script');
+    await screen.findByRole('status');
+    expect(document.body.textContent).not.toContain('No job was submitted');
+  });
+});
+
+describe('the details of a cluster', () => {
+  it('tell its last loss first', async () => {
+    await page(aCluster({ phase: 'degraded', loss: aLoss() }), 'facts');
+    const text = document.body.textContent ?? '';
+    expect(text.indexOf('demo01 failed at')).toBeGreaterThan(-1);
+    expect(text.indexOf('demo01 failed at')).toBeLessThan(
+      text.indexOf('Degraded')
+    );
+  });
+});

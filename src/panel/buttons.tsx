@@ -1,0 +1,214 @@
+/** The buttons of a card: what can be done with a cluster in its phase, the likeliest first. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { ICluster } from '../model/tokens';
+import {
+  foreignDashboard,
+  isConnectable,
+  isEnded,
+  isOurs,
+  isQueued,
+  isSteerable,
+  isStuck
+} from '../model/words';
+import type { ICardActions } from './cardActions';
+
+interface ICardButtonsProps {
+  cluster: ICluster;
+  actions: ICardActions;
+  /** Epoch seconds. */
+  now: number;
+  scaling: boolean;
+  scaleButton: React.RefObject<HTMLButtonElement>;
+  onScale: () => void;
+  trans: TranslationBundle;
+}
+
+export function CardButtons(props: ICardButtonsProps): JSX.Element {
+  const { cluster } = props;
+  return (
+    <div className="jp-gpucluster-Buttons">
+      {isEnded(cluster.phase) ? (
+        <EndedButtons {...props} />
+      ) : isQueued(cluster) ? (
+        <QueuedButtons {...props} />
+      ) : (
+        <LiveButtons {...props} />
+      )}
+      <MoreButton {...props} />
+    </div>
+  );
+}
+
+function EndedButtons(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  return (
+    <>
+      {cluster.phase === 'failed' ? (
+        <CardButton
+          label={trans.__('Fix and retry')}
+          name={trans.__('Fix and retry %1', cluster.name)}
+          accept
+          onClick={() => actions.fix(cluster)}
+        />
+      ) : (
+        <CardButton
+          label={trans.__('Start again')}
+          name={trans.__('Start again a cluster like %1', cluster.name)}
+          onClick={() => actions.startAgain(cluster)}
+        />
+      )}
+      <CardButton
+        label={trans.__('Show log')}
+        name={trans.__('Show log of %1', cluster.name)}
+        onClick={() => actions.showLog(cluster)}
+      />
+      <CardButton
+        label={trans.__('Forget')}
+        name={trans.__('Forget %1', cluster.name)}
+        onClick={() => actions.forget(cluster)}
+      />
+    </>
+  );
+}
+
+/** While it waits there is nothing to connect to: the wait itself is what can be changed. */
+function QueuedButtons(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  const [, drawAgain] = React.useReducer((count: number) => count + 1, 0);
+  return (
+    <>
+      <CardButton
+        label={trans.__('Notify me')}
+        name={trans.__('Notify me when %1 is ready', cluster.name)}
+        pressed={actions.isAwaited(cluster)}
+        onClick={() => void actions.notify(cluster).then(drawAgain)}
+      />
+      <CardButton
+        label={trans.__('Edit and resubmit')}
+        name={trans.__('Edit and resubmit %1', cluster.name)}
+        onClick={() => actions.resubmit(cluster)}
+      />
+      <CardButton
+        label={trans.__('Cancel')}
+        name={trans.__('Cancel %1', cluster.name)}
+        onClick={() => actions.stop(cluster)}
+      />
+    </>
+  );
+}
+
+function LiveButtons(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  return (
+    <>
+      <CardButton
+        label={trans.__('Dashboard')}
+        name={trans.__('Dashboard of %1', cluster.name)}
+        disabled={cluster.dashboard === null}
+        why={isOurs(cluster) ? undefined : foreignDashboard(trans)}
+        onClick={() => actions.openDashboard(cluster)}
+      />
+      <CardButton
+        label={trans.__('Connect')}
+        name={trans.__('Connect a notebook to %1', cluster.name)}
+        disabled={!isConnectable(cluster)}
+        onClick={() => actions.connect(cluster)}
+      />
+      {isOurs(cluster) ? (
+        <SteeringButtons {...props} />
+      ) : (
+        <CardButton
+          label={trans.__('Detach')}
+          name={trans.__('Detach %1', cluster.name)}
+          onClick={() => actions.detach(cluster)}
+        />
+      )}
+    </>
+  );
+}
+
+/** What only a cluster that was started here can be asked for. */
+function SteeringButtons(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  return (
+    <>
+      <CardButton
+        ref={props.scaleButton}
+        label={trans.__('Scale')}
+        name={trans.__('Scale %1', cluster.name)}
+        expanded={props.scaling}
+        disabled={!isSteerable(cluster.phase)}
+        onClick={props.onScale}
+      />
+      {isStuck(cluster, props.now) ? (
+        <CardButton
+          label={trans.__('Stop by force')}
+          name={trans.__('Stop by force: %1', cluster.name)}
+          onClick={() => actions.stopByForce(cluster)}
+        />
+      ) : (
+        <CardButton
+          label={trans.__('Stop')}
+          name={trans.__('Stop %1', cluster.name)}
+          disabled={cluster.phase === 'stopping'}
+          onClick={() => actions.stop(cluster)}
+        />
+      )}
+    </>
+  );
+}
+
+function MoreButton(props: ICardButtonsProps): JSX.Element {
+  const { cluster, actions, trans } = props;
+  return (
+    <CardButton
+      label={trans.__('More')}
+      name={trans.__('More for %1', cluster.name)}
+      menu
+      onClick={event => actions.showMore(cluster, event.currentTarget)}
+    />
+  );
+}
+
+interface ICardButtonProps {
+  /** The text on it. */
+  label: string;
+  /** The text that tells it from the same button of another card; it contains the label. */
+  name: string;
+  /** Whether it is what most users want next. */
+  accept?: boolean;
+  disabled?: boolean;
+  /** Why it is disabled, where that is not plain to see. */
+  why?: string;
+  expanded?: boolean;
+  pressed?: boolean;
+  menu?: boolean;
+  onClick: (event: React.MouseEvent<HTMLButtonElement>) => void;
+}
+
+/** Keeps the focus when it is disabled: a button that is truly disabled would drop it. */
+const CardButton = React.forwardRef<HTMLButtonElement, ICardButtonProps>(
+  (props, ref) => (
+    <button
+      ref={ref}
+      type="button"
+      className={
+        props.accept
+          ? 'jp-gpucluster-Button jp-mod-accept'
+          : 'jp-gpucluster-Button'
+      }
+      aria-label={props.name}
+      aria-expanded={props.expanded}
+      aria-pressed={props.pressed}
+      aria-haspopup={props.menu ? 'menu' : undefined}
+      aria-disabled={props.disabled}
+      title={props.disabled ? props.why : undefined}
+      onClick={props.disabled ? undefined : props.onClick}
+    >
+      {props.label}
+    </button>
+  )
+);

@@ -1,0 +1,114 @@
+/** The sidebar's list of profiles: where a cluster can be started, and which files cannot be read. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { IClustersModel, IProfile } from '../model/tokens';
+import { Failure } from './clusters';
+
+interface IProfileListProps {
+  model: IClustersModel;
+  onStart: (profile: IProfile) => void;
+  trans: TranslationBundle;
+}
+
+export function ProfileList(props: IProfileListProps): JSX.Element {
+  const { model, trans } = props;
+  if (model.profilesFailure !== null) {
+    return (
+      <Failure
+        text={trans.__('The profiles cannot be shown.')}
+        failure={model.profilesFailure}
+        onRetry={() => void model.loadProfiles()}
+        trans={trans}
+      />
+    );
+  }
+  if (model.profiles === null) {
+    return (
+      <p className="jp-gpucluster-Notice">{trans.__('Reading profiles…')}</p>
+    );
+  }
+  return (
+    <>
+      {model.profiles.length === 0 && (
+        <p className="jp-gpucluster-Notice">
+          {trans.__('There is no profile that can be used.')}
+        </p>
+      )}
+      <ul className="jp-gpucluster-Profiles">
+        {model.profiles.map(profile => (
+          <ProfileItem key={profile.name} profile={profile} {...props} />
+        ))}
+      </ul>
+      <Problems {...props} />
+    </>
+  );
+}
+
+function ProfileItem(
+  props: IProfileListProps & { profile: IProfile }
+): JSX.Element {
+  const { profile, trans } = props;
+  const title = profile.title || profile.name;
+  return (
+    <li className="jp-gpucluster-Profile">
+      <div>
+        <h3>{title}</h3>
+        <p>{profile.words || profile.summary}</p>
+        <p className="jp-gpucluster-Profile-source">
+          {profile.matches_host
+            ? trans.__('%1, made for this host', profile.backend)
+            : profile.backend}
+        </p>
+        <ProfileBadges profile={profile} trans={trans} />
+      </div>
+      <button
+        type="button"
+        className="jp-gpucluster-Button"
+        aria-label={trans.__('Start on %1', title)}
+        onClick={() => props.onStart(profile)}
+      >
+        {trans.__('Start…')}
+      </button>
+    </li>
+  );
+}
+
+/** What a user should know of all clusters of a profile before one is started. */
+function ProfileBadges(props: {
+  profile: IProfile;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { profile, trans } = props;
+  return profile.encrypted === false ? (
+    <ul className="jp-gpucluster-Badges" aria-label={trans.__('Remarks')}>
+      <li className="jp-gpucluster-Badge">{trans.__('not encrypted')}</li>
+    </ul>
+  ) : null;
+}
+
+function Problems(props: IProfileListProps): JSX.Element | null {
+  const { model, trans } = props;
+  if (model.problems.length === 0) {
+    return null;
+  }
+  return (
+    <div className="jp-gpucluster-Notice" data-kind="failure">
+      <p>
+        {trans._n(
+          '%1 profile file cannot be used:',
+          '%1 profile files cannot be used:',
+          new Set(model.problems.map(problem => problem.file)).size
+        )}
+      </p>
+      <ul>
+        {model.problems.map(problem => (
+          <li key={`${problem.file}:${problem.line}:${problem.column}`}>
+            {problem.file}:{problem.line}:{problem.column}: {problem.message}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

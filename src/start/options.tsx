@@ -1,0 +1,192 @@
+/** The options of a profile: drawn from their JSON Schema by Lab's form component, with fields like ours. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { FormComponent } from '@jupyterlab/ui-components';
+import type {
+  ErrorSchema,
+  FieldTemplateProps,
+  ObjectFieldTemplateProps,
+  RJSFSchema,
+  WidgetProps
+} from '@rjsf/utils';
+import * as React from 'react';
+
+import type { FieldErrors, IDraft } from './draft';
+import type { IOptionsSchema, OptionValue } from '../model/tokens';
+import { validator } from './validator';
+import { Field, inputProps } from './fields';
+
+interface IOptionFieldsProps {
+  schema: IOptionsSchema;
+  /** Whether to draw the options that must be given, or the others. */
+  required: boolean;
+  values: IDraft['options'];
+  /** By path, such as `options.account`. */
+  errors: FieldErrors;
+  trans: TranslationBundle;
+  /** Told all values of this part. */
+  onChange: (values: IDraft['options']) => void;
+}
+
+const TEMPLATES = {
+  FieldTemplate: OptionField,
+  ObjectFieldTemplate: Together
+};
+const WIDGETS = {
+  TextWidget: TextInput,
+  SelectWidget: Choice,
+  CheckboxWidget: CheckBox
+};
+
+/** Those options of a profile that must be given, or the others. */
+export function OptionFields(props: IOptionFieldsProps): JSX.Element | null {
+  const { schema, required, values, trans } = props;
+  const drawn = React.useMemo(
+    () => drawnSchema(schema, required, trans),
+    [schema, required, trans]
+  );
+  const names = Object.keys(drawn.schema.properties ?? {});
+  if (names.length === 0) {
+    return null;
+  }
+  const extraErrors: Record<string, ErrorSchema> = {};
+  for (const name of names) {
+    const error = props.errors[`options.${name}`];
+    if (error) {
+      extraErrors[name] = { __errors: [error] } as ErrorSchema;
+    }
+  }
+  return (
+    <FormComponent
+      {...drawn}
+      // A form cannot hold another one.
+      tagName="div"
+      className="jp-gpucluster-Options"
+      idPrefix="jp-gpucluster-new-option"
+      idSeparator="-"
+      templates={TEMPLATES}
+      widgets={WIDGETS}
+      validator={validator}
+      // The dialog says when what is wrong is told, and the server has its say.
+      noValidate
+      showErrorList={false}
+      extraErrors={extraErrors}
+      formData={Object.fromEntries(names.map(name => [name, values[name]]))}
+      onChange={({ formData }) => {
+        const typed: IDraft['options'] = {};
+        for (const [name, value] of Object.entries(formData ?? {})) {
+          typed[name] = (value ?? '') as OptionValue;
+        }
+        props.onChange(typed);
+      }}
+    />
+  );
+}
+
+/** A part of the schema, with words for its fields. The draft has the defaults, which may be cleared. */
+function drawnSchema(
+  whole: IOptionsSchema,
+  required: boolean,
+  trans: TranslationBundle
+): { schema: RJSFSchema; uiSchema: Record<string, object> } {
+  const properties: Record<string, RJSFSchema> = {};
+  const uiSchema: Record<string, object> = {};
+  for (const [name, option] of Object.entries(whole.properties)) {
+    if (whole.required.includes(name) === required) {
+      const { title } = option;
+      properties[name] = {
+        ...option,
+        title: required ? trans.__('%1 (needed)', title) : title
+      };
+      delete properties[name].default;
+      const nothing = required ? trans.__('Choose one') : trans.__('Default');
+      uiSchema[name] = {
+        'ui:placeholder': option.enum === undefined ? option.allowed : nothing
+      };
+    }
+  }
+  return {
+    schema: {
+      type: 'object',
+      properties,
+      required: required ? whole.required : []
+    },
+    uiSchema
+  };
+}
+
+function Together(props: ObjectFieldTemplateProps): JSX.Element {
+  return <>{props.properties.map(property => property.content)}</>;
+}
+
+function OptionField(props: FieldTemplateProps): JSX.Element {
+  const { schema, children } = props;
+  if (schema.type === 'object') {
+    return children;
+  }
+  return (
+    <Field
+      id={props.id}
+      label={props.label}
+      help={schema.description}
+      error={props.rawErrors?.join(' ')}
+      checkbox={schema.type === 'boolean'}
+    >
+      {() => children}
+    </Field>
+  );
+}
+
+function TextInput(props: WidgetProps): JSX.Element {
+  const number = props.schema.type === 'integer';
+  return (
+    <input
+      {...widgetProps(props)}
+      className="jp-mod-styled"
+      type={number ? 'number' : 'text'}
+      step={number ? 'any' : undefined}
+      placeholder={props.placeholder}
+      spellCheck={false}
+      value={(props.value ?? '') as string}
+      onChange={event => props.onChange(event.target.value)}
+    />
+  );
+}
+
+function Choice(props: WidgetProps): JSX.Element {
+  return (
+    <select
+      {...widgetProps(props)}
+      className="jp-mod-styled"
+      value={(props.value ?? '') as string}
+      onChange={event => props.onChange(event.target.value)}
+    >
+      <option value="">{props.placeholder}</option>
+      {props.options.enumOptions?.map(({ value, label }) => (
+        <option key={label} value={value as string}>
+          {label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function CheckBox(props: WidgetProps): JSX.Element {
+  return (
+    <input
+      {...widgetProps(props)}
+      type="checkbox"
+      checked={props.value === true}
+      onChange={event => props.onChange(event.target.checked)}
+    />
+  );
+}
+
+function widgetProps(props: WidgetProps): React.HTMLAttributes<HTMLElement> {
+  const { id, name, required, schema, rawErrors } = props;
+  return {
+    ...inputProps(id, schema.description, rawErrors?.join(' ')),
+    'aria-required': required || undefined,
+    ...{ 'data-path': `options.${name}` }
+  };
+}

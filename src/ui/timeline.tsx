@@ -1,0 +1,247 @@
+/** What has happened to a cluster, and its jobs one by one. */
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { ICluster, IClusterEvent, IJob } from '../model/tokens';
+import { moment } from '../model/words';
+import { useLoaded } from './loaded';
+
+const SHOWN_AT_FIRST = 12;
+
+/** Where jobs and events come from. */
+export interface ITimelineSource {
+  events: (cluster: ICluster) => Promise<IClusterEvent[]>;
+  jobs: (cluster: ICluster) => Promise<IJob[]>;
+}
+
+interface ITimelineProps {
+  cluster: ICluster;
+  source: ITimelineSource;
+  trans: TranslationBundle;
+}
+
+interface ITimeline {
+  /** Null before the first answer. */
+  jobs: IJob[] | null;
+  events: IClusterEvent[] | null;
+  failure: Error | null;
+}
+
+/** Both, fetched anew whenever the cluster has changed. */
+export function useTimeline(
+  cluster: ICluster,
+  source: ITimelineSource
+): ITimeline {
+  const key = JSON.stringify([
+    cluster.id,
+    cluster.revision,
+    cluster.phase,
+    cluster.workers
+  ]);
+  const jobs = useLoaded(() => source.jobs(cluster), key);
+  const events = useLoaded(() => source.events(cluster), key);
+  return {
+    jobs: jobs.value,
+    events: events.value,
+    failure: jobs.failure ?? events.failure
+  };
+}
+
+/** What a card has room for. */
+export function Timeline(props: ITimelineProps): JSX.Element {
+  const { cluster, trans } = props;
+  const { jobs, events, failure } = useTimeline(cluster, props.source);
+  return (
+    <>
+      {failure !== null && (
+        <p className="jp-gpucluster-Card-reason" role="alert">
+          {failure.message}
+        </p>
+      )}
+      <Jobs jobs={jobs ?? []} cluster={cluster} trans={trans} />
+      <Events events={events ?? []} cluster={cluster} trans={trans} />
+    </>
+  );
+}
+
+interface IPartProps {
+  cluster: ICluster;
+  trans: TranslationBundle;
+}
+
+export function Jobs(
+  props: IPartProps & {
+    jobs: IJob[];
+    /** Whether there is room for times. */
+    wide?: boolean;
+  }
+): JSX.Element | null {
+  const { cluster, wide, trans } = props;
+  if (props.jobs.length === 0) {
+    return null;
+  }
+  // Most clusters have workers of one kind, and no use for a column about it.
+  const grouped = props.jobs.some(job => job.group);
+  const newestFirst = [...props.jobs].sort((a, b) => b.submitted - a.submitted);
+  return (
+    <Shortened items={newestFirst} trans={trans}>
+      {jobs => (
+        <div
+          className="jp-gpucluster-Jobs"
+          role="group"
+          tabIndex={0}
+          aria-label={trans.__('Jobs of %1', cluster.name)}
+        >
+          <table>
+            <caption>{trans.__('Jobs')}</caption>
+            <thead>
+              <tr>
+                <th scope="col">{trans.__('Job')}</th>
+                {grouped && <th scope="col">{trans.__('Group')}</th>}
+                <th scope="col">{trans.__('State')}</th>
+                <th scope="col">{trans.__('Node')}</th>
+                {wide && (
+                  <>
+                    <th scope="col">{trans.__('Asked for')}</th>
+                    <th scope="col">{trans.__('Started')}</th>
+                    <th scope="col">{trans.__('Ended')}</th>
+                  </>
+                )}
+              </tr>
+            </thead>
+            <tbody>
+              {jobs.map(job => (
+                <tr key={`${job.mark} ${job.task}`}>
+                  <td>{job.id || `${job.mark}.${job.task}`}</td>
+                  {grouped && <td>{job.group || '–'}</td>}
+                  <td
+                    className={
+                      job.cause ? 'jp-gpucluster-Jobs-sentence' : undefined
+                    }
+                  >
+                    {stateWords(job, trans)}
+                  </td>
+                  <td>{job.nodes.join(', ')}</td>
+                  {wide &&
+                    [job.submitted, job.started, job.ended].map(
+                      (time, index) => (
+                        <td key={index}>
+                          {time ? <time>{moment(time)}</time> : '–'}
+                        </td>
+                      )
+                    )}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Shortened>
+  );
+}
+
+export function Events(
+  props: IPartProps & { events: IClusterEvent[] }
+): JSX.Element | null {
+  const { cluster, trans } = props;
+  if (props.events.length === 0) {
+    return null;
+  }
+  return (
+    <Shortened items={[...props.events].reverse()} trans={trans}>
+      {events => (
+        <>
+          <h4>{trans.__('Timeline')}</h4>
+          <ol
+            className="jp-gpucluster-Events"
+            aria-label={trans.__('Timeline of %1, newest first', cluster.name)}
+          >
+            {events.map((event, index) => (
+              <li key={`${event.time} ${index}`}>
+                <time dateTime={new Date(event.time * 1000).toISOString()}>
+                  {moment(event.time)}
+                </time>
+                <span>{event.message}</span>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    </Shortened>
+  );
+}
+
+interface IShortenedProps<T> {
+  items: T[];
+  /** How many to show before the rest is asked for. */
+  first?: number;
+  children: (items: T[]) => React.ReactNode;
+  trans: TranslationBundle;
+}
+
+/** The first few of many items, with a button for the rest. */
+export function Shortened<T>(props: IShortenedProps<T>): JSX.Element {
+  const { items, first = SHOWN_AT_FIRST, trans } = props;
+  const [all, setAll] = React.useState(false);
+  return (
+    <>
+      {props.children(all ? items : items.slice(0, first))}
+      {!all && items.length > first && (
+        <button
+          type="button"
+          className="jp-gpucluster-Button"
+          onClick={() => setAll(true)}
+        >
+          {trans.__('Show all %1', items.length)}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** State, exit code and cause, as far as there are any. */
+function stateWords(job: IJob, trans: TranslationBundle): string {
+  const word = stateWord(job.state, trans);
+  const state =
+    job.exit_code === null
+      ? word
+      : trans.__('%1, exit code %2', word, job.exit_code);
+  const cause = job.cause || job.reason;
+  return ['', job.state].includes(cause)
+    ? state
+    : trans.__('%1: %2', state, cause);
+}
+
+function stateWord(state: string, trans: TranslationBundle): string {
+  switch (state) {
+    case 'submitting':
+      return trans.__('being submitted');
+    case 'pending':
+      return trans.__('waiting');
+    case 'held':
+      return trans.__('held');
+    case 'running':
+      return trans.__('running');
+    case 'suspended':
+      return trans.__('suspended');
+    case 'ending':
+      return trans.__('ending');
+    case 'done':
+      return trans.__('done');
+    case 'failed':
+      return trans.__('failed');
+    case 'cancelled':
+      return trans.__('cancelled');
+    case 'timeout':
+      return trans.__('out of time');
+    case 'out_of_memory':
+      return trans.__('out of memory');
+    case 'node_fail':
+      return trans.__('node failed');
+    case 'preempted':
+      return trans.__('preempted');
+    default:
+      return trans.__('unknown');
+  }
+}

@@ -1,0 +1,55 @@
+"""Whole job scripts, rendered from the example profile of a documentation page."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.hardware import Machine
+from jupyter_gpucluster.launch.script.job import MARK, render
+from jupyter_gpucluster.launch.spec import make_spec
+from jupyter_gpucluster.profiles import find_profile
+
+ROOT = Path(__file__).parent.parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+DIRECTORY = ClusterDirectory(Path("/home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b"))
+
+
+def example_of(page: str) -> str:
+    """Return the first profile of a page of ``docs/backends``."""
+    text = (ROOT / "docs" / "backends" / f"{page}.md").read_text("utf-8")
+    match = re.search(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert match, f"{page}.md has no example"
+    return match[1]
+
+
+def script_of(example: str, data: Path) -> str:
+    """Render the script of a profile that is written below Jupyter's data directory."""
+    place = data / "gpucluster" / "profiles"
+    place.mkdir(parents=True)
+    (place / "example.yaml").write_text(example, "utf-8")
+    profile = find_profile("example").profile
+    spec = make_spec(
+        profile,
+        name="example",
+        workers=2,
+        machine=Machine(cpus=8, memory=2**34),
+        python="/opt/dask/bin/python",
+        environment="dask",
+        directory=DIRECTORY,
+        scratch=Path("/tmp/gpc-7f3a2b"),
+        options={},
+    )
+    text = render(profile, spec, find_backend(profile.backend), DIRECTORY)
+    return text.replace(MARK, "gpc-7f3a2b-1")
+
+
+def golden(name: str, text: str) -> str:
+    """Return what a script must be; ``UPDATE_GOLDEN=1`` takes it as it is now."""
+    path = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, "utf-8")
+    return path.read_text("utf-8")

@@ -1,0 +1,292 @@
+"""What a dead head left in the queue is cancelled, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gpucluster.batch import cancel
+from jupyter_gpucluster.batch.cancel import cancel_jobs, cancel_jobs_of, left_jobs, left_jobs_of
+from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
+from jupyter_gpucluster.batch.slurm import LISTED, Slurm
+from jupyter_gpucluster.core.records import (
+    CommandResult,
+    Job,
+    JobShape,
+    JobState,
+    Record,
+    Spec,
+    Target,
+    heads_mark,
+)
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.node.node_list import expand
+
+OURS = "gpc-abc123-1"
+UNKNOWN = "slurm_load_jobs error: Invalid job id specified\n"
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Slurm, "hurry_seconds", 0.0)
+
+
+class Site:
+    """Stands in for Slurm's commands: a queue of jobs that go when they are cancelled."""
+
+    def __init__(self, jobs: dict[str, tuple[str, str]], *, deaf: bool = False) -> None:
+        self.jobs = jobs
+        self.deaf = deaf
+        self.denies = True
+        """Whether scontrol says of jobs that it does not list that it knows no such id."""
+        self.cancelled: list[str] = []
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        if argv[0] == "squeue":
+            lines = [
+                "|".join(
+                    {"JobArrayID": id, "Name": mark, "State": state}.get(field, "")
+                    for field in LISTED
+                )
+                for id, (mark, state) in self.jobs.items()
+            ]
+            return CommandResult(tuple(argv), 0, "\n".join(lines))
+        if argv[0] == "scontrol":
+            assert argv[-1] not in self.jobs
+            return CommandResult(tuple(argv), 1, "", UNKNOWN if self.denies else "")
+        if argv[0] == "sacct":
+            return CommandResult(tuple(argv), 1, "", "Slurm accounting storage is disabled\n")
+        ids = [id for word in argv for id in expand(word) if id in self.jobs]
+        self.cancelled += ids
+        if not self.deaf:
+            self.jobs = {id: job for id, job in self.jobs.items() if id not in ids}
+        return CommandResult(tuple(argv), 0)
+
+
+class Silent:
+    """Stands in for a Slurm that does not answer."""
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        return CommandResult(tuple(argv), 1, "", "Unable to contact slurm controller")
+
+
+def a_record(*jobs: Job, backend: str = "slurm") -> Record:
+    spec = Spec(profile="p", title="P", backend=backend, python="python")
+    return Record("abc123", "c", spec, Target(1, 1), created=0.0, jobs=jobs)
+
+
+def a_job(id: str, task: int = 0, state: JobState = JobState.RUNNING) -> Job:
+    return Job(OURS, task, state, id=id)
+
+
+async def test_jobs_are_cancelled_until_they_are_gone() -> None:
+    site = Site({"7_0": (OURS, "RUNNING"), "7_1": (OURS, "PENDING")})
+    record, told = await cancel_jobs_of(a_record(a_job("7_0"), a_job("7_1", 1)), site)
+    assert sorted(site.cancelled) == ["7_0", "7_1"]
+    assert {job.state for job in record.jobs} == {JobState.CANCELLED}
+    assert all(job.ended for job in record.jobs)
+    assert told == "Its jobs were cancelled: 7_0, 7_1."
+
+
+async def test_a_number_that_now_belongs_to_something_else_is_left_alone() -> None:
+    site = Site({"7": ("analysis", "RUNNING"), "8": ("gpc-xyz789-1", "RUNNING")})
+    record, told = await cancel_jobs_of(a_record(a_job("7"), a_job("8", 1)), site)
+    assert not site.cancelled
+    assert told == ""
+    assert {job.state for job in record.jobs} == {JobState.UNKNOWN}
+
+
+async def test_jobs_that_the_listing_lacks_are_cancelled_and_named_without_proof() -> None:
+    site = Site({"7": (OURS, "RUNNING"), "8": (OURS, "RUNNING")})
+    jobs = a_job("7"), a_job("8", 1)
+
+    class Lies(Site):
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            if argv[0] == "squeue":
+                return CommandResult(tuple(argv), 0, "")
+            if argv[0] == "scancel":
+                asked.append(argv[-1])
+            return CommandResult(tuple(argv), 1)
+
+    asked: list[str] = []
+    record, told = await cancel_jobs_of(a_record(*jobs), Lies(site.jobs))
+    assert asked == ["8"] * cancel.ROUNDS
+    assert [job.ended for job in record.jobs] == [None, None]
+    assert "Slurm does not list jobs 7, 8, and nothing proves the end" in told
+    assert told.endswith("scancel 7 8")
+    assert await left_jobs_of([record], Lies(site.jobs)) == [
+        f"job {id} of {OURS} (not listed, end not confirmed); to end it: scancel {id}"
+        for id in ("7", "8")
+    ]
+
+
+async def test_an_exit_file_proves_the_end_of_a_job_that_is_not_listed(tmp_path: Path) -> None:
+    site = Site({})
+    site.denies = False
+    directory = ClusterDirectory(tmp_path / "abc123")
+    directory.create()
+    (directory.path / "exit" / f"{OURS}_0").write_text("3\n")
+    record, told = await cancel_jobs_of(a_record(a_job("7")), site, directory=directory)
+    assert (record.jobs[0].state, told) == (JobState.FAILED, "")
+    assert record.jobs[0].ended
+    assert not site.cancelled
+
+
+async def test_a_job_whose_number_nobody_heard_is_found_by_its_mark() -> None:
+    site = Site({"9": (OURS, "PENDING")})
+    lost = a_job("", state=JobState.SUBMITTING)
+    _, told = await cancel_jobs_of(a_record(lost), site)
+    assert site.cancelled == ["9"]
+    assert "9" in told
+
+
+async def test_jobs_that_are_just_ending_are_waited_for_by_nobody() -> None:
+    site = Site({"7": (OURS, "COMPLETING")})
+    _, told = await cancel_jobs_of(a_record(a_job("7")), site)
+    assert not site.cancelled
+    assert told == ""
+
+
+async def test_jobs_that_do_not_go_are_named_with_the_command() -> None:
+    site = Site({"7": (OURS, "RUNNING")}, deaf=True)
+    record, told = await cancel_jobs_of(a_record(a_job("7")), site)
+    assert site.cancelled == ["7"] * cancel.ROUNDS
+    assert "scancel" in told
+    assert told.endswith("7")
+    assert record.jobs[0].state is JobState.RUNNING
+
+
+async def test_without_an_answer_the_user_is_told_what_to_do() -> None:
+    record, told = await cancel_jobs_of(a_record(a_job("7")), Silent())
+    assert "does not answer" in told
+    assert "scancel" in told
+    assert record.jobs[0].ended is None
+
+
+async def test_jobs_on_another_cluster_of_slurm_s_are_looked_for_and_ended_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = a_record(a_job("7"))
+    spec = replace(record.spec, job=JobShape(directives=("--clusters=cm2",)))
+    record = replace(record, spec=spec)
+    for name in ("squeue", "scancel"):
+        program = tmp_path / name
+        program.write_text(
+            f'#!/bin/sh\necho "{name} on $SLURM_CLUSTERS" >>{tmp_path}/asked\nexit 1\n'
+        )
+        program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert left_jobs([record]) == ["perhaps jobs of c: Slurm does not answer"]
+    assert (tmp_path / "asked").read_text() == "squeue on cm2\n"
+    _, told = await cancel_jobs_of(record, Silent())
+    assert told.endswith("SLURM_CLUSTERS=cm2 scancel 7")
+
+
+async def test_a_system_that_hangs_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hanging:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+    monkeypatch.setattr(cancel, "SECONDS", 0.01)
+    _, told = await cancel_jobs_of(a_record(a_job("7")), Hanging())
+    assert "scancel" in told
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        a_record(),
+        a_record(a_job("7"), backend="local"),
+        a_record(a_job("7", state=JobState.DONE)),
+        a_record(replace(a_job("7", state=JobState.UNKNOWN), ended=1.0)),
+    ],
+    ids=["no jobs", "this machine", "done", "gone"],
+)
+async def test_nothing_is_asked_where_nothing_can_be_left(record: Record) -> None:
+    class Untouched:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            raise AssertionError(argv)
+
+    assert await cancel_jobs_of(record, Untouched()) == (record, "")
+
+
+async def test_it_works_beside_a_running_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site({"7": (OURS, "RUNNING")})
+    monkeypatch.setattr(cancel, "ProcessRunner", lambda _: site)
+    _, told = cancel_jobs(a_record(a_job("7")))
+    assert "cancelled" in told
+
+
+async def test_what_is_left_is_listed_with_the_command_that_ends_it() -> None:
+    site = Site({"7": (OURS, "RUNNING"), "8": ("analysis", "RUNNING")})
+    assert await left_jobs_of([a_record(a_job("7"), a_job("8", 1))], site) == [
+        f"job 7 of {OURS} (running); to end it: scancel 7"
+    ]
+    [doubt] = await left_jobs_of([a_record(a_job("7"))], Silent())
+    assert doubt == "perhaps jobs of c: Slurm does not answer"
+    assert left_jobs([a_record()]) == []
+
+
+async def test_pods_whose_context_is_missing_are_not_taken_for_gone() -> None:
+    class Kubectl:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            said = "Error in configuration: context was not found for specified context: far"
+            return CommandResult(tuple(argv), 1, "", said)
+
+    where = ("--context=far", "--namespace=physics")
+    job = JobShape(account="physics", submit_args=where[:1], cancel_args=where)
+    record = a_record(a_job(f"{OURS}-0"), backend="kubernetes")
+    record = replace(record, spec=replace(record.spec, job=job))
+    buried, told = await cancel_jobs_of(record, Kubectl())
+    assert buried.jobs[0].ended is None
+    assert "lacks the context 'far'" in told
+    command = "kubectl --context=far --namespace=physics delete pods"
+    assert f"To end them now: {command}" in told
+    [doubt] = await left_jobs_of([record], Kubectl())
+    assert "kubectl config rename-context OTHER far" in doubt
+
+
+async def test_ended_jobs_are_removed_where_they_stay_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Pods:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            if argv[0] == "sh":
+                return CommandResult(tuple(argv), 0, json.dumps({"items": items}))
+            deleted.extend(argv[argv.index("--ignore-not-found") + 1 :])
+            items[:] = [pod for pod in items if pod["metadata"]["name"] not in deleted]
+            return CommandResult(tuple(argv), 0)
+
+    monkeypatch.setattr(Kubernetes, "hurry_seconds", 0.0)
+    items: list[dict[str, Any]] = [
+        {
+            "metadata": {"name": f"{OURS}-{task}", "labels": {"jupyter-gpucluster/mark": OURS}},
+            "status": {"phase": phase},
+        }
+        for task, phase in enumerate(["Running", "Failed"])
+    ]
+    deleted: list[str] = []
+    jobs = [a_job(f"{OURS}-{task}", task) for task in range(2)]
+    record, told = await cancel_jobs_of(a_record(*jobs, backend="kubernetes"), Pods())
+    assert deleted == [f"{OURS}-0", f"{OURS}-1"]
+    assert [job.state for job in record.jobs] == [JobState.CANCELLED, JobState.FAILED]
+    assert all(job.ended for job in record.jobs)
+    assert told == f"Its jobs were cancelled: {OURS}-0."
+
+
+@pytest.mark.parametrize("backend,in_job", [("kubernetes", True), ("kubernetes", False),
+                                            ("slurm", True)])  # fmt: skip
+def test_a_head_in_a_pod_leaves_its_pod_to_nobody(backend: str, in_job: bool) -> None:
+    own = Job(heads_mark("abc123"), 0, JobState.DONE, id="gpc-abc123-0-0", ended=1.0)
+    record = a_record(own, backend=backend)
+    record = replace(record, spec=replace(record.spec, in_job=in_job))
+    expected = ["gpc-abc123-0-0"] if backend == "kubernetes" and in_job else []
+    assert cancel.heads_job_left(record) == expected

@@ -1,0 +1,214 @@
+"""Cobalt's dialect against its manual; nothing here was recorded from a real Cobalt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_gpucluster.batch.cobalt import Cobalt
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import CommandResult, JobShape, JobState, Submission
+from tests.batch.golden import example_of, golden, script_of
+
+COBALT = Cobalt()
+ONE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh")
+ROUTED = 'Job routed to queue "full-node".\nMemory mode set to cache quad for queue full-node\n'
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("qsub",), code, stdout, stderr)
+
+
+def block(id: str, state: str, location: str = "None", name: str = "gpc-abc123-1") -> str:
+    rows = {"JobName": name, "State": state, "Location": location}
+    fields = "".join(f"    {key:<10}: {value}\n" for key, value in rows.items())
+    return f"JobID: {id}\n{fields}\n"
+
+
+def test_directives_ask_for_nodes() -> None:
+    shape = JobShape(nodes=2, gpus=16, cpus=64, memory=10**12, walltime=1800)
+    shape = JobShape(**{**shape.__dict__, "queue": "full-node", "account": "datascience"})
+    assert COBALT.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
+        "#COBALT --jobname gpc-abc123-1",
+        "#COBALT -o /shared/logs/gpc-abc123-1.out",
+        "#COBALT -e /shared/logs/gpc-abc123-1.out",
+        "#COBALT -q full-node",
+        "#COBALT -A datascience",
+        "#COBALT -t 00:30:00",
+        "#COBALT -n 2",
+    ]
+
+
+def test_in_some_queues_the_amount_counts_gpus() -> None:
+    shape = JobShape(gpus=3, gpu_request="gpus", queue="single-gpu")
+    assert COBALT.directives(shape, "m", "/o")[-1] == "#COBALT -n 3"
+    assert COBALT.directives(JobShape(gpus=3), "m", "/o")[-1] == "#COBALT -n 1"
+    without = JobShape(nodes=2, gpu_request="gpus")
+    assert COBALT.directives(without, "m", "/o")[-1] == "#COBALT -n 2"
+
+
+@pytest.mark.parametrize(
+    "shape,field",
+    [
+        (JobShape(gpus=1, gpu_request="gres"), "job.gpu_request"),
+        (JobShape(gpus=1, gpu_type="A100"), "job.gpu_type"),
+    ],
+)
+def test_what_cobalt_cannot_ask_for_is_refused(shape: JobShape, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        COBALT.directives(shape, "m", "/o")
+    assert caught.value.detail == field
+    assert caught.value.hint
+
+
+def test_each_job_is_a_submission_of_its_own() -> None:
+    assert COBALT.most_tasks == 1
+    assert COBALT.submit(ONE) == ["qsub", "--mode", "script", ONE.script]
+    assert COBALT.stdin(ONE) == ""
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("547797\n"),
+        answer(f"{ROUTED}547797\n"),
+        answer("547797\n", 0, "submitting walltime=30 minutes\n"),
+        answer("547797\n", 1, ROUTED),
+        answer("547797\n", 1, "WARNING: Filesystem attribute not set for this job submission.\n"),
+    ],
+)
+def test_the_id_stands_alone_in_a_line_whatever_the_exit_code(result: CommandResult) -> None:
+    assert COBALT.parse_submit(ONE, result) == ("547797",)
+
+
+@pytest.mark.parametrize(
+    "stderr,cure",
+    [
+        ("Script /shared/m.sh is not executable\n", "executable"),
+        ("queue nosuch does not exist\n", "job.queue"),
+        ("submitting walltime=9000 minutes\nWalltime of 9000 is above the queue's maximum\n",
+         "job.walltime"),
+        ("Not all required arguments provided: time,nodecount needed\n", "job.walltime"),
+        ("Project phys is not a valid project\n", "job.account"),
+        ("qsub: No such file or directory", "Cobalt's commands"),
+        ("Moon phase\n", ""),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_to_change(stderr: str, cure: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        COBALT.parse_submit(ONE, answer("", 1, stderr))
+    assert not isinstance(caught.value, BackendUnavailable)
+    assert stderr.strip().splitlines()[-1] in caught.value.message
+    assert cure in caught.value.hint
+    assert bool(caught.value.hint) == bool(cure)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("", None),
+        answer("547797\n", None),
+        answer("", 1, "Failed to connect to queue manager\n"),
+        answer("", 1, "*** FATAL EXCEPTION: (111, 'Connection refused') ***\n"),
+        answer(""),
+        answer("1\n2\n"),
+        answer("547797\n", 1, "Error submitting job\n"),
+    ],
+)
+def test_an_unclear_answer_to_submit_is_no_refusal(result: CommandResult) -> None:
+    with pytest.raises(BackendUnavailable):
+        COBALT.parse_submit(ONE, result)
+
+
+@pytest.mark.parametrize(
+    "word,state,words",
+    [
+        ("queued", "pending", "Waits in the queue"),
+        ("starting", "pending", "prepared"),
+        ("maxrun_hold", "pending", "limit"),
+        ("dep_hold", "pending", "another job"),
+        ("dep_fail", "held", "never start"),
+        ("user_hold", "held", "qrls"),
+        ("admin_hold", "held", "administrator"),
+        ("running", "running", ""),
+        ("exiting", "ending", ""),
+        ("killing", "ending", ""),
+        ("brandnew", "unknown", ""),
+    ],
+)
+def test_each_state_is_told_and_explained(word: str, state: str, words: str) -> None:
+    [status] = COBALT.parse_status(answer(block("547797", word))).values()
+    assert status.state is JobState(state)
+    assert (status.id, status.mark, status.nodes) == ("547797", "gpc-abc123-1", ())
+    assert words in COBALT.explain(status)
+    assert status.hopeless is (word == "dep_fail")
+
+
+def test_several_jobs_are_told_apart() -> None:
+    text = "Welcome\n" + block("547797", "running", "thetagpu[05-06]") + block("547798", "queued")
+    jobs = COBALT.parse_status(answer(text))
+    assert list(jobs) == ["547797", "547798"]
+    assert jobs["547797"].nodes == ("thetagpu[05-06]",)
+    assert jobs["547798"].state is JobState.PENDING
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("", None),
+        answer("", 1),
+        answer("", 1, "Failed to connect to queue manager\n"),
+        answer("", 0, "Failed to connect to queue manager\n"),
+    ],
+)
+def test_no_answer_is_never_an_empty_queue(result: CommandResult) -> None:
+    with pytest.raises(BackendUnavailable):
+        COBALT.parse_status(result)
+
+
+def test_an_empty_queue_is_an_answer() -> None:
+    assert COBALT.parse_status(answer("")) == {}
+
+
+def test_status_asks_by_user_since_ended_ids_make_qstat_fail() -> None:
+    assert COBALT.status("alice", ["547797"])[-2:] == ["-u", "alice"]
+    assert COBALT.cancel(["1", "2"]) == ["qdel", "1", "2"]
+    assert COBALT.history(["1"]) is None
+    assert COBALT.capacity() is None
+
+
+@settings(deadline=None)
+@given(st.text(), st.sampled_from(["mark", "output", "queue", "account"]))
+def test_no_value_starts_another_directive(value: str, where: str) -> None:
+    marks = {"mark": "m", "output": "/o", **({where: value} if where in ("mark", "output") else {})}
+    shape = JobShape(**({} if where in ("mark", "output") else {where: value}))  # type: ignore[arg-type]
+    try:
+        lines = COBALT.directives(shape, marks["mark"], marks["output"])
+    except InvalidInput:
+        return
+    assert all(len(line.splitlines()) == 1 and line.count(" ") == 2 for line in lines)
+    assert len(lines) <= 5
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(), st.one_of(st.none(), st.integers(0, 255)))
+def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | None) -> None:
+    for parse in (
+        COBALT.parse_status,
+        COBALT.parse_capacity,
+        lambda r: COBALT.parse_submit(ONE, r),
+    ):
+        for text in (stdout, f"JobID: 7\n{stdout}", f"JobID: {stdout}\n State: running"):
+            try:
+                parse(answer(text, code, stderr))
+            except BackendError:
+                pass
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("cobalt"), tmp_path)
+    assert text == golden("cobalt_example.sh", text)

@@ -1,0 +1,365 @@
+"""HTCondor's dialect against what its manual shows; nothing here was recorded from a real pool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_gpucluster.batch import elsewhere
+from jupyter_gpucluster.batch.htcondor import HTCondor
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import (
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Submission,
+)
+from jupyter_gpucluster.host.environ import inherited
+from tests.batch.golden import example_of, golden, script_of
+
+CONDOR = HTCondor()
+FAR = {"_CONDOR_SCHEDD_HOST": "s@far"}
+THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3)
+DEAD = "(JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0)"
+PERIODIC = f"The job attribute PeriodicRemove expression '{DEAD}' evaluated to TRUE"
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("condor_submit",), code, stdout, stderr)
+
+
+def ads(*records: dict[str, object]) -> CommandResult:
+    return answer(json.dumps(list(records), indent=2))
+
+
+def ad(**fields: object) -> dict[str, object]:
+    return {"ClusterId": 12, "ProcId": 1, "JobBatchName": "gpc-abc123-1", "JobStatus": 1, **fields}
+
+
+@pytest.mark.parametrize(
+    "arguments, variables",
+    [
+        ((), {}),
+        (("-verbose",), {}),
+        (("-name", "s@far"), FAR),
+        (("-spool", "-remote", "s@far"), FAR),
+        (("-pool", "p", "-name", "s@far"), {**FAR, "_CONDOR_COLLECTOR_HOST": "p"}),
+        (("-name", "-spool"), {}),
+    ],
+)
+def test_all_commands_ask_the_schedd_that_jobs_are_submitted_to(
+    arguments: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    assert elsewhere("htcondor", JobShape(submit_args=arguments)) == variables
+    assert elsewhere("pbs", JobShape(submit_args=arguments)) == {}
+    assert variables.items() <= inherited(variables).items()
+
+
+def queued(**fields: object) -> JobStatus:
+    return CONDOR.parse_status(ads(ad(**fields)))["12.1"]
+
+
+def past(**fields: object) -> JobStatus:
+    return CONDOR.parse_history(ads(ad(**fields)))["12.1"]
+
+
+def test_directives_are_lines_of_a_description() -> None:
+    shape = JobShape(gpus=2, cpus=8, memory=10**10, walltime=7200, account="group_phys")
+    shape = JobShape(**{**shape.__dict__, "gpu_type": "A100"})
+    assert CONDOR.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
+        "#CONDOR batch_name = gpc-abc123-1",
+        "#CONDOR RequestCpus = 8",
+        "#CONDOR RequestMemory = 9536",
+        "#CONDOR output = /shared/logs/gpc-abc123-1.$(ProcId).out",
+        "#CONDOR error = /shared/logs/gpc-abc123-1.$(ProcId).out",
+        "#CONDOR stream_output = True",
+        "#CONDOR stream_error = True",
+        "#CONDOR accounting_group = group_phys",
+        "#CONDOR request_gpus = 2",
+        '#CONDOR require_gpus = regexp("A100", DeviceName)',
+        f"#CONDOR periodic_remove = {DEAD} || "
+        "(JobStatus == 2 && time() - JobCurrentStartDate > 7200)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "shape,field",
+    [
+        (JobShape(nodes=2), "job.nodes"),
+        (JobShape(queue="long"), "job.queue"),
+        (JobShape(gpus=1, gpu_request="gres"), "job.gpu_request"),
+        (JobShape(gpus=1, gpu_type='A100"'), "job.gpu_type"),
+    ],
+)
+def test_what_htcondor_cannot_give_is_refused(shape: JobShape, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        CONDOR.directives(shape, "m", "/o")
+    assert caught.value.detail == field
+    assert caught.value.hint
+
+
+def test_gpus_may_be_left_to_the_profiles_directives() -> None:
+    lines = CONDOR.directives(JobShape(gpus=1, gpu_request="none"), "m", "/o")
+    assert not any("gpus" in line for line in lines)
+
+
+def test_the_description_goes_to_standard_input() -> None:
+    text = '#!/bin/bash\n#CONDOR RequestCpus = 8\n#CONDOR MY.X = "y"\n# no directive\necho hello\n'
+    submission = Submission("m", "/shared/jobs/m.sh", 3, text=text)
+    assert CONDOR.submit(submission) == ["condor_submit", "-terse", "-"]
+    assert CONDOR.stdin(submission) == (
+        "RequestCpus = 8\n"
+        'MY.X = "y"\n'
+        "executable = /shared/jobs/m.sh\n"
+        "arguments = $(ProcId)\n"
+        "queue 3\n"
+    )
+
+
+def test_a_script_in_a_directory_that_condor_would_misread_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        CONDOR.stdin(Submission("m", "/shared/$(X)/m.sh"))
+
+
+@pytest.mark.parametrize(
+    "job_ad,restarts",
+    [("NumShadowStarts = 1\nNumJobStarts = 0\n", "0"), ("NumShadowStarts = 3\n", "2"), ("", "0")],
+)
+def test_the_job_reads_its_number_and_its_restarts(
+    job_ad: str, restarts: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("condor") / "job.ad"
+    file.write_text(job_ad)
+    script = f'task={CONDOR.task}\nrestarts={CONDOR.restarts}\necho "$task $restarts"\n'
+    environment = {"PATH": "/usr/bin:/bin", "_CONDOR_JOB_AD": str(file)}
+    told = subprocess.run(
+        ["bash", "-c", script, "bash", "7"], env=environment, capture_output=True, text=True
+    )
+    assert told.stdout == f"7 {restarts}\n"
+    assert told.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        "12.0 - 12.2\n",
+        "Welcome to the pool 7.0\n12.0 - 12.2\n",
+        "Submitting job(s)...\n3 job(s) submitted to cluster 12.\n",
+    ],
+)
+def test_the_ids_are_the_range_that_was_submitted(stdout: str) -> None:
+    assert CONDOR.parse_submit(THREE, answer(stdout)) == ("12.0", "12.1", "12.2")
+
+
+@pytest.mark.parametrize(
+    "stderr,cure",
+    [
+        ("ERROR: Failed to parse command file (line 3).\n", "job.directives"),
+        ("\nERROR: MAX_JOBS_PER_SUBMISSION limit exceeded.\n", "fewer"),
+        ("condor_submit: No such file or directory", "HTCondor's commands"),
+        ("ERROR: something else\n", ""),
+    ],
+)
+def test_a_refusal_says_what_to_change(stderr: str, cure: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        CONDOR.parse_submit(THREE, answer("Submitting job(s)", 1, stderr))
+    assert not isinstance(caught.value, BackendUnavailable)
+    assert stderr.strip().splitlines()[0] in caught.value.message
+    assert cure in caught.value.hint
+    assert bool(caught.value.hint) == bool(cure)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("", None),
+        answer("", 1, "ERROR: Can't find address of local schedd\n"),
+        answer("", 1, "ERROR: Failed to connect to local queue manager\nSECMAN:2007:...\n"),
+        answer("12.0 - 12.1\n"),
+        answer("12.0 - 13.2\n"),
+        answer(""),
+    ],
+)
+def test_an_unclear_answer_to_submit_is_no_refusal(result: CommandResult) -> None:
+    with pytest.raises(BackendUnavailable):
+        CONDOR.parse_submit(THREE, result)
+
+
+@pytest.mark.parametrize(
+    "fields,state",
+    [
+        ({"JobStatus": 1}, "pending"),
+        ({"JobStatus": 2}, "running"),
+        ({"JobStatus": 3}, "ending"),
+        ({"JobStatus": 4, "ExitCode": 0, "ExitBySignal": False}, "done"),
+        ({"JobStatus": 5}, "held"),
+        ({"JobStatus": 6}, "ending"),
+        ({"JobStatus": 7}, "suspended"),
+        ({"JobStatus": 99}, "unknown"),
+        ({"JobStatus": "2"}, "unknown"),
+        ({"JobStatus": True}, "unknown"),
+    ],
+)
+def test_each_state_in_the_queue_is_told(fields: dict[str, object], state: str) -> None:
+    status = queued(**fields)
+    assert status.state is JobState(state)
+    assert (status.id, status.task, status.mark) == ("12.1", 1, "gpc-abc123-1")
+
+
+def test_a_running_job_has_its_machine_and_start() -> None:
+    status = queued(JobStatus=2, RemoteHost="slot1_1@gpu01.example.org", JobCurrentStartDate=1e9)
+    assert status.nodes == ("gpu01.example.org",)
+    assert (status.started, status.ended) == (1e9, None)
+
+
+@pytest.mark.parametrize(
+    "fields,state,code",
+    [
+        ({"JobStatus": 4, "ExitCode": 0, "ExitBySignal": False}, "done", 0),
+        ({"JobStatus": 4, "ExitCode": 3, "ExitBySignal": False}, "failed", 3),
+        ({"JobStatus": 4, "ExitSignal": 9, "ExitBySignal": True}, "failed", -9),
+        ({"JobStatus": 4}, "unknown", None),
+        ({"JobStatus": 3, "RemoveReason": "via condor_rm (by user alice)"}, "cancelled", None),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 34}, "out_of_memory", None),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "LastHoldReasonCode": 46}, "timeout", None),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC}, "timeout", None),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 6}, "failed", None),
+    ],
+)
+def test_each_end_is_told(fields: dict[str, object], state: str, code: int | None) -> None:
+    status = past(CompletionDate=2e9, **fields)
+    assert status.state is JobState(state)
+    assert status.exit_code == code
+    assert status.ended == 2e9
+    assert CONDOR.explain(status) or state in ("done", "unknown")
+
+
+@pytest.mark.parametrize("stdout", ["", "\n", "[]", "[\n]\n", "-- Schedd: ap1\n[\n]\n"])
+def test_an_empty_queue_is_an_answer(stdout: str) -> None:
+    assert CONDOR.parse_status(answer(stdout)) == {}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("", None),
+        answer("", 1, "\n-- Failed to fetch ads from: <10.0.0.1:9618> : ap1\nSECMAN:2007:...\n"),
+        answer("[]", 1),
+        answer('[{"ClusterId": 12, "Pro'),
+        answer("nothing"),
+    ],
+)
+def test_no_answer_is_never_an_empty_queue(result: CommandResult) -> None:
+    for parse in (CONDOR.parse_status, CONDOR.parse_history):
+        with pytest.raises(BackendUnavailable):
+            parse(result)
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"JobStatus": 1}, "condor_q -better-analyze 12.1"),
+        ({"JobStatus": 5, "HoldReason": "via condor_hold (by user alice)"}, "condor_release"),
+        ({"JobStatus": 5, "HoldReason": "Job has gone over cgroup memory limit of 1024 megabytes"},
+         "job.memory"),
+        ({"JobStatus": 5, "HoldReason": "Error from slot1: Failed to open '/x': No such file"},
+         "nodes see"),
+        ({"JobStatus": 5, "HoldReason": "Moon phase"}, "On hold: Moon phase"),
+        ({"JobStatus": 5}, "no reason given"),
+        ({"JobStatus": 7}, "Suspended"),
+    ],
+)  # fmt: skip
+def test_each_state_is_explained(fields: dict[str, object], words: str) -> None:
+    assert words in CONDOR.explain(queued(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"JobStatus": 4, "ExitCode": 3, "ExitBySignal": False}, "exit code 3"),
+        ({"JobStatus": 4, "ExitSignal": 9, "ExitBySignal": True}, "signal 9"),
+        ({"JobStatus": 3, "RemoveReason": "via condor_rm (by user x)"}, "via condor_rm"),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 34}, "job.memory"),
+    ],
+)
+def test_each_end_is_explained(fields: dict[str, object], words: str) -> None:
+    assert words in CONDOR.explain(past(**fields))
+
+
+def test_the_commands_name_users_and_ids() -> None:
+    assert CONDOR.status("alice", ["12.1"])[-1] == "alice"
+    assert CONDOR.history(["12.0", "12.1"])[-4:] == ["-limit", "2", "12.0", "12.1"]  # type: ignore[index]
+    assert CONDOR.cancel(["12.0", "12.1"]) == ["condor_rm", "12.0", "12.1"]
+
+
+def test_capacity_counts_each_machine_once() -> None:
+    machine = {"Machine": "gpu01", "TotalGPUs": 4}
+    other = {"Machine": "gpu02", "TotalGPUs": 2}
+    result = ads(
+        {**machine, "GPUs": 3, "State": "Unclaimed", "PartitionableSlot": True},
+        {**machine, "GPUs": 1, "State": "Claimed", "DynamicSlot": True},
+        {**other, "GPUs": 2, "State": "Owner", "PartitionableSlot": True},
+    )
+    assert CONDOR.parse_capacity(result) == [Capacity("pool", 3, 6)]
+    assert CONDOR.parse_capacity(answer("")) == []
+
+
+@settings(deadline=None)
+@given(st.text(), st.sampled_from(["mark", "output", "account", "gpu_type"]))
+def test_no_value_starts_another_line_of_the_description(value: str, where: str) -> None:
+    marks = {"mark": "m", "output": "/o", **({where: value} if where in ("mark", "output") else {})}
+    shape = JobShape(gpus=1, **({} if where in ("mark", "output") else {where: value}))  # type: ignore[arg-type]
+    try:
+        lines = CONDOR.directives(shape, marks["mark"], marks["output"])
+    except InvalidInput:
+        return
+    assert all(len(line.splitlines()) == 1 and line.startswith("#CONDOR ") for line in lines)
+    assert len(lines) <= 9
+    assert all(line.count("$(") == ("$(ProcId)" in line) for line in lines)
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(), st.one_of(st.none(), st.integers(0, 255)))
+def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | None) -> None:
+    parsers = (CONDOR.parse_status, CONDOR.parse_history, CONDOR.parse_capacity)
+    for parse in (*parsers, lambda r: CONDOR.parse_submit(THREE, r)):
+        for text in (stdout, f"[{stdout}", f"12.0 - {stdout}"):
+            try:
+                parse(answer(text, code, stderr))
+            except BackendError:
+                pass
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(
+    "ClusterId ProcId JobStatus JobBatchName HoldReason HoldReasonCode RemoveReason RemoteHost"
+    " ExitCode ExitSignal ExitBySignal JobCurrentStartDate CompletionDate Machine GPUs".split()
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.dictionaries(KEYS, VALUES) | VALUES, max_size=4))
+def test_ads_of_any_shape_are_read_or_left_out(records: list[object]) -> None:
+    result = answer(json.dumps(records))
+    for jobs in (CONDOR.parse_status(result), CONDOR.parse_history(result)):
+        for id, status in jobs.items():
+            assert status.id == id
+            assert CONDOR.explain(status) is not None
+    CONDOR.parse_capacity(result)
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("htcondor"), tmp_path)
+    assert text == golden("htcondor_example.sh", text)

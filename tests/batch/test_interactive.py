@@ -1,0 +1,50 @@
+"""The command for a job with somebody in it asks for what the profile's jobs ask for."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.batch.contradictions import directives_of
+from jupyter_gpucluster.batch.interactive import COMMANDS, interactive_line
+from jupyter_gpucluster.core.records import JobShape
+
+SHAPE = JobShape(
+    gpus=2, cpus=4, memory=8 * 2**30, walltime=3600, queue="gpu", account="abc", gpu_type="a100"
+)
+LINES = {
+    "slurm": "salloc -p gpu -A abc -n 1 --cpus-per-task=4 --mem=8192M -t 01:00:00 -N 1"
+    " --gpus-per-node=a100:2",
+    "pbs": "qsub -I -q gpu -A abc -l select=1:ncpus=4:mem=8192MB:ngpus=2 -l walltime=01:00:00"
+    " -l gpu_type=a100",
+    "torque": "qsub -I -q gpu -A abc -l nodes=1:ppn=4:gpus=2:a100 -l walltime=01:00:00"
+    " -l mem=8192MB",
+    "moab": "msub -I -q gpu -A abc -l nodes=1:ppn=4:gpus=2:a100 -l walltime=01:00:00 -l mem=8192MB",
+    "lsf": "bsub -Is -q gpu -P abc -n 4 -R 'span[hosts=1]' -M 8589935"
+    " -W 01:00 -gpu num=2:gmodel=a100:j_exclusive=yes bash",
+    "sge": "qrsh -q gpu -P abc -l h_rt=01:00:00 -cwd -pe smp 4 -l mem_free=2048M -l gpu=2"
+    " -l gpu_type=a100",
+    "oar": "oarsub -I -q gpu --project abc -l /nodes=1/gpu=2/core=2,walltime=01:00:00"
+    """ -p 'gpu_model='"'"'a100'"'"''""",
+    "cobalt": "qsub -I -q gpu -A abc -t 01:00:00 -n 1",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_has_what_the_script_asks_for_and_nothing_about_files(name: str) -> None:
+    shape = SHAPE if name != "cobalt" else JobShape(queue="gpu", account="abc", walltime=3600)
+    lines = directives_of(find_backend(name), shape, "gpc-abc123-1", "/logs/out")
+    assert interactive_line(name, lines) == LINES[name]
+
+
+def test_a_profile_s_own_directives_and_arguments_are_in_it() -> None:
+    shape = JobShape(directives=("-C 'a&b'", "--requeue", "--comment='it''s"))
+    lines = directives_of(find_backend("slurm"), shape, "m", "/logs/out")
+    line = interactive_line("slurm", lines, ["-M", "other"])
+    assert line.startswith("salloc -M other -n 1")
+    assert "-C 'a&b'" in line
+    assert "requeue" not in line
+
+
+def test_htcondor_describes_its_sessions_in_a_file() -> None:
+    assert interactive_line("htcondor", ["#CONDOR request_gpus = 1"]) == ""

@@ -1,0 +1,455 @@
+"""LSF's dialect against what its manual's pages show; nothing here was recorded from a real LSF."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_gpucluster.batch.contradictions import directives_of
+from jupyter_gpucluster.batch.lsf import Lsf, limit_unit
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import (
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Submission,
+)
+from tests.batch.golden import example_of, golden, script_of
+
+LSF = Lsf()
+THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3, text="#!/bin/bash\nhi\n")
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("bsub",), code, stdout, stderr)
+
+
+def listing(*records: Mapping[str, object]) -> CommandResult:
+    text = json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": list(records)})
+    return answer(text)
+
+
+def one(**fields: object) -> JobStatus:
+    record = {"JOBID": "77", "JOBINDEX": "2", "JOB_NAME": "gpc-abc123-1[2]", "STAT": "RUN"}
+    [status] = LSF.parse_status(listing({**record, **fields})).values()
+    return status
+
+
+@pytest.fixture(autouse=True)
+def megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site whose limits are in megabytes."""
+    (tmp_path / "lsf.conf").write_text("LSF_LOGDIR=/var/log\nLSF_UNIT_FOR_LIMITS=MB\n")
+    monkeypatch.setenv("LSF_ENVDIR", str(tmp_path))
+
+
+def test_directives_ask_for_one_host() -> None:
+    shape = JobShape(
+        gpus=4, cpus=40, memory=500 * 10**9, walltime=5430, queue="gpu", account="phys"
+    )
+    assert LSF.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
+        "#BSUB -J gpc-abc123-1",
+        "#BSUB -q gpu",
+        '#BSUB -P "phys"',
+        "#BSUB -n 40",
+        '#BSUB -R "span[hosts=1]"',
+        "#BSUB -M 500000",
+        "#BSUB -W 01:31",
+        "#BSUB -o /shared/logs/gpc-abc123-1.out",
+        '#BSUB -gpu "num=4:j_exclusive=yes"',
+    ]
+
+
+def test_several_nodes_share_cores_memory_and_gpus() -> None:
+    shape = JobShape(nodes=2, gpus=8, cpus=80, memory=10**12, gpu_type="TeslaV100_SXM2")
+    lines = LSF.directives(shape, "m", "/o")
+    assert lines == [
+        "#BSUB -J m",
+        "#BSUB -n 80",
+        "#BSUB -M 500000",
+        "#BSUB -o /o",
+        '#BSUB -R "span[ptile=40]"',
+        '#BSUB -gpu "num=4:gmodel=TeslaV100_SXM2:j_exclusive=yes"',
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_,lines",
+    [
+        ("gpu", ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -gpu "num=2:j_exclusive=yes"']),
+        (
+            "ngpus_physical",
+            ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -R "rusage[ngpus_physical=2]"'],
+        ),
+        ("ngpus_excl_p", ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -R "rusage[ngpus_excl_p=2]"']),
+        ("none", ["#BSUB -n 1", "#BSUB -o /o"]),
+        ("nnodes", ["#BSUB -o /o", "#BSUB -nnodes 1"]),
+    ],
+)
+def test_gpus_are_asked_for_in_the_sites_way(request_: str, lines: list[str]) -> None:
+    shape = JobShape(gpus=2, cpus=1, gpu_request=request_)
+    assert LSF.directives(shape, "m", "/o") == ["#BSUB -J m", *lines]
+
+
+def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
+    shape = JobShape(nodes=2, gpus=12, cpus=84, memory=10**12, directives=("-nnodes 2",))
+    assert directives_of(LSF, shape, "m", "/o")[2:] == ["#BSUB -nnodes 2"]
+    three = replace(shape, directives=("-nnodes 3",))
+    with pytest.raises(InvalidInput, match=r"'-nnodes 3' asks for 3 nodes, job\.nodes for 2"):
+        directives_of(LSF, three, "m", "/o")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        JobShape(gpus=1, gpu_request="gres"),
+        JobShape(gpus=1, gpu_type="a:b"),
+        JobShape(gpus=1, gpu_type="V100", gpu_request="none"),
+    ],
+)
+def test_what_lsf_cannot_ask_for_is_refused(shape: JobShape) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        LSF.directives(shape, "m", "/o")
+    assert caught.value.detail.startswith("job.gpu_")
+
+
+@pytest.mark.parametrize(
+    "text,unit",
+    [
+        ("", 1000),
+        ("LSF_UNIT_FOR_LIMITS=GB\n", 10**9),
+        ("LSF_UNIT_FOR_LIMITS = mb # ours\n", 10**6),
+        ('LSF_UNIT_FOR_LIMITS="TB"\n', 10**12),
+        ("LSF_UNIT_FOR_LIMITS=KB\nLSF_UNIT_FOR_LIMITS=GB\n", 10**9),
+        ("#LSF_UNIT_FOR_LIMITS=GB\n", 1000),
+    ],
+)
+def test_the_unit_of_limits_is_the_sites(tmp_path: Path, text: str, unit: int) -> None:
+    (tmp_path / "lsf.conf").write_text(text)
+    assert limit_unit({"LSF_ENVDIR": str(tmp_path)}) == unit
+
+
+def test_without_a_configuration_the_unit_is_lsfs_own() -> None:
+    assert limit_unit({"LSF_CONFDIR": "/nonexistent"}) == 1000
+
+
+def test_the_script_goes_to_standard_input() -> None:
+    assert LSF.submit(THREE) == ["bsub", "-J", "gpc-abc123-1[1-3]"]
+    assert LSF.stdin(THREE) == THREE.text
+
+
+def test_in_easy_mode_the_script_goes_by_its_path() -> None:
+    easy = Submission("m", "/shared/m.sh", text="#!/bin/bash\n#BSUB -J m\n#BSUB -nnodes 2\n")
+    assert LSF.submit(easy) == ["bsub", "-J", "m[1-1]", "/shared/m.sh"]
+    assert LSF.stdin(easy) == ""
+
+
+@pytest.mark.parametrize(
+    "shape, by_file",
+    [
+        (JobShape(submit_by="file"), True),
+        (JobShape(submit_by="stdin"), False),
+        (JobShape(), False),
+        (JobShape(gpu_request="nnodes"), True),
+        (JobShape(gpu_request="nnodes", submit_by="stdin"), False),
+        (JobShape(submit_by="file", directives=("-G x",), skip_directives=("-n ",)), True),
+    ],
+)
+def test_a_profile_may_choose_how_bsub_gets_the_script(shape: JobShape, by_file: bool) -> None:
+    lines = directives_of(LSF, shape, "m", "/o")
+    text = "\n".join(["#!/bin/bash", *lines, "hi"])
+    sent = Submission("m", "/shared/m.sh", text=text)
+    assert LSF.submit(sent) == ["bsub", "-J", "m[1-1]", *(["/shared/m.sh"] if by_file else [])]
+    assert LSF.stdin(sent) == ("" if by_file else text)
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        "Job <77> is submitted to queue <normal>.\n",
+        "Job <77> is submitted to default queue <normal>.\n",
+        "Welcome to login4, 12 users\nJob <77> is submitted to queue <gpu>.\nBye <8>\n",
+        "Job <5> requests 12 slots per GPU.\nJob <77> is submitted to queue <gpu>.\n",
+        "Job <77> is submitted.\n",
+    ],
+)
+def test_only_bsubs_own_sentence_holds_the_id(stdout: str) -> None:
+    assert LSF.parse_submit(THREE, answer(stdout)) == ("77[1]", "77[2]", "77[3]")
+
+
+@pytest.mark.parametrize(
+    "stderr,cure",
+    [
+        ("nosuch: No such queue. Job not submitted.\n", "bqueues"),
+        ("Project not specified.  Please specify one.\nRequest aborted by esub.", "job.account"),
+        ("Error: resource strings not supported in easy mode. Job not submitted.", "nnodes"),
+        ("RUNLIMIT: Cannot exceed queue's hard limit(s). Job not submitted.", "job.walltime"),
+        ("Bad resource requirement syntax. Job not submitted.", "-R"),
+        ("Pending job threshold reached. Job not submitted.", "fewer"),
+        ("Request aborted by esub. Job not submitted.", "site's own check"),
+        ("bsub: No such file or directory", "LSF's commands"),
+        ("Something new. Job not submitted.", ""),
+    ],
+)
+def test_a_refusal_says_what_to_change(stderr: str, cure: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        LSF.parse_submit(THREE, answer("", 255, stderr))
+    assert not isinstance(caught.value, BackendUnavailable)
+    assert stderr.splitlines()[0] in caught.value.message
+    assert cure in caught.value.hint
+    assert bool(caught.value.hint) == bool(cure)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("", None),
+        answer("", 255, "LSF is down. Please wait ...\n"),
+        answer("", 255, "batch daemon not responding ... still trying\n"),
+        answer("", 255, "Failed in an LSF library call: Communication time out"),
+        answer("nothing of the form", 0),
+        answer("Job <1> is submitted to queue <a>.\nJob <2> is submitted to queue <a>.\n"),
+    ],
+)
+def test_an_unclear_answer_to_submit_is_no_refusal(result: CommandResult) -> None:
+    with pytest.raises(BackendUnavailable):
+        LSF.parse_submit(THREE, result)
+
+
+@pytest.mark.parametrize(
+    "fields,state,code",
+    [
+        ({"STAT": "PEND", "PEND_REASON": "Job slot limit reached: 12 hosts;"}, "pending", None),
+        ({"STAT": "PSUSP"}, "held", None),
+        ({"STAT": "PROV"}, "pending", None),
+        ({"STAT": "RUN", "EXEC_HOST": "8*node1:8*node2"}, "running", None),
+        ({"STAT": "USUSP"}, "suspended", None),
+        ({"STAT": "SSUSP"}, "suspended", None),
+        ({"STAT": "UNKWN"}, "unknown", None),
+        ({"STAT": "ZOMBI"}, "unknown", None),
+        ({"STAT": "BRANDNEW"}, "unknown", None),
+        ({"STAT": "DONE"}, "done", 0),
+        ({"STAT": "EXIT", "EXIT_CODE": "3"}, "failed", 3),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: job killed after ..."}, "timeout", None),
+        ({"STAT": "EXIT", "EXIT_CODE": "137", "EXIT_REASON": "TERM_MEMLIMIT: ..."},
+         "out_of_memory", 137),
+        ({"STAT": "EXIT", "EXIT_CODE": "130", "EXIT_REASON": "TERM_OWNER: job killed by owner"},
+         "cancelled", 130),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_PREEMPT: ..."}, "preempted", None),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_NEW: ..."}, "failed", None),
+    ],
+)  # fmt: skip
+def test_each_state_is_told(fields: dict[str, str], state: str, code: int | None) -> None:
+    status = one(**fields)
+    assert status.state is JobState(state)
+    assert status.exit_code == code
+    assert (status.id, status.mark, status.task) == ("77[2]", "gpc-abc123-1", 1)
+
+
+def test_a_running_job_has_nodes_and_times() -> None:
+    status = one(EXEC_HOST="8*node1:8*node2:node2", START_TIME="Dec 28 19:56 2026")
+    assert status.nodes == ("node1", "node2")
+    assert status.started is not None
+    assert status.ended is None
+    assert one(START_TIME="Dec 28 19:56").started is None
+
+
+@pytest.mark.parametrize(
+    "record,id",
+    [
+        ({"JOBID": "77[4]", "JOBINDEX": "", "JOB_NAME": "m[4]"}, "77[4]"),
+        ({"JOBID": "77", "JOBINDEX": "4", "JOB_NAME": "m"}, "77[4]"),
+        ({"JOBID": "77", "JOB_NAME": "m[4]"}, "77[4]"),
+        ({"JOBID": 77, "JOBINDEX": 4, "JOB_NAME": "m[4]"}, "77[4]"),
+    ],
+)
+def test_the_id_of_a_task_is_found_in_each_form(record: dict[str, object], id: str) -> None:
+    assert list(LSF.parse_status(listing({"STAT": "RUN", **record}))) == [id]
+
+
+def test_what_is_no_task_of_ours_is_left_out() -> None:
+    other = {"JOBID": "9", "JOBINDEX": "0", "JOB_NAME": "mine", "STAT": "RUN"}
+    unknown = {"JOBID": "8", "ERROR": "Job <8> is not found"}
+    assert LSF.parse_status(listing(other, unknown)) == {}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        listing(),
+        answer("", 255, "No job found\n"),
+        answer("No unfinished job found\n"),
+        answer("LSF is processing your request.\n" + listing().stdout),
+    ],
+)
+def test_an_empty_queue_is_an_answer(result: CommandResult) -> None:
+    assert LSF.parse_status(result) == {}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        answer("", None),
+        answer("", 255, "LSF is down. Please wait ...\n"),
+        answer(listing().stdout, 255, "Cannot connect to LSF. Please wait ...\n"),
+        answer("", 255, "bjobs: illegal option -- json"),
+        answer(""),
+        answer('{"COMMAND":"bjobs","JOBS":2,"RECORDS":[{"JOBID"'),
+        answer('{"RECORDS": "none"}'),
+    ],
+)
+def test_no_answer_is_never_an_empty_queue(result: CommandResult) -> None:
+    with pytest.raises(BackendUnavailable):
+        LSF.parse_status(result)
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"STAT": "PEND"}, "Waits in the queue"),
+        ({"STAT": "PEND", "PEND_REASON": "New job is waiting for scheduling;"}, "Just arrived"),
+        ({"STAT": "PEND", "PEND_REASON": "Candidate's hosts' resource requirements not satisfied: "
+          "ngpus_physical"}, "job.gpus"),
+        ({"STAT": "PEND", "PEND_REASON": "The user has reached his/her job slot limit"}, "limit"),
+        ({"STAT": "PEND", "PEND_REASON": "Moon phase"}, "LSF says: Moon phase"),
+        ({"STAT": "PSUSP", "PEND_REASON": "The job was suspended by the user while pending"},
+         "bresume"),
+        ({"STAT": "UNKWN"}, "lost contact"),
+        ({"STAT": "SSUSP"}, "Suspended"),
+        ({"STAT": "EXIT", "EXIT_CODE": "9"}, "exit code 9"),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_MEMLIMIT: x"}, "job.memory"),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: x"}, "walltime"),
+    ],
+)  # fmt: skip
+def test_each_state_is_explained(fields: dict[str, str], words: str) -> None:
+    assert words in LSF.explain(one(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields, hopeless",
+    [
+        ({"STAT": "PEND", "PEND_REASON": "Dependency condition invalid or never satisfied"}, True),
+        ({"STAT": "PEND", "PEND_REASON": "Job dependency condition not satisfied"}, False),
+        ({"STAT": "EXIT", "PEND_REASON": "Dependency condition invalid"}, False),
+    ],
+)
+def test_what_it_depends_on_may_never_happen(fields: dict[str, str], hopeless: bool) -> None:
+    assert one(**fields).hopeless is hopeless
+
+
+def test_the_commands_name_users_and_ids() -> None:
+    assert LSF.status("alice", ["77[1]"])[:7] == [
+        "env", "LSB_DISPLAY_YEAR=Y", "bjobs", "-json", "-a", "-u", "alice",
+    ]  # fmt: skip
+    assert LSF.cancel(["77[1]", "77[2]"]) == ["bkill", "77[1]", "77[2]"]
+    assert LSF.history(["77[1]"]) is None
+    assert LSF.parse_history(answer()) == {}
+
+
+def test_the_start_that_lsf_expects_is_told_while_a_job_waits() -> None:
+    when = {"ESTIMATED_START_TIME": "Nov 28 12:30 2026"}
+    assert one(STAT="PEND", **when).expected_start == datetime(2026, 11, 28, 12, 30).timestamp()
+    assert one(STAT="PEND", ESTIMATED_START_TIME="-").expected_start is None
+    assert one(STAT="RUN", **when).expected_start is None
+    assert "estimated_start_time" in LSF.status("alice", [])[-1]
+
+
+def test_gpus_without_jobs_are_free() -> None:
+    text = """\
+HOST_NAME              ID           MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV
+hosta                   0 TeslaK20c_4743M        0M        0M      0      0      0      0
+                        1 TeslaK20c_4743M      230M        0M      1      1      0      0
+hostb                   - - - - - - - -
+"""
+    assert LSF.parse_capacity(answer(text)) == [Capacity("all hosts", 1, 2)]
+    vendors = text.replace("0      0\n", "0      0   Nvidia\n").replace("RSV\n", "RSV   VENDOR\n")
+    assert LSF.parse_capacity(answer(vendors)) == [Capacity("all hosts", 1, 2)]
+    assert LSF.parse_capacity(answer("")) == []
+    with pytest.raises(BackendUnavailable):
+        LSF.parse_capacity(answer("", 255))
+
+
+@settings(deadline=None)
+@given(st.text(), st.sampled_from(["mark", "output", "queue", "account", "gpu_type"]))
+def test_no_value_starts_another_directive(value: str, where: str) -> None:
+    marks = {"mark": "m", "output": "/o", **({where: value} if where in ("mark", "output") else {})}
+    shape = JobShape(gpus=1, **({} if where in ("mark", "output") else {where: value}))  # type: ignore[arg-type]
+    try:
+        lines = LSF.directives(shape, marks["mark"], marks["output"])
+    except InvalidInput:
+        return
+    assert all(len(line.splitlines()) == 1 and line.startswith("#BSUB -") for line in lines)
+    assert len(lines) <= 4
+    assert all(line.count(" ") == 2 for line in lines)
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(), st.one_of(st.none(), st.integers(0, 255)))
+def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | None) -> None:
+    for parse in (LSF.parse_status, LSF.parse_capacity, lambda r: LSF.parse_submit(THREE, r)):
+        for text in (stdout, '{"RECORDS": [' + stdout, f"Job <{stdout}> is submitted."):
+            try:
+                parse(answer(text, code, stderr))
+            except BackendError:
+                pass
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(
+    "JOBID JOBINDEX STAT JOB_NAME EXIT_CODE EXIT_REASON PEND_REASON EXEC_HOST START_TIME".split()
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.dictionaries(KEYS, VALUES) | VALUES, max_size=4))
+def test_records_of_any_shape_are_read_or_left_out(records: list[object]) -> None:
+    text = json.dumps({"COMMAND": "bjobs", "RECORDS": records})
+    for id, status in LSF.parse_status(answer(text)).items():
+        assert status.id == id
+        assert LSF.explain(status) is not None
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("lsf"), tmp_path)
+    assert text == golden("lsf_example.sh", text)
+
+
+@pytest.mark.parametrize(
+    "variables,number,restarts",
+    [
+        ({"LSB_JOBINDEX": "1"}, "0", "0"),
+        ({"LSB_JOBINDEX": "8", "LSB_RESTART": "N"}, "7", "0"),
+        ({"LSB_JOBINDEX": "0"}, "0", "0"),
+        ({}, "0", "0"),
+    ],
+)
+def test_the_job_reads_its_number(variables: dict[str, str], number: str, restarts: str) -> None:
+    script = f'task={LSF.task}\nrestarts={LSF.restarts}\necho "$task $restarts"\n'
+    told = subprocess.run(
+        ["bash", "-c", script], env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True
+    )
+    assert told.stdout.decode() == f"{number} {restarts}\n"
+
+
+def test_a_job_that_runs_again_has_another_name() -> None:
+    script = f"restarts={LSF.restarts}\necho $restarts\n"
+    told = subprocess.run(
+        ["bash", "-c", script],
+        env={"PATH": "/usr/bin:/bin", "LSB_RESTART": "Y"},
+        capture_output=True,
+    )
+    assert int(told.stdout) > 10**9

@@ -1,0 +1,115 @@
+"""Moab's dialect against the form in which its manual and public tools show its answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.batch.moab import Moab
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import CommandResult, JobShape, JobState, JobStatus, Submission
+from tests.batch.golden import golden, script_of
+
+MOAB = Moab()
+ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
+PROFILE = """\
+title: A Moab site
+backend: moab
+job:
+  queue: batch
+  account: gfdl_x
+  gpus: 1
+  cpus: 6
+  memory: 16 GiB
+  walltime: "01:00:00"
+"""
+QUEUE = """<Data><Object>queue</Object><cluster LocalUpNodes="2" time="1278483759"/>
+<queue count="1" option="active"><job Account="gv" Class="short" DRMJID="41.master" JobID="41"
+  JobName="gpc-7f3a2b-1" MasterHost="node129" RsvStartTime="1278479828" StartTime="1278479828"
+  State="Running"
+  User="ann"/></queue>
+<queue count="1" option="eligible"><job JobID="42" JobName="gpc-7f3a2b-2" StartTime="0"
+  RsvStartTime="1278490000" State="Idle" User="ann"/></queue>
+<queue count="1" option="blocked"><job JobID="Moab.43" JobName="gpc-7f3a2b-3"
+  State="BatchHold" User="ann"/></queue></Data>"""
+COMPLETED = """<Data><Object>queue</Object><queue count="4" option="completed">
+<job CompletionCode="0" JobID="31" JobName="a" State="Completed"/>
+<job CompletionCode="3" JobID="32" JobName="b" State="Completed"/>
+<job CompletionCode="CNCLD" JobID="33" JobName="c" State="Removed"/>
+<job CompletionCode="271" JobID="34" JobName="d" State="Removed"/></queue></Data>"""
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("msub", "/jobs/x.sh"), code, stdout, stderr)
+
+
+def test_directives_are_those_of_torque() -> None:
+    shape = JobShape(gpus=2, cpus=8, memory=2**36, walltime=60, queue="batch", account="gv")
+    assert MOAB.directives(shape, "gpc-7f3a2b-1", "/logs/x.out") == [
+        "#PBS -N gpc-7f3a2b-1",
+        "#PBS -q batch",
+        "#PBS -A gv",
+        "#PBS -l nodes=1:ppn=8:gpus=2",
+        "#PBS -l walltime=00:01:00",
+        "#PBS -l mem=64GB",
+        "#PBS -j oe",
+        "#PBS -o /logs/x.out",
+    ]
+
+
+def test_each_job_is_a_submission_of_its_own() -> None:
+    assert MOAB.most_tasks == 1
+    assert MOAB.submit(ONE) == ["msub", ONE.script]
+
+
+@pytest.mark.parametrize(
+    "stdout,id",
+    [("\n41\n", "41"), ("\nMoab.43\n", "Moab.43"), ("41.master.example.org\n", "41")],
+)
+def test_an_id_is_the_one_that_the_queue_shows(stdout: str, id: str) -> None:
+    assert MOAB.parse_submit(ONE, answer(stdout)) == (id,)
+
+
+def test_a_refusal_is_none_where_the_server_does_not_answer() -> None:
+    with pytest.raises(BackendUnavailable):
+        MOAB.parse_submit(ONE, answer(code=1, stderr="ERROR:    cannot connect to server 'm'"))
+    with pytest.raises(BackendError) as caught:
+        MOAB.parse_submit(ONE, answer(code=1, stderr="ERROR:    invalid queue specified"))
+    assert not isinstance(caught.value, BackendUnavailable)
+    assert "invalid queue specified" in caught.value.message
+
+
+def test_the_queue_is_read() -> None:
+    assert list(MOAB.parse_status(answer(QUEUE)).values()) == [
+        JobStatus("41", JobState.RUNNING, "gpc-7f3a2b-1", nodes=("node129",), started=1278479828.0),
+        JobStatus(
+            "42", JobState.PENDING, "gpc-7f3a2b-2", reason="Idle", expected_start=1278490000.0
+        ),
+        JobStatus("Moab.43", JobState.HELD, "gpc-7f3a2b-3", reason="BatchHold"),
+    ]
+    assert "has given up" in MOAB.explain(JobStatus("1", JobState.HELD, reason="BatchHold"))
+    assert "checkjob 42" in MOAB.explain(JobStatus("42", JobState.PENDING, reason="Idle"))
+
+
+def test_the_completed_are_read() -> None:
+    assert MOAB.history(["31"]) == ["showq", "-c", "--xml"]
+    found = MOAB.parse_history(answer(COMPLETED))
+    assert [(status.state.value, status.exit_code) for status in found.values()] == [
+        ("done", 0),
+        ("failed", 3),
+        ("cancelled", None),
+        ("cancelled", -15),
+    ]
+
+
+def test_a_user_s_name_cannot_become_another_filter() -> None:
+    assert MOAB.status("ann", []) == ["showq", "--xml", "-w", "user=ann"]
+    with pytest.raises(InvalidInput):
+        MOAB.status("ann,acct=x", [])
+
+
+def test_a_profile_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(PROFILE, tmp_path)
+    assert text == golden("moab_example.sh", text)

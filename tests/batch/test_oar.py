@@ -1,0 +1,224 @@
+"""OAR against recorded answers of OAR 2.5.9."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.batch.oar import Oar
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import (
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Submission,
+)
+from tests.batch.golden import example_of, golden, script_of
+from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
+
+OAR = Oar()
+ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
+FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("oarsub", "/jobs/x.sh"), code, stdout, stderr)
+
+
+def one(**fields: object) -> JobStatus:
+    return OAR.parse_status(answer(json.dumps({"7": {"name": "gpc-7f3a2b-1", **fields}})))["7"]
+
+
+@pytest.mark.parametrize(
+    "recording",
+    recordings("oar", "status") + recordings("oar", "history"),
+    ids=lambda recording: recording.file,
+)
+def test_every_recorded_listing_is_read(recording: Recording) -> None:
+    read, expected = meaning_of_listing(OAR, recording)
+    assert read == expected
+
+
+@pytest.mark.parametrize(
+    "recording", recordings("oar", "submit"), ids=lambda recording: recording.file
+)
+def test_every_recorded_submission_is_understood(recording: Recording) -> None:
+    argv = recording.result.argv
+    count = 4 if "--array" in argv else 2 if "--array-param-file" in argv else 1
+    read, expected = meaning_of_submission(OAR, recording, count)
+    assert read == expected
+
+
+def test_capacity_counts_gpus_of_living_nodes_without_jobs() -> None:
+    database_down, resources = sorted(
+        recordings("oar", "capacity"), key=lambda recording: "oarnodes" in recording.file
+    )
+    assert OAR.parse_capacity(resources.result) == [Capacity("H100", free=3, total=4)]
+    with pytest.raises(BackendUnavailable):
+        OAR.parse_capacity(database_down.result)
+
+
+def test_a_gpu_with_several_cores_is_one_gpu_and_taken_as_soon_as_one_core_is() -> None:
+    core = {"network_address": "n1", "gpu": 1, "gpu_model": "A100", "state": "Alive"}
+    text = json.dumps({"1": core, "2": {**core, "jobs": "65"}, "3": {**core, "gpu": 2}})
+    assert OAR.parse_capacity(answer(text)) == [Capacity("A100", free=1, total=2)]
+
+
+def test_directives_ask_for_everything_in_one_line() -> None:
+    shape = JobShape(
+        gpus=2, cpus=8, walltime=7200, queue="default", account="lab7", gpu_type="A100"
+    )
+    assert OAR.directives(shape, "gpc-7f3a2b-1", "/logs/x.out") == [
+        "#OAR -n gpc-7f3a2b-1",
+        "#OAR -q default",
+        "#OAR --project lab7",
+        "#OAR -l /nodes=1/gpu=2/core=4,walltime=02:00:00",
+        "#OAR -p gpu_model='A100'",
+        "#OAR -O /logs/x.out",
+        "#OAR -E /logs/x.out",
+    ]
+
+
+@pytest.mark.parametrize(
+    "shape,path",
+    [
+        (JobShape(), "/nodes=1/core=1"),
+        (JobShape(cpus=16), "/nodes=1/core=16"),
+        (JobShape(gpus=2), "/nodes=1/gpu=2"),
+        (JobShape(nodes=2, gpus=8, cpus=64), "/nodes=2/gpu=4/core=8"),
+        (JobShape(gpus=2, gpu_request="gpudevice"), "/nodes=1/gpudevice=2"),
+        (JobShape(gpus=2, cpus=4, gpu_request="none"), "/nodes=1/core=4"),
+    ],
+)
+def test_resources_are_a_path_through_the_hierarchy(shape: JobShape, path: str) -> None:
+    assert OAR.resources(shape) == path
+
+
+def test_the_script_s_directory_is_named_since_oar_would_take_it_from_the_environment() -> None:
+    assert OAR.submit(ONE) == ["oarsub", "-d", "/jobs", "-S", ONE.script]
+    assert OAR.submit(FOUR) == ["oarsub", "-d", "/jobs", "--array", "4", "-S", ONE.script]
+    with pytest.raises(InvalidInput):
+        OAR.submit(Submission("gpc-7f3a2b-1", "/home/ann/my jobs/x.sh"))
+
+
+def test_jobs_of_an_array_have_ids_of_their_own_in_the_order_of_their_numbers() -> None:
+    text = "Rule of the house\nOAR_JOB_ID=5\nOAR_JOB_ID=6\nOAR_JOB_ID=7\nOAR_JOB_ID=8\n"
+    assert OAR.parse_submit(FOUR, answer(text + "OAR_ARRAY_ID=5\n")) == ("5", "6", "7", "8")
+    assert one(state="Running", array_index=3).task == 2
+
+
+def test_a_task_counts_from_zero_in_the_job_s_shell() -> None:
+    for index, expected in (("1", "0"), ("12", "11")):
+        done = subprocess.run(
+            ["bash", "-c", f"X={OAR.task}; echo $X"],
+            env={"OAR_ARRAY_INDEX": index},
+            capture_output=True,
+            check=True,
+        )
+        assert done.stdout.decode().strip() == expected
+
+
+@pytest.mark.parametrize("stdout", ["", "OAR_JOB_ID=-5\n", "OAR_JOB_ID=\n", "OAR_JOB_ID=5\n"])
+def test_success_without_the_ids_of_all_jobs_is_no_answer(stdout: str) -> None:
+    with pytest.raises(BackendUnavailable):
+        OAR.parse_submit(FOUR, answer(stdout))
+
+
+def test_a_job_that_is_said_to_be_killed_is_looked_for_since_it_runs_later() -> None:
+    words = "[ERROR] Cannot connect to executor login1:6666. Job is killed."
+    with pytest.raises(BackendUnavailable):
+        OAR.parse_submit(ONE, answer("OAR_JOB_ID=92\n", code=9, stderr=words))
+
+
+def test_a_refusal_is_one_although_a_number_is_printed() -> None:
+    words = "There are not enough resources for your request\n[ERROR] Oarsub failed."
+    with pytest.raises(BackendError) as caught:
+        OAR.parse_submit(ONE, answer("OAR_JOB_ID=-5\n", code=8, stderr=words))
+    assert not isinstance(caught.value, BackendUnavailable)
+    assert caught.value.message.endswith("There are not enough resources for your request")
+    assert "job.gpus" in caught.value.hint
+
+
+def test_the_living_are_listed_and_those_ended_that_were_asked_for() -> None:
+    living = "job_user='ann' AND (state NOT IN ('Terminated','Error')"
+    assert OAR.status("ann", []) == ["oarstat", "-J", "-f", "--sql", f"{living})"]
+    asked = OAR.status("ann", ["5", "6", "7) OR (1=1"])
+    assert asked[-1] == f"{living} OR job_id IN (5,6))"
+    assert OAR.history(["5", "6"]) == ["oarstat", "-J", "-f", "-j", "5", "-j", "6"]
+
+
+@pytest.mark.parametrize("user", ["ann' OR '1'='1", "", "a b", 'ann"'])
+def test_a_user_s_name_cannot_become_sql(user: str) -> None:
+    with pytest.raises(InvalidInput):
+        OAR.status(user, [])
+
+
+def test_nothing_is_an_empty_list_only_where_no_job_was_asked_for() -> None:
+    nothing_asked = CommandResult(tuple(OAR.status("ann", [])), 0, "", "")
+    assert OAR.parse_status(nothing_asked) == {}
+    asked = CommandResult(tuple(OAR.status("ann", ["5"])), 0, "", "")
+    with pytest.raises(BackendUnavailable):
+        OAR.parse_status(asked)
+
+
+@pytest.mark.parametrize(
+    "event,description,state,words",
+    [
+        ("WALLTIME", "", JobState.TIMEOUT, "It reached its walltime"),
+        ("BESTEFFORT_KILL", "", JobState.PREEMPTED, "A job that is not besteffort"),
+        ("EXIT_VALUE_OAREXEC", "", JobState.NODE_FAIL, "Its node could not start it"),
+        ("WORKING_DIRECTORY", "", JobState.FAILED, "Its working directory"),
+        (
+            "FRAG_JOB_REQUEST",
+            "User bob requested to",
+            JobState.CANCELLED,
+            "It was cancelled by bob.",
+        ),
+        ("FRAG_JOB_REQUEST", "User root requested to", JobState.CANCELLED, "It was ended by the"),
+        ("NEWER_EVENT", "", JobState.FAILED, "OAR ended it and does not tell why"),
+    ],
+)
+def test_events_tell_why_a_job_was_ended(
+    event: str, description: str, state: JobState, words: str
+) -> None:
+    status = one(state="Error", events=[{"type": event, "description": description}])
+    assert status.state is state
+    assert OAR.explain(status).startswith(words)
+
+
+@pytest.mark.parametrize(
+    "word,state",
+    [
+        ("toLaunch", JobState.RUNNING),
+        ("toAckReservation", JobState.PENDING),
+        ("Resuming", JobState.SUSPENDED),
+        ("Finishing", JobState.ENDING),
+        ("toError", JobState.ENDING),
+        ("Newer", JobState.UNKNOWN),
+    ],
+)
+def test_states_that_were_too_short_to_record_are_known(word: str, state: JobState) -> None:
+    assert one(state=word).state is state
+
+
+def test_only_an_unusual_message_is_a_reason() -> None:
+    usual = "R=1,W=0:10:0,J=B,N=gpc-7f3a2b-1 (Karma=0.000,quota_ok)"
+    assert one(state="Waiting", message=usual).reason == ""
+    unusual = one(state="Waiting", message="Cannot find enough resources which fit for the job 7")
+    assert "job.gpus" in OAR.explain(unusual)
+
+
+def test_an_estimated_start_is_told() -> None:
+    assert one(state="Waiting", scheduledStart=1795829221).expected_start == 1795829221.0
+    assert one(state="Running", scheduledStart=1795829221).expected_start is None
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("oar"), tmp_path)
+    assert text == golden("oar_example.sh", text)

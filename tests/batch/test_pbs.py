@@ -1,0 +1,283 @@
+"""PBS against recorded answers of OpenPBS 23.06, and Torque against what its manual shows."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.batch.pbs import Pbs, size
+from jupyter_gpucluster.batch.torque import Torque
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import (
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Submission,
+)
+from tests.batch.golden import ROOT, example_of, golden, script_of
+from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
+
+PBS, TORQUE = Pbs(), Torque()
+ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
+FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
+SHAPE = JobShape(gpus=2, cpus=8, memory=60 * 2**30, walltime=7200, queue="gpu", account="phys")
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("qsub", "/jobs/x.sh"), code, stdout, stderr)
+
+
+def listed(**fields: object) -> JobStatus:
+    return PBS.listed("7.s", {"Job_Name": "gpc-7f3a2b-1", **fields})
+
+
+@pytest.mark.parametrize(
+    "recording",
+    recordings("pbs", "status") + recordings("pbs", "history"),
+    ids=lambda recording: recording.file,
+)
+def test_every_recorded_listing_is_read(recording: Recording) -> None:
+    read, expected = meaning_of_listing(PBS, recording)
+    assert read == expected
+
+
+@pytest.mark.parametrize(
+    "recording", recordings("pbs", "submit"), ids=lambda recording: recording.file
+)
+def test_every_recorded_submission_is_understood(recording: Recording) -> None:
+    count = 4 if "-J" in recording.result.argv else 1
+    read, expected = meaning_of_submission(PBS, recording, count)
+    assert read == expected
+
+
+def test_capacity_counts_free_gpus_only_on_nodes_that_take_jobs() -> None:
+    [recording] = recordings("pbs", "capacity")
+    # gpu01 is full; gpu02 is offline and has two GPUs that nobody uses.
+    assert PBS.parse_capacity(recording.result) == [Capacity("all nodes", free=0, total=8)]
+    with pytest.raises(BackendUnavailable):
+        PBS.parse_capacity(answer(code=1, stderr="pbsnodes: Connection refused"))
+
+
+def test_directives_ask_for_one_chunk() -> None:
+    assert PBS.directives(SHAPE, "gpc-7f3a2b-1", "/logs/x.out") == [
+        "#PBS -N gpc-7f3a2b-1",
+        "#PBS -q gpu",
+        "#PBS -A phys",
+        "#PBS -l select=1:ncpus=8:mem=60GB:ngpus=2",
+        "#PBS -l walltime=02:00:00",
+        "#PBS -j oe",
+        "#PBS -o /logs/x.out",
+    ]
+
+
+def test_several_nodes_share_what_the_job_asks_for_and_are_several() -> None:
+    shape = JobShape(nodes=2, gpus=8, cpus=64, memory=2**38, gpu_type="v100")
+    assert PBS.resources(shape) == [
+        "select=2:ncpus=32:mem=128GB:ngpus=4",
+        "place=scatter",
+        "gpu_type=v100",
+    ]
+
+
+@pytest.mark.parametrize(
+    "backend,request_,line",
+    [
+        (PBS, "gpus", "select=1:gpus=2"),
+        (PBS, "none", "select=1"),
+        (TORQUE, "", "nodes=1:gpus=2"),
+        (TORQUE, "none", "nodes=1"),
+    ],
+)
+def test_gpus_are_asked_for_in_the_site_s_spelling(backend: Pbs, request_: str, line: str) -> None:
+    assert backend.resources(JobShape(gpus=2, gpu_request=request_)) == [line]
+
+
+def test_torque_asks_for_nodes_and_for_the_memory_of_all_of_them() -> None:
+    shape = JobShape(nodes=2, gpus=4, cpus=16, memory=2**37, gpu_type="v100")
+    assert TORQUE.resources(shape) == ["nodes=2:ppn=8:gpus=2:v100", "mem=128GB"]
+
+
+def test_memory_is_rounded_up_in_the_largest_unit_of_two_digits() -> None:
+    assert [size(n) for n in (1, 10_240, 12_345_678, 1_234_567_890, 15_000_000_000)] == [
+        "1B", "10kB", "12MB", "1178MB", "14GB",
+    ]  # fmt: skip
+
+
+def test_one_job_is_no_array_since_pbs_refuses_one_of_one() -> None:
+    assert PBS.submit(ONE) == ["qsub", ONE.script]
+    assert PBS.submit(FOUR) == ["qsub", "-J", "0-3", ONE.script]
+    assert TORQUE.submit(FOUR) == ["qsub", "-t", "0-3", ONE.script]
+
+
+def test_ids_are_those_that_the_listing_uses() -> None:
+    assert PBS.parse_submit(ONE, answer("3.login1\n")) == ("3.login1",)
+    ids = tuple(f"2[{task}].login1" for task in range(4))
+    assert PBS.parse_submit(FOUR, answer("2[].login1\n")) == ids
+    text = '{"Jobs": {"2[3].login1": {"Job_Name": "gpc-7f3a2b-1", "job_state": "Q"}}}'
+    assert PBS.parse_status(answer(text))["2[3].login1"].task == 3
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        "*** Welcome, 3 jobs run. ***\n77.login1\nqsub used project phys\n",
+        "77.login1\n77.login1\n",
+        "\ufffd\ufffd willkommen\n77.login1\n2026\n3.14\n",
+    ],
+)
+def test_a_site_s_words_around_an_id_do_not_hide_it(stdout: str) -> None:
+    assert PBS.parse_submit(ONE, answer(stdout)) == ("77.login1",)
+
+
+@pytest.mark.parametrize("stdout", ["", "77\n", "77.login1\n78.login1\n", "77[].login1\n"])
+def test_success_without_one_clear_id_is_no_answer(stdout: str) -> None:
+    with pytest.raises(BackendUnavailable):
+        PBS.parse_submit(ONE, answer(stdout))
+
+
+def test_an_id_beside_a_failure_is_no_refusal_since_the_job_may_exist() -> None:
+    with pytest.raises(BackendUnavailable):
+        PBS.parse_submit(ONE, answer("77.login1\n", code=1, stderr="mail: cannot send"))
+
+
+def test_a_refusal_shows_command_exit_code_and_words() -> None:
+    with pytest.raises(BackendError) as caught:
+        PBS.parse_submit(ONE, answer(code=170, stderr="qsub: Unknown queue\n"))
+    assert caught.value.message == "PBS refused the job: Unknown queue"
+    assert caught.value.detail == "$ qsub /jobs/x.sh\nexit code 170\nqsub: Unknown queue"
+    assert "qstat -Q" in caught.value.hint
+
+
+def test_an_array_is_asked_for_once_and_never_an_empty_id() -> None:
+    ids = ["2[0].s", "2[1].s", "3.s", ""]
+    assert PBS.status("ann", ids) == ["qstat", "-t", "-f", "-F", "json", "2[].s", "3.s"]
+    assert PBS.status("ann", []) == ["qstat", "-t", "-f", "-F", "json"]
+    assert PBS.history(ids) == ["qstat", "-x", "-t", "-f", "-F", "json", "2[].s", "3.s"]
+    assert PBS.cancel(["2[0].s", "3.s"]) == ["qdel", "2[0].s", "3.s"]
+
+
+def test_json_that_variables_made_invalid_is_read_all_the_same() -> None:
+    text = """{"timestamp":1, "Jobs":{
+        "7.s":{
+            "Job_Name":"gpc-7f3a2b-1",
+            "job_state":"F",
+            "Exit_status":271,
+            "Account_Name":007,
+            "stime":"Sat Nov 28 00:45:36 2026",
+            "Variable_List":{
+                "HALF":.5,
+                "MINUS":-00,
+                "QUOTED":"it\\'s \\u00e9 a\\,b"
+            }
+        }
+    }}"""
+    status = PBS.parse_status(answer(text))["7.s"]
+    assert status.exit_code == -15
+    assert status.started == datetime(2026, 11, 28, 0, 45, 36).timestamp()
+
+
+@pytest.mark.parametrize(
+    "fields,state,words",
+    [
+        ({"job_state": "T"}, JobState.PENDING, "Waits in the queue."),
+        ({"job_state": "M"}, JobState.UNKNOWN, ""),
+        ({"job_state": "H", "Hold_Types": "p"}, JobState.HELD, "Held because of a bad password"),
+        ({"job_state": "F", "Exit_status": -20}, JobState.NODE_FAIL, "Its node failed."),
+        ({"job_state": "F", "Exit_status": 256}, JobState.FAILED, "It ended with exit code 256"),
+        ({"job_state": "F", "substate": 92, "stime": "x"}, JobState.UNKNOWN, ""),
+        ({"job_state": "Q", "comment": "odd"}, JobState.PENDING, "PBS says: odd."),
+    ],
+)
+def test_what_was_not_recorded_has_words_too(
+    fields: dict[str, object], state: JobState, words: str
+) -> None:
+    status = listed(**fields)
+    assert status.state is state
+    assert PBS.explain(status).startswith(words)
+
+
+def test_an_estimated_start_is_told() -> None:
+    start = {"start_time": "Sat Nov 28 00:59:12 2026", "exec_vnode": "(gpu01:ncpus=1)"}
+    status = listed(job_state="Q", estimated=start)
+    assert status.expected_start == datetime(2026, 11, 28, 0, 59, 12).timestamp()
+
+
+def test_torque_s_listing_is_read() -> None:
+    text = """<Data>
+      <Job><Job_Id>5[].srv</Job_Id><Job_Name>gpc-7f3a2b-1</Job_Name><job_state>R</job_state></Job>
+      <Job><Job_Id>5[1].srv</Job_Id><Job_Name>gpc-7f3a2b-1-1</Job_Name><job_state>R</job_state>
+        <exec_host>gpu01/0+gpu01/1</exec_host><start_time>1795827000</start_time></Job>
+      <Job><Job_Id>6.srv</Job_Id><Job_Name>gpc-7f3a2b-2</Job_Name><job_state>C</job_state>
+        <exit_status>-11</exit_status><comp_time>1795827100</comp_time></Job>
+      <Job><Job_Id>7.srv</Job_Id><Job_Name>a&amp;b</Job_Name><job_state>C</job_state>
+        <exit_status>271</exit_status></Job>
+    </Data>"""
+    assert list(TORQUE.parse_status(answer(text)).values()) == [
+        JobStatus(
+            "5[1].srv",
+            JobState.RUNNING,
+            "gpc-7f3a2b-1",
+            task=1,
+            nodes=("gpu01",),
+            started=1795827000.0,
+        ),
+        JobStatus("6.srv", JobState.TIMEOUT, "gpc-7f3a2b-2", ended=1795827100.0),
+        JobStatus("7.srv", JobState.CANCELLED, "a&b", exit_code=-15),
+    ]
+    assert TORQUE.parse_status(answer("", code=153)) == {}
+    with pytest.raises(BackendUnavailable):
+        TORQUE.parse_status(answer("<Data><Job>"))
+    with pytest.raises(BackendUnavailable):
+        TORQUE.parse_status(answer("", code=111, stderr="cannot connect to server srv"))
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("pbs"), tmp_path)
+    assert text == golden("pbs_example.sh", text)
+
+
+@pytest.mark.parametrize("system", ["torque", "moab"])
+def test_the_page_shows_what_the_same_profile_asks_of_torque_and_moab(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    example = example_of("pbs")
+    page = (ROOT / "docs" / "backends" / "pbs.md").read_text("utf-8")
+    _, shown, *_ = re.findall(r"^```bash\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    text = script_of(example.replace("backend: pbs", f"backend: {system}"), tmp_path)
+    assert f"backend: {system}" not in example
+    assert set(shown.splitlines()) <= set(text.splitlines())
+    assert len(shown.splitlines()) == 3
+
+
+def test_a_kind_of_gpu_cannot_ask_for_more_memory() -> None:
+    with pytest.raises(InvalidInput):
+        PBS.resources(JobShape(gpus=1, gpu_type="v100:mem=1tb"))
+
+
+# The form of `pbsnodes -x` in Torque's guide, 3.1 "NVIDIA GPGPUs", and in public listings.
+TORQUE_NODES = """<Data><Node><name>gpu01</name><state>free</state><np>24</np><gpus>2</gpus>
+<jobs>0/41.master</jobs><gpu_status>gpu[1]=gpu_id=0000:84:00.0;gpu_mode=Default;gpu_state=Unallocated,
+gpu[0]=gpu_id=0000:02:00.0;gpu_mode=Exclusive;gpu_state=Exclusive,driver_ver=460.27</gpu_status></Node>
+<Node><name>gpu02</name><state>job-exclusive</state><np>24</np><gpus>2</gpus><gpu_status>
+gpu[0]=gpu_id=1;gpu_state=Unallocated,gpu[1]=gpu_id=2;gpu_state=Shared</gpu_status></Node>
+<Node><name>gpu03</name><state>free</state><np>24</np><gpus>4</gpus></Node>
+<Node><name>gpu04</name><state>free</state><np>24</np><gpus>4</gpus><jobs>0-3/42.master</jobs></Node>
+<Node><name>cpu01</name><state>down,offline</state><np>24</np></Node></Data>"""
+
+
+def test_torque_s_free_gpus_are_those_that_are_told_as_unallocated_or_have_no_job_beside() -> None:
+    assert TORQUE.capacity() == ["pbsnodes", "-x"]
+    told = TORQUE.parse_capacity(answer(TORQUE_NODES))
+    assert told == [Capacity("all nodes", free=5, total=12)]
+    assert TORQUE.parse_capacity(answer("")) == []
+    assert TORQUE.parse_capacity(answer("<Data></Data>")) == []
+    for wrong in (answer("", code=1), answer("<Data><Node>")):
+        with pytest.raises(BackendUnavailable):
+            TORQUE.parse_capacity(wrong)

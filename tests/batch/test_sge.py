@@ -1,0 +1,279 @@
+"""Grid Engine against recorded answers of Son of Grid Engine 8.1.9."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.batch.sge import Sge
+from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.records import (
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Submission,
+)
+from tests.batch.golden import example_of, golden, script_of
+from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
+from tests.commands import put_command
+
+SGE = Sge()
+ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
+FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
+
+
+def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(("qsub", "/jobs/x.sh"), code, stdout, stderr)
+
+
+def one(state: str, **fields: str) -> JobStatus:
+    values = {"JB_job_number": "7", "state": state, **fields}
+    inner = "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+    text = f"<job_info><queue_info><job_list>{inner}</job_list></queue_info></job_info>"
+    [status] = SGE.parse_status(answer(text)).values()
+    return status
+
+
+def in_bash(expression: str, **variables: str) -> str:
+    script = f"X=a_{expression}; echo $X"
+    done = subprocess.run(["bash", "-c", script], env=variables, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize(
+    "recording",
+    recordings("sge", "status") + recordings("sge", "history"),
+    ids=lambda recording: recording.file,
+)
+def test_every_recorded_listing_is_read(recording: Recording) -> None:
+    read, expected = meaning_of_listing(SGE, recording)
+    assert read == expected
+
+
+@pytest.mark.parametrize(
+    "recording", recordings("sge", "submit"), ids=lambda recording: recording.file
+)
+def test_every_recorded_submission_is_understood(recording: Recording) -> None:
+    count = 4 if "-t" in recording.result.argv else 1
+    read, expected = meaning_of_submission(SGE, recording, count)
+    assert read == expected
+
+
+def test_directives_ask_for_slots_memory_of_each_and_gpus() -> None:
+    shape = JobShape(gpus=2, cpus=4, memory=2**35, walltime=7200, queue="gpu.q", account="phys")
+    assert SGE.directives(shape, "gpc-7f3a2b-1", "/logs/x.out") == [
+        "#$ -N gpc-7f3a2b-1",
+        "#$ -q gpu.q",
+        "#$ -P phys",
+        "#$ -l h_rt=02:00:00",
+        "#$ -cwd",
+        "#$ -j y",
+        "#$ -pe smp 4",
+        "#$ -l mem_free=8192M",
+        "#$ -l gpu=2",
+        "#$ -o /logs/x.out",
+        "#$ -S /bin/bash",
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_,lines",
+    [
+        ("ngpus", ["-pe smp 4", "-l ngpus=2", "-l gpu_type=v100"]),
+        ("gpu/slot", ["-pe smp 4", "-l gpu=0.5", "-l gpu_type=v100"]),
+        ("none", ["-pe smp 4", "-l gpu_type=v100"]),
+    ],
+)
+def test_gpus_are_asked_for_by_the_site_s_name(request_: str, lines: list[str]) -> None:
+    assert SGE.resources(JobShape(gpus=2, cpus=4, gpu_request=request_, gpu_type="v100")) == lines
+
+
+def test_several_nodes_need_an_environment_that_only_the_site_knows() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        SGE.resources(JobShape(nodes=2, cpus=16))
+    assert "-pe" in caught.value.hint
+    assert SGE.resources(JobShape(nodes=2, cpus=16, directives=("-pe mpi 16",))) == []
+
+
+def test_arrays_count_from_one_and_one_job_is_none() -> None:
+    assert SGE.submit(ONE) == ["qsub", "-terse", ONE.script]
+    assert SGE.submit(FOUR) == ["qsub", "-terse", "-t", "1-4", ONE.script]
+    assert SGE.parse_submit(ONE, answer("2\n")) == ("2",)
+    assert SGE.parse_submit(FOUR, answer("5.1-4:1\n")) == ("5.1", "5.2", "5.3", "5.4")
+    assert SGE.cancel(["5.1", "5.3"]) == ["qdel", "5.1", "5.3"]
+
+
+def test_a_task_counts_from_zero_in_the_job_s_shell() -> None:
+    assert in_bash(SGE.task, SGE_TASK_ID="undefined") == "a_0"
+    assert in_bash(SGE.task, SGE_TASK_ID="1") == "a_0"
+    assert in_bash(SGE.task, SGE_TASK_ID="12") == "a_11"
+
+
+def test_each_restart_has_a_number_of_its_own() -> None:
+    assert in_bash(SGE.restarts) == "a_0"
+    assert in_bash(SGE.restarts, RESTARTED="0") == "a_0"
+    assert len(in_bash(SGE.restarts, RESTARTED="1", PATH="/usr/bin:/bin")) > 10
+
+
+@pytest.mark.parametrize("stdout", ["Use the new queue!\n\n2\n", "2\nJob 7 waits before you\n"])
+def test_a_site_s_words_around_an_id_do_not_hide_it(stdout: str) -> None:
+    assert SGE.parse_submit(ONE, answer(stdout)) == ("2",)
+
+
+@pytest.mark.parametrize("stdout", ["", "2\n3\n", "5.1-4:1\n", "Your 2 jobs\n"])
+def test_success_without_one_clear_id_is_no_answer(stdout: str) -> None:
+    with pytest.raises(BackendUnavailable):
+        SGE.parse_submit(ONE, answer(stdout))
+
+
+def test_a_refusal_shows_the_line_that_tells() -> None:
+    words = 'Unable to run job: unknown resource "tpu"\nExiting.\n'
+    with pytest.raises(BackendError) as caught:
+        SGE.parse_submit(ONE, answer(code=1, stderr=words))
+    assert caught.value.message == 'Grid Engine refused the job: unknown resource "tpu"'
+    assert "job.gpu_request" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "letters,state",
+    [
+        ("qw", JobState.PENDING),
+        ("Rq", JobState.PENDING),
+        ("hqw", JobState.HELD),
+        ("hRwq", JobState.HELD),
+        ("hr", JobState.RUNNING),
+        ("Eqw", JobState.HELD),
+        ("t", JobState.RUNNING),
+        ("Rr", JobState.RUNNING),
+        ("s", JobState.SUSPENDED),
+        ("S", JobState.SUSPENDED),
+        ("T", JobState.SUSPENDED),
+        ("dr", JobState.ENDING),
+        ("dS", JobState.ENDING),
+        ("dRr", JobState.ENDING),
+        ("z", JobState.UNKNOWN),
+    ],
+)
+def test_letters_are_states(letters: str, state: JobState) -> None:
+    assert one(letters).state is state
+
+
+def test_tasks_that_are_not_told_apart_are_no_jobs() -> None:
+    job = "<job_list><JB_job_number>7</JB_job_number><tasks>3-9:1</tasks></job_list>"
+    assert SGE.parse_status(answer(f"<job_info>{job}</job_info>")) == {}
+
+
+def test_times_are_local() -> None:
+    status = one("r", JAT_start_time="2026-11-28T00:32:17", queue_name="gpu.q@gpu01")
+    assert status.started == datetime(2026, 11, 28, 0, 32, 17).timestamp()
+    assert status.nodes == ("gpu01",)
+
+
+def test_ended_jobs_are_looked_up_one_by_one_in_one_command(tmp_path: Path) -> None:
+    qacct = tmp_path / "qacct"
+    qacct.write_text('#!/bin/sh\necho "asked $1 $2"\n')
+    qacct.chmod(0o700)
+    argv = SGE.history(["5.1", "5.2", "7; touch here"])
+    assert argv is not None
+    done = subprocess.run(
+        argv, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, check=True
+    )
+    assert done.stdout.decode().splitlines() == ["asked -j 5", "asked -j 7; touch here"]
+
+
+def test_of_a_job_that_ran_twice_the_last_record_counts() -> None:
+    record = "=" * 62 + "\njobnumber 5\ntaskid undefined\nfailed {}\nexit_status {}\n"
+    text = record.format("25 : rescheduling", 99) + record.format(0, 0)
+    assert SGE.parse_history(answer(text, code=1))["5"].state is JobState.DONE
+    with pytest.raises(BackendUnavailable):
+        SGE.parse_history(answer(code=None))
+
+
+@pytest.mark.parametrize(
+    "failed,code,category,state,words",
+    [
+        ("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", 137, "-l h_vmem=300M",
+         JobState.OUT_OF_MEMORY, "more memory"),
+        ("37  : qmaster enforced h_rt, h_cpu, or h_vmem limit", 137, "-l h_rt=6",
+         JobState.TIMEOUT, "walltime"),
+        ("100 : assumedly after job", 152, "-q all.q -l s_vmem=300M", JobState.OUT_OF_MEMORY,
+         "more memory"),
+        ("100 : assumedly after job", 138, "-q all.q -l s_rt=4", JobState.TIMEOUT, "walltime"),
+        ("100 : assumedly after job", 138, "-q all.q", JobState.FAILED, "signal 10"),
+        ("19  : before writing exit_status", 0, "", JobState.NODE_FAIL, "lost track of it"),
+    ],
+)  # fmt: skip
+def test_limits_and_lost_nodes_are_told_apart(
+    failed: str, code: int, category: str, state: JobState, words: str
+) -> None:
+    record = "=" * 62 + f"\njobnumber 5\ntaskid undefined\nfailed {failed}\nexit_status {code}\n"
+    record += f"ru_wallclock 7s\ncategory {category}\n"
+    status = SGE.parse_history(answer(record))["5"]
+    assert status.state is state
+    assert words in SGE.explain(status)
+
+
+def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    text = script_of(example_of("sge"), tmp_path)
+    assert text == golden("sge_example.sh", text)
+
+
+def stdout_of(file: str) -> str:
+    return Recording("sge", file, "capacity", ()).result.stdout
+
+
+def put_grid_engine(home: Path, monkeypatch: pytest.MonkeyPatch, listing: str) -> None:
+    """Put commands before the machine's that answer as the recorded ones."""
+    told = {"sc": "qconf_sc", "se": "qconf_se", "listing": listing, "hosts": "qhost_F_gpu"}
+    for name, file in told.items():
+        (home / name).write_text(stdout_of(f"capacity_{file}.txt"))
+    put_command(
+        home,
+        monkeypatch,
+        "qconf",
+        f'case $1 in -sc) cat {home}/sc;; -se) sed "s/gpu01/$2/" {home}/se;; *) exit 1; esac',
+    )
+    put_command(home, monkeypatch, "qstat", f"cat {home}/listing")
+    put_command(home, monkeypatch, "qhost", f"cat {home}/hosts")
+
+
+def asked_for_capacity() -> CommandResult:
+    argv = SGE.capacity()
+    assert argv is not None
+    done = subprocess.run(argv, capture_output=True, text=True)
+    return CommandResult(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def test_capacity_is_what_queues_have_left_of_what_their_hosts_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_grid_engine(tmp_path, monkeypatch, "qstat_f_F_gpu_xml")
+    found = SGE.parse_capacity(asked_for_capacity())
+    told = {each.partition: (each.free, each.total) for each in found}
+    # One GPU is left on each of two nodes; gpu.q is disabled on one of them, closed.q on both.
+    assert told["gpu.q"] == (1, 8)
+    assert told["closed.q"] == (0, 8)
+    assert told["express.q"] == (2, 8)
+    assert "-F gpu -xml" in (tmp_path / "qstat.calls").read_text()
+
+
+def test_a_lost_node_has_no_free_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_grid_engine(tmp_path, monkeypatch, "node_lost_qstat_f_xml")
+    assert Capacity("gpu.q", free=4, total=8) in SGE.parse_capacity(asked_for_capacity())
+
+
+def test_a_site_without_gpus_has_none_and_a_master_that_is_down_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_grid_engine(tmp_path, monkeypatch, "qstat_f_F_gpu_xml")
+    (tmp_path / "sc").write_text("#name shortcut\narch a STRING\n")
+    assert SGE.parse_capacity(asked_for_capacity()) == []
+    put_command(tmp_path, monkeypatch, "qconf", "echo commlib error >&2; exit 1")
+    with pytest.raises(BackendUnavailable):
+        SGE.parse_capacity(asked_for_capacity())

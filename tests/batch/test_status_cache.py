@@ -1,0 +1,276 @@
+"""Heads that share a queueing system: one call for all, fewer when it is slow, within a budget."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.batch import find_backend, status_cache
+from jupyter_gpucluster.batch.pacing import (
+    CALLS_PER_MINUTE,
+    GAP_AFTER_CHANGE,
+    LONGEST_PERIOD,
+    STATUS_PER_MINUTE,
+    Choice,
+    Ledger,
+    choose,
+)
+from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
+from jupyter_gpucluster.batch.status_cache import Poll, SharedQueue
+from jupyter_gpucluster.core.errors import BackendUnavailable
+from jupyter_gpucluster.core.records import CommandResult, JobState, Submission
+from tests.commands import put_command
+
+PERIOD = 10.0
+ROW = "7000_0|RUNNING|None|c1|2026-11-28T00:00:00|2026-11-28T01:00:00|0|gpc-abc123-1|"
+
+
+class Clock:
+    """The time since boot, as a test tells it."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Stop the clock that heads share."""
+    clock = Clock()
+    monkeypatch.setattr(status_cache, "boot_time", clock)
+    return clock
+
+
+class Site:
+    """A Slurm whose squeue counts how often it is called, and heads that ask it."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = home / "clusters"
+        self.root.mkdir()
+        self.answer = home / "answer"
+        self.answer.write_text(ROW + "\n")
+        scripts = {"squeue": f'cat "{self.answer}"', "scancel": ":", "sbatch": ":"}
+        self.logs = {
+            name: put_command(home, monkeypatch, name, script) for name, script in scripts.items()
+        }
+
+    def head(self, owner: str = "abc123", backend: str = "slurm") -> Queue:
+        """Return a head's way to the system."""
+        dialect = find_backend(backend)
+        return Queue(dialect, ProcessRunner(), SharedQueue(self.root, dialect, "ann", owner))
+
+    def calls(self, name: str = "squeue") -> int:
+        """Count the calls of a command so far."""
+        log = self.logs[name]
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.fixture
+def site(home: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Return a site whose commands count their calls."""
+    return Site(home, monkeypatch)
+
+
+async def test_many_heads_make_one_call_a_period_and_all_get_its_answer(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_cache, "BUSY_SECONDS", 60.0)  # however slow the machine is
+    heads = [site.head(f"head{number}") for number in range(6)]
+    for period in range(1, 5):
+        polls = await asyncio.gather(*(head.look(["7000_0"], PERIOD) for head in heads))
+        assert site.calls() == period
+        assert {poll.asked for poll in polls} == {True}
+        for poll in polls:
+            assert poll.listing is not None
+            assert poll.listing["7000_0"].state is JobState.RUNNING
+        clock.now += PERIOD
+
+
+async def test_a_head_gets_each_answer_once(site: Site, clock: Clock) -> None:
+    head = site.head()
+    assert (await head.look(["7000_0"], PERIOD)).asked
+    clock.now += PERIOD - 1
+    assert await head.look(["7000_0"], PERIOD) == Poll(False, again=1.0)
+    assert site.calls() == 1
+
+
+async def test_a_head_in_a_hurry_asks_more_often_than_the_others(site: Site, clock: Clock) -> None:
+    calm, hurried = site.head("calm"), site.head("hurried")
+    await calm.look([], PERIOD)
+    clock.now += 2.0
+    assert (await hurried.look([], 2.0)).asked
+    assert site.calls() == 2
+    assert (await calm.look([], PERIOD)).asked
+    assert site.calls() == 2
+
+
+async def test_an_answer_from_before_a_change_says_nothing_about_it(
+    site: Site, clock: Clock
+) -> None:
+    head, other = site.head(), site.head("other")
+    await head.look([], PERIOD)
+    await head.cancel(["7000_0"])
+    clock.now += GAP_AFTER_CHANGE / 2
+    assert not (await head.look([], PERIOD)).asked
+    assert (await other.look([], PERIOD)).asked
+    assert site.calls() == 1
+    clock.now += GAP_AFTER_CHANGE / 2
+    assert (await head.look([], PERIOD)).asked
+    assert (await other.look([], PERIOD)).asked
+    assert site.calls() == 2
+
+
+async def test_no_answer_changes_nothing_and_is_heard_by_all_and_makes_calls_rarer(
+    site: Site, clock: Clock
+) -> None:
+    heads = [site.head(), site.head("other")]
+    site.answer.unlink()
+    for number, wait in enumerate((2 * PERIOD, 4 * PERIOD, 8 * PERIOD), 1):
+        polls = [await head.look(["7000_0"], PERIOD) for head in heads]
+        assert polls == [Poll(True), Poll(True)]
+        assert site.calls() == number
+        clock.now += wait - 1
+        assert [(await head.look([], PERIOD)).asked for head in heads] == [False, False]
+        clock.now += 1
+    site.answer.write_text(ROW + "\n")
+    assert (await heads[0].look([], PERIOD)).listing
+    clock.now += PERIOD
+    assert (await heads[0].look([], PERIOD)).listing
+
+
+async def test_a_head_does_not_stand_still_while_another_one_waits_for_a_slow_answer(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_cache, "BUSY_SECONDS", 0.2)
+    slow, head = site.head("slow"), site.head()
+    answer = asyncio.Event()
+
+    async def run(argv: Sequence[str], stdin: str = "") -> CommandResult:
+        await answer.wait()
+        return CommandResult(tuple(argv), 0, ROW)
+
+    monkeypatch.setattr(slow.runner, "run", run)
+    asking = asyncio.create_task(slow.look([], PERIOD))
+    while not slow.shared.ledger_file.exists():  # type: ignore[union-attr]  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert await head.look([], PERIOD) == Poll(False, again=0.2)
+    clock.now += PERIOD
+    assert await head.look([], PERIOD) == Poll(False, again=0.2)
+    answer.set()
+    assert (await asking).listing
+    assert (await head.look([], PERIOD)).asked
+    assert site.calls() == 0
+
+
+async def test_systems_that_list_by_id_are_asked_for_the_jobs_of_all_heads(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = site.head("first", "pbs"), site.head("second", "pbs")
+    asked: list[Sequence[str]] = []
+
+    async def run(argv: Sequence[str], stdin: str = "") -> CommandResult:
+        asked.append(argv[-2:])
+        return CommandResult(tuple(argv), 0, '{"Jobs": {}}')
+
+    monkeypatch.setattr(first.runner, "run", run)
+    monkeypatch.setattr(second.runner, "run", run)
+    await first.look(["1.server"], PERIOD)
+    # Its job is not in the last answer, so that it must ask, soon.
+    assert not (await second.look(["2.server"], PERIOD)).asked
+    clock.now += GAP_AFTER_CHANGE
+    assert (await second.look(["2.server"], PERIOD)).asked
+    assert (await first.look(["1.server"], PERIOD)).asked
+    assert [sorted(ids) for ids in asked[1:]] == [["1.server", "2.server"]]
+
+
+async def test_submitting_and_cancelling_count_and_wait_for_room(site: Site, clock: Clock) -> None:
+    head = site.head()
+    for _ in range(CALLS_PER_MINUTE - 1):
+        await asyncio.to_thread(head.shared.take_room)  # type: ignore[union-attr]  # it has one
+    await head.cancel(["7000_0"])
+    late = asyncio.create_task(head.submit(Submission("gpc-abc123-2", "/x.sh")))
+    clock.now += 1.0
+    done, _ = await asyncio.wait([late], timeout=0.2)
+    assert not done
+    assert site.calls("sbatch") == 0
+    clock.now += 60.0
+    with pytest.raises(BackendUnavailable):
+        await late
+    assert (site.calls("scancel"), site.calls("sbatch")) == (1, 1)
+
+
+async def test_listings_leave_room_in_the_budget(site: Site, clock: Clock) -> None:
+    head = site.head()
+    for _ in range(STATUS_PER_MINUTE):
+        await asyncio.to_thread(head.shared.take_room)  # type: ignore[union-attr]  # it has one
+    await head.look([], 2.0)
+    clock.now += 2.0
+    assert await head.look([], 2.0) == Poll(False, again=58.0)
+    assert site.calls() == 1
+
+
+async def test_the_files_are_the_users_alone_and_outlive_damage(site: Site, clock: Clock) -> None:
+    head = site.head()
+    await head.look([], PERIOD)
+    files = [path for path in site.root.iterdir() if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    for path in files:
+        path.write_text("{")
+    clock.now += PERIOD
+    assert (await head.look([], PERIOD)).listing
+    assert site.calls() == 2
+
+
+async def test_where_nothing_can_be_written_each_head_keeps_to_the_period_by_itself(
+    site: Site, clock: Clock, home: Path
+) -> None:
+    head = site.head()
+    head.shared.ledger_file = head.shared.answer_file = home / "no" / "such"  # type: ignore[union-attr]
+    assert (await head.look([], PERIOD)).listing
+    assert not (await head.look([], PERIOD)).asked
+    clock.now += PERIOD
+    assert (await head.look([], PERIOD)).listing
+    assert site.calls() == 2
+
+
+def test_other_sites_users_and_systems_have_files_of_their_own(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stem(user: str = "ann", backend: str = "slurm") -> Path:
+        return SharedQueue(site.root, find_backend(backend), user, "abc123").ledger_file
+
+    stems = {stem(), stem("bob"), stem(backend="sge")}
+    monkeypatch.setenv("SLURM_CONF", "/elsewhere/slurm.conf")
+    assert len(stems | {stem()}) == 4
+
+
+# The choice, which is pure.
+
+
+def chosen(ledger: Ledger, now: float, *, seen: float = 0.0) -> tuple[Choice, float]:
+    return choose(ledger, now=now, period=PERIOD, ids=None, seen=seen, changed=0.0)
+
+
+@pytest.mark.parametrize(
+    "took, period", [(0.05, PERIOD), (2.0, 20.0), (20.0, 200.0), (60.0, LONGEST_PERIOD)]
+)
+def test_the_slower_the_answer_the_longer_the_period(took: float, period: float) -> None:
+    ledger = Ledger(started=100.0, seconds=took)
+    assert chosen(ledger, 100.0 + period - 1, seen=100.0) == (Choice.WAIT, 1.0)
+    assert chosen(ledger, 100.0 + period, seen=100.0) == (Choice.CALL, 0.0)
+
+
+def test_a_command_that_hung_is_followed_by_a_pause_as_long_as_itself() -> None:
+    ledger = Ledger(started=100.0, seconds=60.0, failures=1)
+    assert chosen(ledger, 100.0 + 119.0, seen=100.0) == (Choice.WAIT, 1.0)
+    assert chosen(ledger, 100.0 + 120.0, seen=100.0) == (Choice.CALL, 0.0)
+
+
+def test_silence_never_makes_the_period_longer_than_five_minutes() -> None:
+    ledger = Ledger(started=100.0, seconds=60.0, failures=50)
+    assert chosen(ledger, 100.0 + LONGEST_PERIOD)[0] is Choice.CALL

@@ -1,0 +1,264 @@
+"""What verbs ask for and what they say, on clusters in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.core.errors import BackendUnavailable
+from jupyter_gpucluster.core.records import Phase, Target
+
+from .doubles import Desk, InMemoryClusters, a_view
+
+
+def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
+    words = ["--name", "beta", "--adapt", "0", "4", "--option", "account=x=y", "--kernel", "k"]
+    assert desk.types("start", "local", "--allocation", "7", *words) == 0
+    assert desk.clusters.started == [
+        {
+            "profile": "local",
+            "name": "beta",
+            "target": Target(0, 4),
+            "options": {"account": "x=y"},
+            "python": "",
+            "kernel": "k",
+            "allocation": "7",
+        }
+    ]
+    assert desk.out.startswith("beta: starting\n")
+    assert "jupyter gpucluster connect beta" in desk.out
+
+
+def test_an_allocation_of_a_variable_that_is_not_set_starts_nothing(desk: Desk) -> None:
+    assert desk.types("start", "local", "--allocation", "") == 2
+    assert desk.clusters.started == []
+
+
+def test_start_leaves_everything_else_to_the_profile(desk: Desk) -> None:
+    assert desk.types("start", "local") == 0
+    assert desk.clusters.started[0]["target"] is None
+    assert desk.clusters.started[0]["python"] == ""
+
+
+def test_a_relative_python_becomes_absolute_and_a_bare_one_is_looked_up(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk.types("start", "local", "--python", "venv/bin/python")
+    desk.types("start", "local", "--python", "sh")
+    pythons = [request["python"] for request in desk.clusters.started]
+    assert pythons[0] == str(tmp_path / "venv/bin/python")
+    assert Path(pythons[1]).is_absolute()
+    assert Path(pythons[1]).name == "sh"
+
+
+def test_start_with_json_prints_one_document_and_nothing_else(desk: Desk) -> None:
+    assert desk.types("start", "local", "--wait", "--json") == 0
+    assert json.loads(desk.out)["phase"] == "running"
+    assert desk.err == ""
+
+
+def test_the_end_of_a_wait_is_told_once(desk: Desk) -> None:
+    assert desk.types("start", "local", "--wait") == 0
+    assert desk.out.splitlines()[0] == "local-1: running: 2 of 2 workers ready"
+    assert desk.err.splitlines() == ["started cluster local-1", "local-1: starting"]
+
+
+def test_a_start_says_what_must_be_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = a_view("toy", Phase.STARTING, words="starting", simulated=True, encrypted=False)
+    monkeypatch.setattr(desk.clusters, "start", lambda profile, **request: simulated)
+    assert desk.types("start", "demo-quick") == 0
+    assert desk.out.splitlines()[0] == "toy: starting; simulated; NOT ENCRYPTED"
+
+
+def test_a_start_that_takes_too_long_exits_with_3_and_names_the_cluster(desk: Desk) -> None:
+    assert desk.types("start", "local", "--wait", "0", "--json") == 3
+    document = json.loads(desk.out)
+    assert "not ready after 0 s" in document["message"]
+    assert document["cluster"]["name"] == "local-1"
+
+
+def test_ctrl_c_ends_the_wait_and_leaves_the_cluster(desk: Desk) -> None:
+    def press() -> None:
+        raise KeyboardInterrupt
+
+    desk.clusters.on_wait = press
+    assert desk.types("start", "local", "--wait") == 130
+    assert "error: No longer waiting; cluster local-1 goes on." in desk.err
+    assert desk.clusters.get("local-1").phase is Phase.STARTING
+
+
+def test_list_shows_the_living_and_with_all_the_dead(desk: Desk) -> None:
+    assert desk.types("list") == 0
+    assert [line.split()[0] for line in desk.out.splitlines()] == ["NAME", "alpha"]
+    assert desk.types("list", "--all") == 0
+    assert [line.split()[0] for line in desk.out.splitlines()[:3]] == ["NAME", "alpha", "omega"]
+    assert desk.out.endswith("cannot be read\nThe record of zzzzzz is damaged. Delete it.\n")
+    assert desk.types("list", "--json") == 0
+    assert [view["name"] for view in json.loads(desk.out)["clusters"]] == ["alpha"]
+
+
+def test_a_live_cluster_that_cannot_be_read_is_told(desk: Desk) -> None:
+    desk.clusters.damage = True
+    assert desk.types("list") == 0
+    assert "The record of zzzzzz is damaged. Delete it." in desk.out
+
+
+def test_an_empty_list_says_where_to_look(desk: Desk) -> None:
+    desk.clusters = InMemoryClusters()
+    assert desk.types("list") == 0
+    assert desk.out == "no clusters; list --all shows those that ended\n"
+
+
+def test_list_orphans(desk: Desk) -> None:
+    assert desk.types("list", "--orphans") == 0
+    assert "gpc-zzzzzz-1" in desk.out
+    assert desk.types("list", "--orphans", "--json") == 0
+    assert json.loads(desk.out) == {"orphans": ["job 99 (gpc-zzzzzz-1)"]}
+
+
+def test_show_tells_jobs_and_timeline(desk: Desk) -> None:
+    assert desk.types("show", "alpha") == 0
+    assert "gpc-alpha-1_1  4712  pending" in desk.out
+    assert "Waits for a free GPU." in desk.out
+    assert "Timeline" in desk.out
+    assert desk.types("show", "alpha", "--json") == 0
+    document = json.loads(desk.out)
+    assert document["name"] == "alpha"
+    assert len(document["jobs"]) == 2
+    assert document["events"][0]["kind"] == "phase"
+
+
+def test_connect_prints_three_forms_or_the_one_that_is_asked_for(desk: Desk) -> None:
+    assert desk.types("connect", "alpha") == 0
+    assert desk.out.startswith("Python with this package:\n    a\n\n    b\n")
+    assert desk.types("connect", "alpha", "--form", "connect") == 0
+    assert desk.out == "a\n\nb\n"
+    assert desk.types("connect", "alpha", "--json") == 0
+    assert json.loads(desk.out) == {"connect": "a\n\nb", "magic": "c", "dask": "d"}
+
+
+def test_scale_takes_zero(desk: Desk) -> None:
+    assert desk.types("scale", "alpha", "--workers", "0") == 0
+    assert desk.clusters.get("alpha").target == Target(0, 0)
+
+
+def test_scale_to_gpus_on_a_cluster_that_has_them() -> None:
+    desk = Desk(InMemoryClusters(a_view("alpha", unit="GPUs")))
+    assert desk.types("scale", "alpha", "--gpus", "3") == 0
+    assert "target 3 GPUs" in desk.out
+
+
+def test_logs_of_a_job_by_the_number_of_its_queueing_system(desk: Desk) -> None:
+    assert desk.types("logs", "alpha", "--job", "4712", "--lines", "7") == 0
+    assert desk.out == "7 lines of gpc-alpha-1_1\n"
+    assert desk.types("logs", "alpha") == 0
+    assert desk.out == "500 lines of all\n"
+
+
+def test_why_and_script(desk: Desk) -> None:
+    assert desk.types("why", "alpha") == 0
+    assert desk.out == "alpha waits for a free GPU.\n"
+    assert desk.types("script", "local") == 0
+    assert desk.out == "#!/bin/sh\n# local\n\n# submitted with: sbatch job.sh\n"
+
+
+def test_stop_stops_all_that_it_can_and_then_complains(desk: Desk) -> None:
+    assert desk.types("stop", "nobody", "alpha", "--wait") == 1
+    assert desk.clusters.get("alpha").phase is Phase.STOPPED
+    assert desk.out == "alpha: stopped\n"
+    assert "alpha: stopped" not in desk.err
+    assert "error: There is no cluster named nobody." in desk.err
+
+
+def test_stop_by_force_ends_at_once(desk: Desk) -> None:
+    assert desk.types("stop", "alpha", "--force") == 0
+    assert desk.out == "alpha: stopped\n"
+
+
+def test_stop_all(desk: Desk) -> None:
+    assert desk.types("stop", "--all", "--wait") == 0
+    assert desk.types("stop", "--all") == 0
+    assert desk.out == "no clusters to stop\n"
+
+
+def test_stop_in_json_tells_clusters_and_errors(desk: Desk) -> None:
+    assert desk.types("stop", "nobody", "alpha", "--json") == 1
+    document = json.loads(desk.out)
+    assert [view["phase"] for view in document["clusters"]] == ["stopping"]
+    assert document["message"] == document["errors"][0]["message"]
+
+
+def test_ctrl_c_while_stopping_says_that_it_goes_on(desk: Desk) -> None:
+    def press() -> None:
+        raise KeyboardInterrupt
+
+    desk.clusters.on_wait = press
+    assert desk.types("stop", "alpha", "--wait") == 130
+    assert "No longer waiting; cluster alpha stops by itself." in desk.err
+
+
+def test_forget_forgets_the_dead_only(desk: Desk) -> None:
+    assert desk.types("forget", "omega", "alpha") == 1
+    assert desk.out == "omega: forgotten\n"
+    assert "Cluster alpha has not ended." in desk.err
+
+
+def test_profiles_tell_place_limits_and_source(desk: Desk) -> None:
+    assert desk.types("profiles", "--json") == 0
+    [profile] = json.loads(desk.out)["profiles"]
+    assert profile["name"] == "local"
+    assert profile["source"].endswith("local.yaml")
+    assert profile["default_workers"] >= 1
+    assert profile["options"]["properties"]["threads"]["type"] == "integer"
+    assert desk.types("profiles") == 0
+    assert "local  This machine" in desk.out
+
+
+def test_profiles_of_sites_that_we_are_not_at_are_listed_where_asked_for(desk: Desk) -> None:
+    assert desk.types("profiles", "--everywhere", "--json") == 0
+    names = [profile["name"] for profile in json.loads(desk.out)["profiles"]]
+    assert names[0] == "local"  # what matches this host is offered first
+    assert len(names) > 15
+    assert "olcf-andes" in names
+
+
+def test_profiles_tell_what_is_free_where_that_is_asked_for(desk: Desk) -> None:
+    assert desk.types("profiles", "--capacity") == 0
+    assert "gpu: 3 of 8 GPUs free." in desk.out
+    assert desk.types("profiles", "--capacity", "--json") == 0
+    [profile] = json.loads(desk.out)["profiles"]
+    assert profile["capacity"]["partitions"][0]["free"] == 3
+
+
+def test_a_place_that_does_not_tell_what_is_free_is_listed_all_the_same(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_name: str) -> None:
+        raise BackendUnavailable("Slurm did not answer sinfo within 10 s.")
+
+    monkeypatch.setattr(desk.clusters, "capacity", fail)
+    assert desk.types("profiles", "--capacity") == 0
+    assert "Slurm did not answer sinfo within 10 s." in desk.out
+
+
+def test_profiles_show_what_is_wrong_with_a_file(desk: Desk, home: Path) -> None:
+    folder = home / "data" / "gpucluster" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "bad.yaml").write_text("title: Bad\nbackend: local\njob: {gpu: 1}\n")
+    assert desk.types("profiles") == 0
+    assert "bad.yaml:3:7:" in desk.out
+
+
+def test_an_error_of_ours_is_no_traceback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_name: str) -> str:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(desk.clusters, "why", fail)
+    assert desk.types("why", "alpha") == 1
+    assert desk.err.splitlines() == [
+        "error: Unexpected ZeroDivisionError: by zero",
+        "hint: With JUPYTER_GPUCLUSTER_DEBUG=1 in the environment the same command shows where.",
+    ]

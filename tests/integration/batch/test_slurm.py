@@ -1,0 +1,268 @@
+"""Clusters on a real Slurm: start, wait, scale, die, be refused, stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jupyter_gpucluster.client.connect import connect
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.records import ENDED, JobState, Phase, Target
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.state.view import ClusterView
+from tests.waiting import until
+
+from .conftest import WriteProfile
+from .life import Life, live_and_end_clean, worker_of
+from .ordinary_user import Person
+from .places import RealPlace
+from .slurm_site import SlurmSite
+
+SMALL = """
+job: {cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}
+"""
+SECONDS = 90.0
+
+
+def fixed(workers: int) -> Target:
+    return Target(workers, workers)
+
+
+def wait_until(
+    clusters: Clusters, name: str, reached: Callable[[ClusterView], bool], seconds: float = SECONDS
+) -> ClusterView:
+    deadline = time.monotonic() + seconds
+    while not reached(view := clusters.get(name)):
+        assert time.monotonic() < deadline, f"{view.phase.value}: {view.words}; {view.reason}"
+        time.sleep(0.1)
+    return view
+
+
+def test_a_cluster_is_one_array_that_computes_scales_and_stops(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(3))
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert len({id.split("_")[0] for id in site.queue()}) == 1
+    with connect(view.name) as client:
+        kept = client.scatter(list(range(30)))
+        assert sum(client.gather(client.map(lambda x: x + 1, range(10)))) == 55
+        clusters.update(view.id, target=fixed(1))
+        wait_until(clusters, view.id, lambda _: len(site.queue()) == 1)
+        assert client.gather(kept) == list(range(30))
+        clusters.update(view.id, target=fixed(2))
+        clusters.wait_ready(view.id, timeout=SECONDS)
+        assert client.submit(lambda: 42).result() == 42
+    clusters.stop(view.id)
+    ended = clusters.wait_stopped(view.id, timeout=SECONDS)
+    assert ended.phase is Phase.STOPPED
+    assert site.queue() == []
+
+
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+def test_an_ordinary_user_s_cluster_lives_and_ends_clean(
+    place: RealPlace, somebody: Person
+) -> None:
+    def suffer(life: Life) -> None:
+        lost, *_ = life.living()
+        somebody.work.kill(worker_of(lost))
+        assert life.lost(lost).state is JobState.FAILED
+        assert "signal 9" in life.now(lost).cause
+        life.ready(3)
+        assert somebody.owners() == {somebody.name}
+
+    live_and_end_clean(place, somebody, suffer)
+
+
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+def test_an_ordinary_user_s_doctor_tells_what_the_nodes_of_a_job_see(
+    place: RealPlace, somebody: Person
+) -> None:
+    job = '{nodes: 2, cpus: 2, memory: 1000 MiB, walltime: "00:10:00", queue: cpu}'
+    text = f"title: T\nbackend: slurm\nnetwork: {{interface: lo}}\nlauncher: srun\njob: {job}\n"
+    profile = somebody.write_profile("examined", text)
+    code, said = somebody.work.command("doctor", profile, "--job", "--json")
+    report = json.loads(said)
+    found = {each["check"]: each for each in report["checks"]}
+    assert code == 0, said
+    assert {answer["host"] for answer in report["job"]["answers"]} == {"c1", "c2"}
+    for check in ("queueing system", "probe job", "imports there", "node to node"):
+        assert found[check]["result"] == "ok"
+    assert "c1, c2: seen, and written to" in found["shared directory"]["found"]
+    assert "lo (127.0.0.1): reached" in found["nodes to here"]["found"]
+    until(lambda: place.queue() == [])
+    assert list(somebody.home.glob("data/gpucluster/doctor/*")) == []
+
+    somebody.write_profile(
+        "examined", text.replace("queue: cpu", "queue: cpu, directives: [--hold]")
+    )
+    code, said = somebody.work.command("doctor", profile, "--job", "--wait", "1", "--json")
+    assert code == 3
+    assert "Held by you" in json.loads(said)["message"]
+    for queue, word in (("cpu", "would take the job: Job "), ("nosuch", "invalid partition")):
+        somebody.write_profile("examined", text.replace("queue: cpu", f"queue: {queue}"))
+        code, said = somebody.work.command("doctor", profile)
+        assert (code, word in said) == (int(queue == "nosuch"), True)
+    until(lambda: place.queue() == [])
+
+
+def test_a_job_that_waits_says_why_and_can_be_cancelled(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    profile = write_profile("greedy", SMALL.replace("cpus: 1", "cpus: 8"))
+    view = clusters.start(profile, target=fixed(4))  # two nodes of 8 cores
+    half = wait_until(clusters, view.id, lambda v: v.workers.ready == 2 and v.workers.pending == 2)
+    assert half.phase is Phase.RUNNING
+    assert "2 waiting" in half.words
+    words = ("Next in line", "Other jobs are before it")
+    wait_until(clusters, view.id, lambda v: v.reason.startswith(words))
+    assert clusters.stop(view.id).phase in ENDED | {Phase.STOPPING}
+    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
+
+
+def test_jobs_that_depend_on_one_that_failed_are_not_waited_for(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    failed = site.run("sbatch", "--parsable", "-p", "cpu", "--wait", "--wrap", "false", check=False)
+    keys = f"directives: [--dependency=afterok:{failed}, --comment=x]"
+    keys += ', submit_args: ["--comment", "it is; $HOME"]'
+    text = SMALL.replace("queue: cpu}", f"queue: cpu, {keys}}}")
+    view = clusters.start(write_profile("dependent", text), target=fixed(2))
+    ended = wait_until(clusters, view.id, lambda view: view.phase in ENDED)
+    assert ended.phase is Phase.FAILED
+    assert "What it depends on failed, so it will never start" in ended.reason
+    wait_until(clusters, view.id, lambda _: site.queue() == [])
+    assert len([event for event in clusters.events(view.id) if event.kind == "submit"]) == 1
+
+
+def test_held_and_suspended_jobs_are_kept_until_they_may_go_on(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    held = SMALL.replace("queue: cpu", "queue: cpu, directives: ['--hold']")
+    profile = write_profile("held", held)
+    view = clusters.start(profile, target=fixed(1))
+    view = wait_until(clusters, view.id, lambda v: "Held by you" in v.reason)
+    assert view.phase is Phase.PENDING
+    [id] = site.queue()
+    site.run("scontrol", "release", id)
+    assert clusters.wait_ready(view.id, timeout=SECONDS).phase is Phase.RUNNING
+
+    site.run("scontrol", "suspend", id)
+    view = wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
+    assert (view.phase, view.workers.pending) == (Phase.DEGRADED, 1)
+    assert view.reason == "Suspended by the site; it goes on when it is resumed."
+    site.run("scontrol", "resume", id)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    with connect(view.name) as client:
+        assert client.submit(lambda: 42).result() == 42
+    assert site.queue() == [id]
+
+
+def test_a_refused_job_tells_the_command_the_words_and_the_cure(
+    clusters: Clusters, write_profile: WriteProfile
+) -> None:
+    profile = write_profile("nowhere", SMALL.replace("queue: cpu", "queue: nosuch"))
+    view = clusters.start(profile, target=fixed(1))
+    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
+    assert view.phase is Phase.FAILED
+    for part in ("invalid partition", "sbatch", "exit code 1"):
+        assert part in view.reason
+
+
+def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
+    clusters: Clusters, write_profile: WriteProfile
+) -> None:
+    more = "environment: {prologue: ['spack load cuda || exit 1']}\npolicy: {replacements: 0}\n"
+    view = clusters.start(write_profile("broken", SMALL + more), target=fixed(1))
+    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
+    assert view.phase is Phase.FAILED
+    assert "It ended with exit code 1." in view.reason
+    assert "The node has no such command" in view.reason
+
+
+def test_a_killed_job_is_replaced(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(2))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    site.run("scancel", site.queue()[0])
+    wait_until(clusters, view.id, lambda _: len(clusters.jobs(view.id)) == 3)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert view.workers.ready == 2
+    assert [job.state for job in clusters.jobs(view.id)].count(JobState.CANCELLED) == 1
+
+
+def test_a_requeued_job_comes_back_under_a_name_that_is_not_taken(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(1))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    site.run("scontrol", "requeue", site.queue()[0])
+    wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert len(clusters.jobs(view.id)) == 1
+    assert ".r1 on " in clusters.logs(view.id)
+
+
+def test_gpu_jobs_are_asked_for_as_gpus(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    profile = write_profile(
+        "gpus", 'job: {gpus: 2, cpus: 2, memory: 500 MiB, walltime: "00:05:00", queue: gpu}'
+    )
+    script = clusters.script(profile, target=fixed(2))
+    assert "#SBATCH --gpus-per-node=2" in script.text
+    assert "dask_cuda.cli" in script.text
+    assert "--array=0-0" in script.command
+
+
+def test_results_outlive_the_walltime_of_the_job_that_holds_them(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    policy = "policy: {replacements: 0, drain_before: 10 min}\n"
+    view = clusters.start(write_profile("small", SMALL + policy), target=fixed(1))
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    [first] = site.queue()
+    with connect(view.name) as client:
+        kept = client.scatter(list(range(30)))
+        # Half of that is over soon: time to ask for a successor, which a busy machine starts late.
+        site.run("scontrol", "update", f"jobid={first}", "EndTime=now+40")
+        wait_until(clusters, view.id, lambda _: site.queue() not in ([first], []))
+        wait_until(clusters, view.id, lambda _: first not in site.queue())
+        assert client.gather(kept) == list(range(30))
+    view = wait_until(clusters, view.id, lambda _: clusters.jobs(view.id)[0].ended is not None)
+    assert (view.phase, view.workers.ready) == (Phase.RUNNING, 1)
+    [before, after] = clusters.jobs(view.id)
+    assert (before.state, before.cause, after.connected) == (JobState.CANCELLED, "", True)
+    assert [clock.job for clock in view.clocks] == [f"{after.mark}_0"]
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_cluster_without_a_head_leaves_no_job_behind(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile, hangs: bool
+) -> None:
+    view = clusters.start(write_profile("small", SMALL), target=fixed(2))
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    other = clusters.start(write_profile("other", SMALL), target=fixed(1))
+    clusters.wait_ready(other.id, timeout=SECONDS)
+    head = ClusterDirectory(Path(view.directory)).read_record().head
+    assert head is not None
+    if hangs:
+        os.kill(head.pid, signal.SIGSTOP)
+        over = clusters.stop(view.id, force=True)
+        assert over.phase is Phase.STOPPED
+    else:
+        os.kill(head.pid, signal.SIGKILL)
+        over = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
+        assert over.phase is Phase.FAILED
+    assert "Its jobs were cancelled" in over.reason
+    wait_until(clusters, other.id, lambda _: len(site.queue()) == 1)
+    assert {job.state for job in clusters.jobs(view.id)} == {JobState.CANCELLED}
+    clusters.stop(other.id)
+    clusters.wait_stopped(other.id, timeout=SECONDS)

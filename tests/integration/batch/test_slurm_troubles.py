@@ -1,0 +1,157 @@
+"""What a real Slurm does to jobs: refuse, preempt, lose a node, end them at a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from jupyter_gpucluster.batch.queue import ProcessRunner
+from jupyter_gpucluster.batch.slurm import Slurm
+from jupyter_gpucluster.client.connect import connect
+from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.records import Job, JobState, Phase
+
+from .conftest import WriteProfile
+from .places import RealPlace
+from .refusing import refusal
+from .slurm_site import SlurmSite
+from .test_slurm import SECONDS, fixed, wait_until
+
+
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+@pytest.mark.parametrize(
+    "directive,said,cure,count",
+    [
+        ("--gres=nosuch:1", "Invalid generic resource (gres) specification", "job.gpu_request", 1),
+        ("-C nosuch", "Invalid feature specification", "constraint", 1),
+        ("--mem=900G", "Memory specification can not be satisfied", "job.memory", 1),
+        ("-p gpu --gpus-per-node=99", "Requested node configuration is not available", "job.gpus",
+         1),
+        ("--nosuchoption=1", "unrecognized option", "job.directives", 1),
+        ("-t 00:01:00", "Invalid job array specification", "fewer workers", 2000),
+    ],
+)  # fmt: skip
+def test_a_refusal_tells_the_words_and_the_cure(
+    directive: str, said: str, cure: str, count: int, place: RealPlace
+) -> None:
+    error = refusal(place, f"#!/bin/bash\n#SBATCH -J refused {directive}\nsleep 60\n", count)
+    assert said in error.message
+    assert cure in error.hint
+
+
+@pytest.mark.parametrize("place", ["slurm"], indirect=True)
+def test_free_gpus_are_counted(place: RealPlace) -> None:
+    runner = ProcessRunner({**os.environ, **place.environment})
+    answer = asyncio.run(runner.run(Slurm().capacity() or []))
+    counted = {each.partition: (each.free, each.total) for each in Slurm().parse_capacity(answer)}
+    assert counted == {name: (40, 40) for name in ("gpu", "short", "scavenge")}
+
+
+def test_what_steers_a_user_s_own_commands_hides_no_job_and_no_gpu(
+    clusters: Clusters,
+    site: SlurmSite,
+    write_profile: WriteProfile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steering = {
+        "SQUEUE_PARTITION": "short", "SQUEUE_STATES": "SUSPENDED", "SINFO_PARTITION": "cpu",
+        "SCANCEL_STATE": "SUSPENDED", "SCANCEL_INTERACTIVE": "1", "SLURM_TIME_FORMAT": "%s",
+        "SBATCH_WAIT": "1", "SBATCH_PARTITION": "short",
+    }  # fmt: skip
+    for name, value in steering.items():
+        monkeypatch.setenv(name, value)
+    gpus = """
+        job: {cpus: 1, memory: 400 MiB, walltime: "00:10:00", queue: gpu, directives: [--hold]}
+    """
+    profile = write_profile("steered", gpus)
+    assert clusters.capacity(profile)["words"] == "gpu: 40 of 40 GPUs free."
+    view = clusters.start(profile, target=fixed(2))
+    wait_until(
+        clusters, view.id, lambda _: [bool(job.id) for job in clusters.jobs(view.id)] == [True] * 2
+    )
+    first = {job.id for job in clusters.jobs(view.id)}
+    time.sleep(20)  # several listings
+    assert {job.id for job in clusters.jobs(view.id)} == first == set(site.queue())
+    site.run("scontrol", "release", *first)
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    jobs = clusters.jobs(view.id)
+    assert {job.id for job in jobs} == first
+    assert all(job.ends is not None for job in jobs)
+    with connect(view.name) as client:
+        assert client.submit(lambda: 42).result() == 42
+    clusters.stop(view.id)
+    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
+    assert site.queue() == []
+
+
+def test_a_preempted_job_waits_and_comes_back(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    job = 'job: {cpus: 8, memory: 500 MiB, walltime: "00:10:00", queue: scavenge}\n'
+    view = clusters.start(write_profile("scavenger", job), target=fixed(1))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    nodes = str(site.gpu_nodes)
+    better = ["sbatch", "--parsable", "-p", "gpu", "-N", nodes, "-n", nodes, "-c8", "-o/dev/null"]
+    winner = site.run(*better, "--wrap", "sleep 60").strip()
+    wait_until(clusters, view.id, lambda v: v.workers.ready == 0 and v.workers.pending == 1)
+    [job_now] = clusters.jobs(view.id)
+    assert job_now.state is JobState.PENDING
+    site.run("scancel", winner)
+    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    assert len(clusters.jobs(view.id)) == 1
+    assert ".r1 on " in clusters.logs(view.id)
+
+
+def test_each_way_to_lose_a_job_has_its_own_words(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+) -> None:
+    text = """
+        job: {cpus: 1, memory: 400 MiB, walltime: "00:10:00", queue: cpu,
+              directives: ["--no-requeue"]}
+        workers: {extra_args: [--no-nanny, --memory-limit, "0"]}
+        policy: {at_walltime: stop, drain_before: null}
+    """
+    view = clusters.start(write_profile("doomed", text), target=fixed(3))
+    clusters.wait_ready(view.id, timeout=SECONDS)
+    first, second, third = clusters.jobs(view.id)
+    # Slurm looks for jobs over their time twice a minute: it goes on meanwhile.
+    site.run("scontrol", "update", f"JobId={first.id}", "EndTime=now+5")
+    with connect(view.name) as client:
+        worker = {str(each["name"]): address for address, each in client.scheduler_info()[
+            "workers"].items()}[f"{second.mark}_{second.task}"]  # fmt: skip
+        eat = client.submit(
+            lambda: (b"x" * 900_000_000, __import__("time").sleep(60)), workers=[worker], retries=0
+        )
+        lost = wait_for_end(clusters, view.id, second)
+        eat.cancel()
+    assert lost.state in (JobState.OUT_OF_MEMORY, JobState.FAILED)
+    assert "memory" in lost.cause
+    lost = wait_for_end(clusters, view.id, first)
+    assert lost.state is JobState.TIMEOUT
+    assert "walltime" in lost.cause
+    node = next(job.nodes[0] for job in clusters.jobs(view.id) if job.id == third.id)
+    site.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+    try:
+        lost = wait_for_end(clusters, view.id, third)
+        assert lost.state is JobState.NODE_FAIL
+        assert "Its node failed" in lost.cause
+    finally:
+        # It returns by itself (ReturnToService), perhaps it already has.
+        site.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+    # What failed is replaced; what had its time is not, as the profile says.
+    view = wait_until(clusters, view.id, lambda v: v.workers.ready == v.workers.asked == 2)
+    assert view.phase is Phase.RUNNING
+
+
+def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:
+    def ended() -> Job | None:
+        found = (each for each in clusters.jobs(name) if each.id == job.id)
+        return next((each for each in found if each.ended is not None), None)
+
+    wait_until(clusters, name, lambda _: ended() is not None)
+    found = ended()
+    assert found is not None
+    return found
