@@ -14,7 +14,6 @@ from .core.errors import (
     ClusterNotFound,
     GpuClusterError,
     HeadUnreachable,
-    InvalidInput,
     RecordError,
     StateError,
     WaitTimeout,
@@ -23,7 +22,6 @@ from .core.records import (
     ENDED,
     EXISTING,
     FINAL,
-    NAME,
     Event,
     Job,
     Phase,
@@ -35,6 +33,7 @@ from .core.records import (
 from .host.cluster_directory import DAMAGE, KEPT_SCRIPTS, ClusterDirectory, check_writable, tail
 from .host.dask_settings import own_settings
 from .host.processes import is_alive
+from .launch.naming import check_name, check_target
 from .state.control_client import Endpoint, ask
 from .state.heads import endpoint_at
 from .state.logs import find_logs, logs_of
@@ -44,8 +43,6 @@ from .state.reader import Memory, damaged, directories, find, find_all, head_of,
 from .state.snippets import client_code
 from .state.view import ClusterView, JobScript, Look, Script, view_of
 
-MOST_WORKERS = 100_000
-"""Profiles may have no limit; a slip of the keyboard must not fill a site's queue for ever."""
 LONG = 120
 """Characters of a reason that `why` does not repeat for each job."""
 POLL_SECONDS = 0.03
@@ -329,7 +326,7 @@ class Clusters:
         request = Request(
             profile, name, target, given, python, kernel, request_id, owned, allocation
         )
-        return view_of(start(self, request))
+        return view_of(start(self.root, self.memory, request))
 
     def script(
         self,
@@ -346,7 +343,7 @@ class Clusters:
 
         given = dict(options or {})
         request = Request(profile, None, target, given, python, kernel, "", allocation=allocation)
-        return preview(self, request)
+        return preview(self.root, request)
 
     def update(
         self, name: str, *, new_name: str | None = None, target: Target | None = None
@@ -366,7 +363,7 @@ class Clusters:
 
             raise not_ours(look.record)
         if new_name is not None and new_name != look.record.name:
-            self.check_name(new_name)
+            check_name(new_name, self.live())
         if target is not None:
             check_target(target, least=0)
         if look.record.phase in ENDED:
@@ -574,23 +571,6 @@ class Clusters:
             # It may have ended while it was asked.
             return find(self.root, record.id, jobs=jobs)
 
-    def check_name(self, name: str) -> None:
-        """Raise where a cluster cannot have this name."""
-        if not NAME.fullmatch(name):
-            shown = ascii(name[:40]) + ("..." if len(name) > 40 else "")
-            raise InvalidInput(
-                f"{shown} cannot be a cluster's name.",
-                hint="Use up to 63 letters, digits, dots, dashes and underscores, "
-                "beginning with a letter or digit.",
-                detail="name",
-            )
-        if any(view.name == name or view.id == name for view in self.live()):
-            raise ClusterConflict(
-                f"A cluster named {name} exists already.",
-                hint="Choose another name, or stop that one first.",
-                detail="name",
-            )
-
     def _endpoint(self, look: Look) -> Endpoint:
         record = look.record
         if record.phase in ENDED:
@@ -697,32 +677,3 @@ def _script(directory: ClusterDirectory, mark: str) -> JobScript | None:
     with contextlib.suppress(OSError):
         command = directory.command(mark).read_text("utf-8", "replace")
     return JobScript(mark, text, command, written)
-
-
-def check_target(target: Target, *, least: int) -> None:
-    """Raise `InvalidInput` where a number of workers makes no sense."""
-    for value in (target.minimum, target.maximum):
-        if type(value) is not int or value < 0:
-            raise InvalidInput(
-                f"{value!r} is not a number of workers.",
-                hint="Use a whole number.",
-                detail="target",
-            )
-    if target.maximum > MOST_WORKERS:
-        raise InvalidInput(
-            f"{target.maximum} workers are more than one scheduler can look after.",
-            hint=f"Ask for {MOST_WORKERS} or fewer.",
-            detail="target",
-        )
-    if target.maximum < least:
-        raise InvalidInput(
-            "A cluster starts with at least one worker.",
-            hint="Ask for 1 or more; scale to 0 later.",
-            detail="target",
-        )
-    if target.minimum > target.maximum:
-        raise InvalidInput(
-            f"The minimum {target.minimum} is above the maximum {target.maximum}.",
-            hint="Give the smaller number first.",
-            detail="target",
-        )

@@ -108,7 +108,7 @@ def _settled(clusters: Clusters, request: Request) -> tuple[Plan | None, str, li
     try:
         refuse_unbuilt(plan.profile)
         if plan.profile.backend != EXISTING:
-            script = preview(clusters, request).text.replace("<id>", "doctor")
+            script = preview(clusters.root, request).text.replace("<id>", "doctor")
     except GpuClusterError as error:
         return None, "", [refused("profile", error)]
     files = ", ".join(plan.loaded.files) or "built in"

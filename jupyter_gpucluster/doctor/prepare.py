@@ -16,10 +16,11 @@ from ..core.errors import InvalidInput
 from ..core.records import Job, Phase, Record, Spec, Target, heads_mark
 from ..host.cluster_directory import ClusterDirectory, make_private, write_private
 from ..launch.interpreters import ask_python
+from ..launch.naming import new_id
 from ..launch.script.job import HOST_READER, render
 from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
-from ..launch.starting import Plan, Request, new_id, spec_of
+from ..launch.starting import Plan, Request, spec_of
 from ..node import node_list, probe
 from ..profiles import Profile
 from . import surroundings

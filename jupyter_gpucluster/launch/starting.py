@@ -7,14 +7,13 @@ import fcntl
 import os
 import secrets
 import shutil
-import string
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..batch import find_backend, job_classes
 from ..batch.contradictions import directives_of
@@ -28,6 +27,7 @@ from ..core.errors import (
     UnsuitableEnvironment,
 )
 from ..core.records import (
+    ENDED,
     EXISTING,
     ON_THIS_MACHINE,
     Event,
@@ -49,13 +49,14 @@ from ..node import node_list, start_worker
 from ..profiles import LoadedProfile, Profile, apply_options, find_profile
 from ..state import head_job
 from ..state.paths import check_place
-from ..state.reader import look_at
-from ..state.view import Look, Script, gpu_hours_estimate
+from ..state.reader import Memory, look_at
+from ..state.view import ClusterView, Look, Script, gpu_hours_estimate
 from .allocation import in_allocation, is_spread
 from .attaching import attach
 from .certificates import make_certificates
 from .joining import Joined, held_from_inside, join
 from .kube_context import in_this_place
+from .naming import check_target, choose_name, new_id
 from .own_pod import like_own_pod
 from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
 from .script.job import HOST_READER, MARK, environment_script, group_scripts, render
@@ -63,10 +64,6 @@ from .script.worker_command import WORKER_STARTER
 from .spawning import head_command, spawn
 from .spec import default_workers, make_spec, maximum_workers, memory_here, uses_gpus
 
-if TYPE_CHECKING:
-    from ..clusters import Clusters
-
-ALPHABET = string.ascii_lowercase + string.digits
 DAY = 86400.0
 CERTIFICATE_SECONDS = 365 * DAY
 """For clusters without a maximum lifetime: distributed cannot renew a certificate in use."""
@@ -108,22 +105,24 @@ class Plan:
     """Whether the profile's fallback is spoken in place of UCX."""
 
 
-def start(clusters: Clusters, request: Request) -> Look:
+def start(root: Path, memory: Memory, request: Request) -> Look:
     """Settle, make, spawn; see `Clusters.start`."""
     plan = settle(request)
     refuse_unbuilt(plan.profile)
     check_network(plan.profile)
-    check_place(clusters.root, "JUPYTER_DATA_DIR")
+    check_place(root, "JUPYTER_DATA_DIR")
     check_place(Path(tempfile.gettempdir()), "TMPDIR")
-    make_private(clusters.root.parent)
-    make_private(clusters.root)
-    with locked(clusters.root / ".lock"):
-        known = find_request(clusters, request.request_id)
+    make_private(root.parent)
+    make_private(root)
+    with locked(root / ".lock"):
+        views = memory.survey(root, ended=bool(request.request_id), troubles=[])
+        known = find_request(root, views, request.request_id)
         if known is not None:
             return known
-        name = choose_name(clusters, request)
-        check_limits(clusters, plan)
-        directory = ClusterDirectory(clusters.root / new_id(clusters.root))
+        live = [view for view in views if view.phase not in ENDED]
+        name = choose_name(request.profile, request.name, live)
+        check_limits(plan, live)
+        directory = ClusterDirectory(root / new_id(root))
         scratch = None
         try:
             directory.create()
@@ -189,14 +188,14 @@ def refuse_unbuilt(profile: Profile) -> None:
             )
 
 
-def preview(clusters: Clusters, request: Request) -> Script:
+def preview(root: Path, request: Request) -> Script:
     """Render what `start` would submit, without making anything."""
     plan = settle(request, here=False)
     if plan.profile.backend == EXISTING:
         raise InvalidInput(
             "Attaching to a scheduler submits nothing: there is no script.", detail="profile"
         )
-    directory = ClusterDirectory(clusters.root / "<id>")
+    directory = ClusterDirectory(root / "<id>")
     scratch = Path(tempfile.gettempdir()) / "gpc-<id>"
     profile = plan.profile
     spec = spec_of(plan, directory, scratch, request)
@@ -257,8 +256,6 @@ def settle(request: Request, *, here: bool = True) -> Plan:
     here
         Whether a start from here is meant, so that the profile's Python must be here.
     """
-    from ..clusters import check_target
-
     loaded = find_profile(request.profile)
     profile = apply_options(loaded.profile, request.options)
     if profile.backend != EXISTING and find_backend(profile.backend).job_class:
@@ -361,48 +358,28 @@ def choose_python(request: Request, profile: Profile, *, here: bool = True) -> E
         raise
 
 
-def choose_name(clusters: Clusters, request: Request) -> str:
-    """Return the wanted name, or the first free ``<profile>-<n>``."""
-    if request.name is not None:
-        clusters.check_name(request.name)
-        return request.name
-    taken = {view.name for view in clusters.live()}
-    number = 1
-    while f"{request.profile}-{number}" in taken:
-        number += 1
-    return f"{request.profile}-{number}"
-
-
-def check_limits(clusters: Clusters, plan: Plan) -> None:
+def check_limits(plan: Plan, live: Sequence[ClusterView]) -> None:
     """Refuse one cluster more than the profile allows."""
     most = plan.loaded.profile.limits.clusters
-    live = [view.name for view in clusters.live() if view.profile == plan.loaded.name]
-    if most is not None and len(live) >= most:
+    running = [view.name for view in live if view.profile == plan.loaded.name]
+    if most is not None and len(running) >= most:
         raise LimitReached(
-            f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(live)}.",
+            f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(running)}.",
             hint="Stop one of them first.",
             detail="profile",
         )
 
 
-def find_request(clusters: Clusters, request_id: str) -> Look | None:
+def find_request(root: Path, views: Sequence[ClusterView], request_id: str) -> Look | None:
     """Return the cluster that an earlier try of the same request made."""
     if request_id:
-        for view in clusters.list(ended=True):
-            directory = ClusterDirectory(clusters.root / view.id)
+        for view in views:
+            directory = ClusterDirectory(root / view.id)
             with contextlib.suppress(GpuClusterError):
                 record = directory.read_record()
                 if record.request_id == request_id:
                     return Look(directory, record, directory.read_summary())
     return None
-
-
-def new_id(root: Path) -> str:
-    """Return six random characters that no cluster has; marks of 15 leave no room for more."""
-    while True:
-        id = "".join(secrets.choice(ALPHABET) for _ in range(6))
-        if not (root / id).exists():
-            return id
 
 
 def make_scratch(id: str) -> Path:
