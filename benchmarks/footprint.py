@@ -46,7 +46,7 @@ def shares(pids: dict[str, int], seconds: float) -> dict[str, float]:
 
 def main() -> None:
     from jupyter_gpucluster.clusters import Clusters
-    from jupyter_gpucluster.core.records import TOKEN_HEADER
+    from jupyter_gpucluster.core.cluster import TOKEN_HEADER
     from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 
     parser = argparse.ArgumentParser(description=__doc__)

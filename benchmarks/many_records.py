@@ -23,17 +23,9 @@ from serving import Server, at_fixed_times, processor_seconds, resident
 from tornado import httpserver, netutil, web
 from tornado.iostream import StreamClosedError
 
-from jupyter_gpucluster.core.records import (
-    Job,
-    JobShape,
-    JobState,
-    Phase,
-    Record,
-    Spec,
-    Summary,
-    Target,
-    WorkerCounts,
-)
+from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
+from jupyter_gpucluster.core.job import Job, JobShape, JobState
+from jupyter_gpucluster.core.summary import Summary, WorkerCounts
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory, make_private
 from jupyter_gpucluster.host.processes import this_process
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(CHECKOUT))
 
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.batch.slurm import Slurm  # found by the line above
-from jupyter_gpucluster.core.records import CommandResult, JobState, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from tests.integration.batch.slurm_site import SlurmSite
 
 SLOWEST = 180.0

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .core.cluster import ENDED, EXISTING, Phase, Target
 from .core.errors import (
     ClusterConflict,
     ClusterNotFound,
@@ -18,18 +19,9 @@ from .core.errors import (
     StateError,
     WaitTimeout,
 )
-from .core.records import (
-    ENDED,
-    EXISTING,
-    FINAL,
-    Event,
-    Job,
-    Phase,
-    Summary,
-    Target,
-    from_json,
-    to_json,
-)
+from .core.job import FINAL, Job
+from .core.serialize import from_json, to_json
+from .core.summary import Event, Summary
 from .host.cluster_directory import DAMAGE, KEPT_SCRIPTS, ClusterDirectory, check_writable, tail
 from .host.dask_settings import own_settings
 from .host.processes import is_alive

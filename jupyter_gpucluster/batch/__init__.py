@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..core.errors import InvalidInput
-from ..core.records import Submission
+from ..core.job import Submission
 from .base import Backend
 from .cobalt import Cobalt
 from .demo import Demo

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..core.records import Capacity, CommandResult, JobShape, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobStatus, Submission
 
 
 class Backend(Protocol):

@@ -11,17 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.absence import Evidence
+from ..core.cluster import Record, heads_job
 from ..core.errors import GpuClusterError
-from ..core.records import (
-    FINAL,
-    KEEPS_ENDED,
-    ON_THIS_MACHINE,
-    Job,
-    JobState,
-    JobStatus,
-    Record,
-    heads_job,
-)
+from ..core.job import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
 from . import arguments_elsewhere, cancel_command, elsewhere, find_backend
 from .queue import ProcessRunner, Queue, Runner, run_aside

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .exit_codes import ended_with
 from .quoting import directive_value, hours
 from .reasons import cobalt as reasons

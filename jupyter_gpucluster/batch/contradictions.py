@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.errors import BackendError, InvalidInput
-from ..core.records import JobShape
+from ..core.job import JobShape
 from . import BACKENDS
 from .asked import Amount, asked
 from .base import Backend

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .exit_codes import ended_with
 from .local import Local
 from .quoting import directive_value, hours

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ..core.records import ON_THIS_MACHINE
+from ..core.job import ON_THIS_MACHINE
 
 SRUN_INTO_TASK = (
     'id=$(squeue -h -o %A -j "$1") && shift && [ "$id" ] && exec srun --jobid="$id" "$@"'

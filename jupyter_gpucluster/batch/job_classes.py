@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BackendError
-from ..core.records import JobShape
+from ..core.job import JobShape
 from .quoting import directive_value, hours
 
 if TYPE_CHECKING:

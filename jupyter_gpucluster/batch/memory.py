@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.errors import InvalidInput
-from ..core.records import JobShape
+from ..core.job import JobShape
 
 
 def memory_of(job: JobShape, title: str, ways: tuple[str, ...] = ()) -> int | None:

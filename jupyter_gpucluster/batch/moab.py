@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.records import CommandResult, JobState, JobStatus, Submission
+from ..core.job import CommandResult, JobState, JobStatus, Submission
 from .pbs import exit_code_of
 from .reasons import pbs as reasons
 from .refusal import Phrases, refusal

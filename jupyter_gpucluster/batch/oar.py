@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .exit_codes import ended_with
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .exit_codes import worded
 from .job_classes import head, named
 from .memory import memory_of

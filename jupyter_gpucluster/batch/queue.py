@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..core.absence import Trace
 from ..core.errors import BackendError, GpuClusterError
-from ..core.records import FINAL, CommandResult, JobStatus, Submission
+from ..core.job import FINAL, CommandResult, JobStatus, Submission
 from ..host.cluster_directory import DAMAGE, write_private
 from ..host.environ import for_commands
 from ..host.processes import lower_open_files, signal_group

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..core.errors import BackendError
 from ..core.fast_dataclass import frozen
-from ..core.records import CommandResult
+from ..core.job import CommandResult
 
 Cure = tuple[str | re.Pattern[str], str]
 NOTHING = re.compile(r"(?!)")

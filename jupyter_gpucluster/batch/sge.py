@@ -11,7 +11,7 @@ from datetime import datetime
 from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .exit_codes import ended_with
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .directives import option_of, options_in
 from .exit_codes import ended_with
 from .job_classes import head, named, without

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import GpuClusterError
-from ..core.records import JobStatus, from_json, to_json
+from ..core.job import JobStatus
+from ..core.serialize import from_json, to_json
 from ..host.cluster_directory import DAMAGE, write_private
 from ..host.processes import boot_id
 from .base import Backend

@@ -8,7 +8,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable
-from ..core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from .memory import memory_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, resource_name

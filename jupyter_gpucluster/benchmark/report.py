@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..core.errors import InvalidInput
-from ..core.records import from_json, to_json
+from ..core.serialize import from_json, to_json
 from .options import size_words
 
 SCHEMA = 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
-from ..core.records import from_json
+from ..core.serialize import from_json
 from .report import WorkerShare
 from .workloads import BenchmarkFailed, Crew, Device
 

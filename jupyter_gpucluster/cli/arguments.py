@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import shutil
 
+from ..core.cluster import Target
 from ..core.errors import InvalidInput
-from ..core.records import Target
 from ..launch.interpreters import expanded
 from .parsing import Parser, assignment, whole_number
 

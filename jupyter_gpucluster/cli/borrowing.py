@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..client.connect import has_scheduler
+from ..core.cluster import Target
 from ..core.errors import GpuClusterError, InvalidInput
-from ..core.records import Target
 from .output import counted
 from .session import Session
 

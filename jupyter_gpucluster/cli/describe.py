@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.records import ASKED, ENDED, Event, GpuReading, Job
+from ..core.cluster import ASKED, ENDED
+from ..core.job import Job
+from ..core.summary import Event, GpuReading
 from .output import ELLIPSIS, Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
 
 if TYPE_CHECKING:

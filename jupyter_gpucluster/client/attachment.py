@@ -15,8 +15,8 @@ from distributed.core import Status, rpc
 from distributed.security import Security
 
 from ..clusters import Clusters
+from ..core.cluster import ENDED
 from ..core.errors import ClusterConflict, ClusterNotFound, GpuClusterError, WaitTimeout
-from ..core.records import ENDED
 from ..host.cluster_directory import ClusterDirectory
 from ..state.stale import check_scheduler
 from .connect import answer_seconds, check_protocol, has_scheduler, security_of, silent, too_late

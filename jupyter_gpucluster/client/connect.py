@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.cluster import ENDED, Phase
 from ..core.errors import ClusterConflict, HeadUnreachable, WaitTimeout
-from ..core.records import ENDED, Phase
 from ..host.cluster_directory import ClusterDirectory
 from ..state.stale import check_answer, check_scheduler
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..clusters import Clusters
+from ..core.cluster import ENDED, Phase
 from ..core.errors import GpuClusterError
-from ..core.records import ENDED, Phase
 from ..server.async_clusters import AsyncClusters
 from .connect import security_of
 

@@ -11,8 +11,8 @@ from distributed.objects import SchedulerInfo
 from distributed.utils import Log, Logs
 
 from ..clusters import Clusters
+from ..core.cluster import Target
 from ..core.errors import InvalidInput
-from ..core.records import Target
 from .attachment import Attachment
 from .connect import CONNECT_SECONDS, dashboard_link
 from .page import status_rows

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Awaitable, Generator
 from typing import Any, Self
 
+from ..core.cluster import Target
 from ..core.errors import InvalidInput
-from ..core.records import Target
 
 
 class Adaptation:

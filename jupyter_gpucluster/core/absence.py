@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .records import FINAL, Job, JobState, JobStatus
+from .job import FINAL, Job, JobState, JobStatus
 
 LISTINGS_UNTIL_GONE = 2
 """A job has ended only when this many listings in a row lack it, even if its end is proved."""

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..core.cluster import EXISTING
 from ..core.errors import GpuClusterError, InvalidInput, ProfileError, StateError
-from ..core.records import EXISTING
 from ..host.dask_settings import own_settings
 from ..launch.allocation import is_spread
 from ..launch.starting import Plan, Request, preview, refuse_unbuilt, settle

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..client.connect import connect
+from ..core.cluster import ENDED, EXISTING, Phase
 from ..core.errors import GpuClusterError
-from ..core.records import ENDED, EXISTING, Phase
 from ..state.control_client import ask
 from .findings import Finding, Report, Result, failed, ok, refused, warning
 from .here import release

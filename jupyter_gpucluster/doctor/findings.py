@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import GpuClusterError, WaitTimeout
 from ..core.fast_dataclass import frozen
-from ..core.records import to_json
+from ..core.serialize import to_json
 
 WORDS = 76
 """Columns of what was found; the columns before it take twenty-seven."""

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..batch import cancel
+from ..core.cluster import Record
 from ..core.errors import GpuClusterError, WaitTimeout
-from ..core.records import KEEPS_ENDED, Job, Record
+from ..core.job import KEEPS_ENDED, Job
 from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, tail
 from ..launch.starting import Plan, Request
 from ..node import probe

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..batch import find_backend
+from ..core.cluster import Phase, Record, Spec, Target, heads_mark
 from ..core.errors import InvalidInput
-from ..core.records import Job, Phase, Record, Spec, Target, heads_mark
+from ..core.job import Job
 from ..host.cluster_directory import ClusterDirectory, make_private, write_private
 from ..launch.interpreters import ask_python
 from ..launch.naming import new_id

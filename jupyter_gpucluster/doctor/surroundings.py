@@ -16,8 +16,9 @@ from ..batch import REHEARSALS, elsewhere, find_backend, submit_command
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import SharedQueue
+from ..core.cluster import EXISTING
 from ..core.errors import BackendError, GpuClusterError
-from ..core.records import EXISTING, FINAL, ON_THIS_MACHINE, CommandResult, Submission
+from ..core.job import FINAL, ON_THIS_MACHINE, CommandResult, Submission
 from ..host.cluster_directory import check_private
 from ..host.detach import find_survival
 from ..host.environ import inherited

@@ -10,7 +10,7 @@ from distributed import Scheduler
 from distributed.deploy.adaptive_core import AdaptiveCore
 from distributed.scheduler import WorkerState
 
-from ..core.records import Target
+from ..core.cluster import Target
 
 KEY = re.compile(r"gpc-[a-z0-9]+-\d+_\d+")
 """A job's key; behind it stand ``-i`` where dask-cuda has several GPUs, ``.ri`` after a requeue."""

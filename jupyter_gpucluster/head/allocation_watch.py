@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from ..batch import find_backend
 from ..batch.allocations import ALLOCATIONS
 from ..batch.queue import ProcessRunner, user_name
+from ..core.cluster import HeldJob
 from ..core.errors import BackendError
-from ..core.records import FINAL, Allocation, HeldJob, JobState, JobStatus
+from ..core.job import FINAL, Allocation, JobState, JobStatus
 
 PERIOD = 120.0
 """Seconds between two looks, since its end may be moved."""

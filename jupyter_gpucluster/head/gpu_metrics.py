@@ -10,7 +10,9 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]  # comes with distributed
 from distributed import Scheduler
 
-from ..core.records import GpuReading, JobState, Record, Summary
+from ..core.cluster import Record
+from ..core.job import JobState
+from ..core.summary import GpuReading, Summary
 from . import gpu_plugin
 from .adaptive import job_of
 from .reconcile.model import gpu_hours, is_alive, key_of, staying

@@ -14,8 +14,9 @@ from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
+from ..core.cluster import NAME, TOKEN_HEADER, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, InvalidInput
-from ..core.records import NAME, TOKEN_HEADER, Target, to_json
+from ..core.serialize import to_json
 
 if TYPE_CHECKING:
     from .service import Service

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.records import Job, JobState, Loss, Phase, Record, spec_of_group
+from ..core.cluster import Phase, Record, spec_of_group
+from ..core.job import Job, JobState
+from ..core.summary import Loss
 from .reconcile.model import DEATHS_WINDOW, WAITING, is_alive, lost_at
 
 TOGETHER_SECONDS = 60.0

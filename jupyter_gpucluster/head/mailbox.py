@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from ..batch.kubernetes.kubectl import CONTEXT, has_contexts, without_context
 from ..batch.queue import COMMAND_SECONDS, ProcessRunner
 from ..core.errors import StateError
-from ..core.records import CommandResult, from_json, to_json
+from ..core.job import CommandResult
+from ..core.serialize import from_json, to_json
 from ..host.cluster_directory import DAMAGE, ClusterDirectory, write_private
 from ..host.processes import this_process
 

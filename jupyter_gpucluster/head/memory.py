@@ -17,8 +17,8 @@ import dask
 from distributed import Scheduler
 
 from ..batch.local import limit_command, parse_limit
+from ..core.cluster import Record, Spec
 from ..core.errors import BackendError
-from ..core.records import Record, Spec
 from ..host.memory_shares import amount, share_of
 from .adaptive import job_of
 from .reconcile.groups import own_part

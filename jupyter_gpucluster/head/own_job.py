@@ -11,7 +11,8 @@ from typing import Any
 from distributed.comm.addressing import get_address_host
 from distributed.utils import get_ip_interface
 
-from ..core.records import Job, JobState, JobStatus, Record, Spec, heads_job
+from ..core.cluster import Record, Spec, heads_job
+from ..core.job import Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import signal_group, start_time
 from .reconcile.listing import Told

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 from ..batch import elsewhere
 from ..batch.cancel import cancel_jobs_of
 from ..batch.queue import JobServerRunner, ProcessRunner, Runner
+from ..core.cluster import ENDED, Phase, Record, heads_mark
 from ..core.errors import GpuClusterError, StateError
-from ..core.records import ENDED, ON_THIS_MACHINE, Event, Phase, Record, heads_mark
+from ..core.job import ON_THIS_MACHINE
+from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, check_private
 from ..host.dask_settings import own_settings
 from ..host.environ import inherited

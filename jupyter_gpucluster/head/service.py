@@ -19,6 +19,17 @@ from distributed.security import Security
 
 from ..batch.cancel import heads_job_left, remove, unproved_by_hand
 from ..batch.queue import JOB_SERVER_SECONDS, JobServerRunner, Runner, submit_line
+from ..core.cluster import (
+    ASKED,
+    ENDED,
+    Phase,
+    Record,
+    Spec,
+    Target,
+    heads_job,
+    protocol_of,
+    spec_of_group,
+)
 from ..core.errors import (
     BackendUnavailable,
     ClusterConflict,
@@ -26,21 +37,8 @@ from ..core.errors import (
     LimitReached,
     StateError,
 )
-from ..core.records import (
-    ASKED,
-    ENDED,
-    Event,
-    GpuReading,
-    Phase,
-    Record,
-    Spec,
-    Submission,
-    Summary,
-    Target,
-    heads_job,
-    protocol_of,
-    spec_of_group,
-)
+from ..core.job import Submission
+from ..core.summary import Event, GpuReading, Summary
 from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, write_private
 from ..host.memory_shares import check_memory
 from ..host.processes import is_alive as process_lives

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..core.absence import LISTINGS_UNTIL_GONE, since_when
-from ..core.records import ENDED, JobState, Phase, Record, Summary, WorkerCounts
+from ..core.cluster import ENDED, Phase, Record
+from ..core.job import JobState
+from ..core.summary import Summary, WorkerCounts
 from .losses import last_loss
 from .reconcile.groups import count_group, own_part
 from .reconcile.model import (

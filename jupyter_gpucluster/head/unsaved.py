@@ -6,8 +6,9 @@ import logging
 import time
 from dataclasses import replace
 
+from ..core.cluster import ENDED
 from ..core.errors import GpuClusterError
-from ..core.records import ENDED, Summary
+from ..core.summary import Summary
 
 logger = logging.getLogger("gpucluster.head")
 

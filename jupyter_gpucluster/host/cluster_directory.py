@@ -15,18 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..core.cluster import RECORD_VERSION, Phase, Process, Record
 from ..core.errors import NewerRecord, RecordError, StateError
-from ..core.records import (
-    RECORD_VERSION,
-    Event,
-    Job,
-    Phase,
-    Process,
-    Record,
-    Summary,
-    from_json,
-    to_json,
-)
+from ..core.job import Job
+from ..core.serialize import from_json, to_json
+from ..core.summary import Event, Summary
 from .processes import is_alive
 
 PRIVATE = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..core.cluster import Spec
 from ..core.errors import LimitReached
-from ..core.records import Spec
 
 LEAST_SHARE = 512 * 2**20
 """A worker that has imported NumPy and pandas holds about 200 MiB, and pauses at 80 %."""

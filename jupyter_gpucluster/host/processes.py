@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..core.records import Process
+from ..core.cluster import Process
 
 JOB_VARIABLES = b"GPUCLUSTER_"
 """Environment variables that hold a job's name begin so; all processes of the job inherit them."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from ..core.records import Job, JobState, Record, Summary
+from ..core.cluster import Record
+from ..core.job import Job, JobState
+from ..core.summary import Summary
 from ..head.reconcile.model import key_of, staying
 
 SLOW_SECONDS = 120.0

@@ -8,8 +8,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.cluster import Phase, Record, Spec, Target
 from ..core.errors import InvalidInput
-from ..core.records import Phase, Record, Spec, Target
 from ..host.cluster_directory import ClusterDirectory, trouble, write_private
 from ..profiles import Profile
 from ..state.external import read_address, read_scheduler_file

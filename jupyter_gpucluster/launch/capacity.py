@@ -13,8 +13,9 @@ from ..batch import elsewhere, find_backend
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import SharedQueue
+from ..core.cluster import EXISTING
 from ..core.errors import BackendError, BackendUnavailable
-from ..core.records import EXISTING, ON_THIS_MACHINE, Capacity, CommandResult
+from ..core.job import ON_THIS_MACHINE, Capacity, CommandResult
 from ..head.simulator import site as site_rules
 from ..host.hardware import look_around
 from ..profiles import Profile, find_profile

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from ..batch import arguments_elsewhere, elsewhere
 from ..batch.entering import enter
+from ..core.cluster import ENDED, EXISTING, spec_of_group
 from ..core.errors import ClusterConflict, ClusterNotFound, HeadUnreachable, InvalidInput
-from ..core.records import ENDED, EXISTING, ON_THIS_MACHINE, Job, JobState, spec_of_group
+from ..core.job import ON_THIS_MACHINE, Job, JobState
 from ..host.processes import is_alive
 from ..node.node_list import expand
 from ..state.view import Look

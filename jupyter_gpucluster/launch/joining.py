@@ -13,8 +13,9 @@ from ..batch import find_backend
 from ..batch.allocations import ALLOCATIONS
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..core.cluster import HeldJob
 from ..core.errors import BackendError, BackendUnavailable, InvalidInput
-from ..core.records import Allocation, HeldJob, JobState, Share
+from ..core.job import Allocation, JobState, Share
 from ..host.environ import inherited
 from ..node.node_list import OUTSIDE, allocation_hosts, expand
 from ..profiles import Profile

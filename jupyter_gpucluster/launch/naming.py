@@ -7,8 +7,8 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.cluster import NAME, Target
 from ..core.errors import ClusterConflict, InvalidInput
-from ..core.records import NAME, Target
 from ..state.view import ClusterView
 
 ALPHABET = string.ascii_lowercase + string.digits

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ..batch import WAYS_OUT
-from ..core.records import to_json
+from ..core.serialize import to_json
 from ..host.hardware import Machine, look_around
 from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
 from .spec import default_workers, maximum_workers, shown_title, uses_gpus

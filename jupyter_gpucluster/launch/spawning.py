@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..batch import elsewhere
+from ..core.cluster import Record, Spec
 from ..core.errors import StateError
-from ..core.records import Record, Spec
 from ..host.cluster_directory import ClusterDirectory, write_private
 from ..host.environ import inherited
 from ..host.processes import is_alive, signal_group

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..batch import arguments_elsewhere, elsewhere
+from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
 from ..core.errors import InvalidInput
-from ..core.records import ON_THIS_MACHINE, JobShape, Policy, Spec, WorkerGroup, WorkerShape
+from ..core.job import ON_THIS_MACHINE, JobShape
 from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import Machine
 from ..host.memory_shares import LEAST_SHARE

@@ -19,6 +19,7 @@ from ..batch import find_backend, job_classes
 from ..batch.contradictions import directives_of
 from ..batch.interactive import interactive_line
 from ..batch.queue import submit_line
+from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, Target, heads_mark, spec_of_group
 from ..core.errors import (
     GpuClusterError,
     InvalidInput,
@@ -26,20 +27,8 @@ from ..core.errors import (
     StateError,
     UnsuitableEnvironment,
 )
-from ..core.records import (
-    ENDED,
-    EXISTING,
-    ON_THIS_MACHINE,
-    Event,
-    Job,
-    Phase,
-    Record,
-    Spec,
-    Submission,
-    Target,
-    heads_mark,
-    spec_of_group,
-)
+from ..core.job import ON_THIS_MACHINE, Job, Submission
+from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, make_private, trouble, write_private
 from ..host.detach import Survival, find_survival
 from ..host.hardware import Machine, check_interface, look_around

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..core.records import EXISTING, ON_THIS_MACHINE
+from ..core.cluster import EXISTING
+from ..core.job import ON_THIS_MACHINE
 from .fields import kind_of
 from .keys import SETTABLE, Path, exists, join, places, section_at, split, suggestion
 from .model import Option, Profile

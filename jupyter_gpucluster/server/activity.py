@@ -7,8 +7,9 @@ from collections.abc import MutableMapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ..core.cluster import ENDED, Phase
 from ..core.errors import GpuClusterError
-from ..core.records import ENDED, IDLE_CLOCK, Phase
+from ..core.summary import IDLE_CLOCK
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView

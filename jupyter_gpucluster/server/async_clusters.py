@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..clusters import Clusters, Progress
+from ..core.cluster import Target
 from ..core.errors import GpuClusterError
-from ..core.records import Event, Job, Target
+from ..core.job import Job
+from ..core.summary import Event
 from ..state.control_client import Endpoint
 from ..state.view import ClusterView, JobScript, Script
 

@@ -7,8 +7,8 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..core.cluster import Target
 from ..core.errors import InvalidInput
-from ..core.records import Target
 
 MAXIMUM_BODY = 64 * 1024
 """Bytes; a form with hundreds of options has some 10 kB."""

@@ -16,8 +16,8 @@ from tornado.httputil import HTTPHeaders
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from tornado.websocket import WebSocketClosedError, WebSocketError
 
+from ..core.cluster import TOKEN_HEADER
 from ..core.errors import ClusterNotFound, GpuClusterError, HeadUnreachable
-from ..core.records import TOKEN_HEADER
 from .api import AUTH_RESOURCE, ShowsErrors
 from .pages import page
 

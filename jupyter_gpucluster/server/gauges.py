@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ..core.records import Phase
+from ..core.cluster import Phase
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView

@@ -12,13 +12,13 @@ from tornado.httpclient import HTTPClientError
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from ..batch.pacing import CALLS_PER_MINUTE
+from ..core.cluster import Phase
 from ..core.errors import (
     BackendUnavailable,
     GpuClusterError,
     HeadUnreachable,
     UnsuitableEnvironment,
 )
-from ..core.records import Phase
 from ..launch.python_environments import list_environments
 from ..profiles import load_profiles
 from .watching import is_followed, newest_revision

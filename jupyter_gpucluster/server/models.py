@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_server.utils import url_path_join
 
-from ..core.records import ENDED, Phase, to_json
+from ..core.cluster import ENDED, Phase
+from ..core.serialize import to_json
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView

@@ -12,8 +12,8 @@ from typing import Any
 from jupyter_server.services.contents.manager import ContentsManager
 from jupyter_server.utils import ensure_async
 
+from ..core.cluster import ENDED
 from ..core.errors import ClusterConflict, InvalidInput
-from ..core.records import ENDED
 from ..state.view import ClusterView
 
 FOLDER = Path(__file__).parent.parent / "notebooks"

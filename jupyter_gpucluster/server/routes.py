@@ -11,8 +11,9 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import url_path_join
 from tornado import web
 
+from ..core.cluster import ENDED
 from ..core.errors import InvalidInput
-from ..core.records import ENDED, to_json
+from ..core.serialize import to_json
 from ..launch.profile_catalog import one_place, places
 from ..launch.python_environments import list_environments
 from . import notebooks

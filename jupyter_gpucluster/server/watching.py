@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
+from ..core.cluster import ENDED, EXISTING, TOKEN_HEADER, Phase
 from ..core.errors import GpuClusterError
-from ..core.records import ENDED, EXISTING, TOKEN_HEADER, Phase
 from .events import PAUSE_SECONDS
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core import errors
+from ..core.cluster import TOKEN_HEADER
 from ..core.errors import GpuClusterError, HeadUnreachable
-from ..core.records import TOKEN_HEADER
 
 if TYPE_CHECKING:
     import http.client

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.cluster import Phase, Record
 from ..core.errors import ClusterConflict, InvalidInput, StateError
-from ..core.records import Event, Phase, Record, Summary
+from ..core.summary import Event, Summary
 from ..host.cluster_directory import ClusterDirectory
 from .control_client import Endpoint
 

@@ -17,19 +17,10 @@ from ..batch import elsewhere, find_backend
 from ..batch.exit_codes import worded
 from ..batch.queue import ProcessRunner, Queue, submit_line
 from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, missed, since_when
+from ..core.cluster import Phase, Record, heads_job
 from ..core.errors import BackendUnavailable, GpuClusterError, StateError
-from ..core.records import (
-    FINAL,
-    Job,
-    JobState,
-    JobStatus,
-    Phase,
-    Record,
-    Submission,
-    Summary,
-    WorkerCounts,
-    heads_job,
-)
+from ..core.job import FINAL, Job, JobState, JobStatus, Submission
+from ..core.summary import Summary, WorkerCounts
 from ..host.cluster_directory import ClusterDirectory, tail, write_private
 from ..host.environ import inherited
 from ..host.log_diagnosis import ERROR_LINE, diagnose, log_end

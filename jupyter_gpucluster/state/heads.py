@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from ..core.cluster import Record
 from ..core.errors import GpuClusterError, HeadUnreachable
-from ..core.records import Record
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import is_alive
 from .control_client import Endpoint, ask

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.records import ON_THIS_MACHINE, Job
+from ..core.job import ON_THIS_MACHINE, Job
 from .view import Look
 
 OURS = re.compile(r".*\.(?:log|out(?:\.\d+)?|[oe]\d+(?:[.\-_]\d+)?)")

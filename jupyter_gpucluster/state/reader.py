@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.cluster import ENDED, EXISTING, Phase, Process, Record
 from ..core.errors import ClusterNotFound, GpuClusterError, RecordError, StateError
-from ..core.records import ENDED, EXISTING, Phase, Process, Record, Summary
+from ..core.summary import Summary
 from ..host.cluster_directory import LAPSED_SECONDS, ClusterDirectory, Files, check_private
 from ..host.processes import is_alive
 from .heads import ask_all, responds

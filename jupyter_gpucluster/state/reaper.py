@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..batch.cancel import cancel_jobs
+from ..core.cluster import Phase, Record
 from ..core.errors import BackendUnavailable, HeadUnreachable, StateError
-from ..core.records import FINAL, ON_THIS_MACHINE, Event, Job, JobState, Phase, Record
+from ..core.job import FINAL, ON_THIS_MACHINE, Job, JobState
+from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.processes import end_heirs, is_alive, kill_group
 

@@ -17,17 +17,10 @@ from ..batch import cancel_command, find_backend, submit_command
 from ..batch.base import Backend
 from ..batch.cancel import heads_job_left, remove
 from ..batch.queue import ProcessRunner, Queue
+from ..core.cluster import ENDED, Process, Record, spec_of_group
 from ..core.errors import GpuClusterError
-from ..core.records import (
-    ENDED,
-    CommandResult,
-    Process,
-    Record,
-    Submission,
-    from_json,
-    spec_of_group,
-    to_json,
-)
+from ..core.job import CommandResult, Submission
+from ..core.serialize import from_json, to_json
 from ..host.cluster_directory import DAMAGE, ClusterDirectory, check_private, write_private
 from ..host.processes import this_process
 from .head_job import variables_of

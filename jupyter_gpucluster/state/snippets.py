@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..core.cluster import ENDED
 from ..core.errors import ClusterConflict
-from ..core.records import ENDED
 from .view import Look
 
 

@@ -6,8 +6,8 @@ import errno
 import socket
 from typing import Any
 
+from ..core.cluster import EXISTING, Record, heads_job
 from ..core.errors import ClusterConflict, InvalidInput
-from ..core.records import EXISTING, Record, heads_job
 from ..host.cluster_directory import ClusterDirectory
 from .external import reach, read_scheduler_file
 

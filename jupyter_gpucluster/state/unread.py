@@ -8,8 +8,8 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
-from ..core.records import ENDED, Phase, Record, Spec, Target
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import end_heirs, is_alive
 from .control_client import ask

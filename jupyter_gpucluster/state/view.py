@@ -7,19 +7,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.fast_dataclass import frozen
-from ..core.records import (
-    ENDED,
-    Clock,
-    GpuReading,
-    Loss,
-    Phase,
-    Record,
-    Spec,
-    Summary,
-    Target,
-    WorkerCounts,
-)
+from ..core.summary import Clock, GpuReading, Loss, Summary, WorkerCounts
 from ..host.cluster_directory import ClusterDirectory
 
 

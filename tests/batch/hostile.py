@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch.base import Backend
 from jupyter_gpucluster.core.errors import BackendError, InvalidInput
-from jupyter_gpucluster.core.records import CommandResult, JobShape, JobStatus, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobShape, JobStatus, Submission
 
 HOSTILE = st.text(min_size=1, max_size=30) | st.sampled_from(
     [

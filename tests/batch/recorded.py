@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jupyter_gpucluster.batch.base import Backend
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.records import CommandResult, JobStatus, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobStatus, Submission
 
 CAPTURED = Path(__file__).parent.parent / "captured"
 FORM = re.compile(r"\$ (.*)\n--- exit (.*)\n--- stdout\n(.*?)--- stderr\n(.*)", re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 from jupyter_gpucluster.batch import BACKENDS
 from jupyter_gpucluster.batch.allocations import ALLOCATIONS
 from jupyter_gpucluster.core.errors import BackendUnavailable
-from jupyter_gpucluster.core.records import Allocation, CommandResult, JobState, Share
+from jupyter_gpucluster.core.job import Allocation, CommandResult, JobState, Share
 
 from .recorded import Recording
 

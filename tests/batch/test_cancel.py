@@ -16,16 +16,8 @@ from jupyter_gpucluster.batch import cancel
 from jupyter_gpucluster.batch.cancel import cancel_jobs, cancel_jobs_of, left_jobs, left_jobs_of
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
 from jupyter_gpucluster.batch.slurm import LISTED, Slurm
-from jupyter_gpucluster.core.records import (
-    CommandResult,
-    Job,
-    JobShape,
-    JobState,
-    Record,
-    Spec,
-    Target,
-    heads_mark,
-)
+from jupyter_gpucluster.core.cluster import Record, Spec, Target, heads_mark
+from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.node.node_list import expand
 

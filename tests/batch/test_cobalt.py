@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch.cobalt import Cobalt
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import CommandResult, JobShape, JobState, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
 from tests.batch.golden import example_of, golden, script_of
 
 COBALT = Cobalt()

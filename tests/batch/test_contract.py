@@ -12,7 +12,7 @@ from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.batch.base import Backend
 from jupyter_gpucluster.batch.directives import prefix_of
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.job import (
     ON_THIS_MACHINE,
     CommandResult,
     JobShape,

@@ -10,7 +10,7 @@ from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.asked import READERS, asked
 from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import JobShape
+from jupyter_gpucluster.core.job import JobShape
 
 GIB = 2**30
 FULL = JobShape(

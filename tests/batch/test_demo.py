@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import BackendError
-from jupyter_gpucluster.core.records import CommandResult, JobShape, JobState, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
 from jupyter_gpucluster.head.simulator import site as site_rules
 from jupyter_gpucluster.head.simulator.server import request_parser
 

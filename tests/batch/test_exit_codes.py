@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.batch import BACKENDS
-from jupyter_gpucluster.core.records import Job, JobState, JobStatus
+from jupyter_gpucluster.core.job import Job, JobState, JobStatus
 from jupyter_gpucluster.head.reconcile.observe import Watch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.script.ranks import ENGLISH

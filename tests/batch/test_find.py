@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
-from jupyter_gpucluster.core.records import CommandResult, JobState
+from jupyter_gpucluster.core.job import CommandResult, JobState
 from tests.commands import put_command
 
 MARKS = ["gpc-abc123-1", "gpc-abc123-2"]

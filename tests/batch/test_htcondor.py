@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jupyter_gpucluster.batch import elsewhere
 from jupyter_gpucluster.batch.htcondor import HTCondor
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
     JobShape,

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.batch.interactive import COMMANDS, interactive_line
-from jupyter_gpucluster.core.records import JobShape
+from jupyter_gpucluster.core.job import JobShape
 
 SHAPE = JobShape(
     gpus=2, cpus=4, memory=8 * 2**30, walltime=3600, queue="gpu", account="abc", gpu_type="a100"

@@ -21,7 +21,7 @@ from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT, NAMESPACE
 from jupyter_gpucluster.batch.kubernetes.manifest import escaped, pod_of, steps_of
 from jupyter_gpucluster.batch.reasons import kubernetes as reasons
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
     JobShape,

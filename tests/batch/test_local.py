@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_gpucluster.batch.local import Local
 from jupyter_gpucluster.core.errors import BackendUnavailable
-from jupyter_gpucluster.core.records import Capacity, CommandResult, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import Capacity, CommandResult, JobState, JobStatus, Submission
 from jupyter_gpucluster.head.local_scheduler import request_parser
 
 TASK = {

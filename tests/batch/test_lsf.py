@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.batch.lsf import Lsf, limit_unit
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
     JobShape,

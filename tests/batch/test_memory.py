@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import JobShape
+from jupyter_gpucluster.core.job import JobShape
 
 GIB = 2**30
 JOB = {"cpus": 4, "memory": 16 * GIB}

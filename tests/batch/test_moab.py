@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_gpucluster.batch.moab import Moab
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import CommandResult, JobShape, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 from tests.batch.golden import golden, script_of
 
 MOAB = Moab()

@@ -11,7 +11,7 @@ import pytest
 from jupyter_gpucluster.batch.pbs import Pbs, size
 from jupyter_gpucluster.batch.torque import Torque
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
     JobShape,

@@ -16,7 +16,7 @@ from jupyter_gpucluster.batch import queue as queue_module
 from jupyter_gpucluster.batch.local import Local
 from jupyter_gpucluster.batch.queue import JobServerRunner, ProcessRunner, Queue, user_name
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.records import CommandResult, JobState, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from jupyter_gpucluster.head import local_scheduler
 from jupyter_gpucluster.host.processes import start_time
 from tests.commands import put_command

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jupyter_gpucluster.batch import BACKENDS
 from jupyter_gpucluster.batch.quoting import directive_value, gpu_kind, hours, resource_name
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import JobShape
+from jupyter_gpucluster.core.job import JobShape
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.reasons import htcondor, lsf
 from jupyter_gpucluster.batch.reasons.slurm import HELD
-from jupyter_gpucluster.core.records import JobState, JobStatus
+from jupyter_gpucluster.core.job import JobState, JobStatus
 
 KINDS = ("BB", "Billing", "CPU", "Energy", "GRES", "License", "Mem", "Memory", "Node", "Unknown")
 WAITING = [

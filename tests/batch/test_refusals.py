@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.records import CommandResult, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, JobStatus, Submission
 
 from .recorded import recordings
 from .test_reasons import WAITING

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_gpucluster.batch.sge import Sge
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
     JobShape,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.batch.slurm import ACCOUNTED, LISTED, Slurm
-from jupyter_gpucluster.core.records import CommandResult, JobState, JobStatus
+from jupyter_gpucluster.core.job import CommandResult, JobState, JobStatus
 from tests.batch.golden import example_of, golden, script_of
 from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
 

@@ -22,7 +22,7 @@ from jupyter_gpucluster.batch.pacing import (
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.batch.status_cache import Poll, SharedQueue
 from jupyter_gpucluster.core.errors import BackendUnavailable
-from jupyter_gpucluster.core.records import CommandResult, JobState, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from tests.commands import put_command
 
 PERIOD = 10.0

@@ -88,7 +88,7 @@ def test_it_starts_a_cluster_measures_it_and_stops_it(notebook: Any, tmp_path: P
 @pytest.mark.usefixtures("_importable")
 def test_it_leaves_a_cluster_that_was_there_running(notebook: Any, tmp_path: Path) -> None:
     from jupyter_gpucluster.clusters import Clusters
-    from jupyter_gpucluster.core.records import Phase, Target
+    from jupyter_gpucluster.core.cluster import Phase, Target
 
     clusters = Clusters()
     clusters.start("local", name="mine", target=Target(1, 1))

@@ -63,7 +63,7 @@ class CommandLine:
 @pytest.fixture
 def desk() -> Desk:
     """A terminal whose clusters are in memory: one runs, one has ended."""
-    from jupyter_gpucluster.core.records import Phase
+    from jupyter_gpucluster.core.cluster import Phase
 
     return Desk(InMemoryClusters(a_view("alpha"), a_view("omega", Phase.STOPPED)))
 

@@ -9,13 +9,15 @@ from typing import Any
 
 from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Target
 from jupyter_gpucluster.core.errors import (
     ClusterConflict,
     ClusterNotFound,
     RecordError,
     WaitTimeout,
 )
-from jupyter_gpucluster.core.records import ENDED, Event, Job, JobState, Phase, Target, WorkerCounts
+from jupyter_gpucluster.core.job import Job, JobState
+from jupyter_gpucluster.core.summary import Event, WorkerCounts
 from jupyter_gpucluster.state.view import ClusterView, Script
 
 NOW = 1_700_000_000.0

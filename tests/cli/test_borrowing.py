@@ -10,8 +10,9 @@ import pytest
 
 from jupyter_gpucluster.cli.borrowing import borrowed
 from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import ClusterConflict, InvalidInput
-from jupyter_gpucluster.core.records import Phase, Target, WorkerCounts
+from jupyter_gpucluster.core.summary import WorkerCounts
 
 from .doubles import InMemoryClusters, a_view
 

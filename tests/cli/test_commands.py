@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import BackendUnavailable
-from jupyter_gpucluster.core.records import Phase, Target
 
 from .doubles import Desk, InMemoryClusters, a_view
 

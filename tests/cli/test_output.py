@@ -23,8 +23,9 @@ from jupyter_gpucluster.cli.output import (
     way_out,
 )
 from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import GpuClusterError, InvalidInput
-from jupyter_gpucluster.core.records import Clock, GpuReading, Phase, Target
+from jupyter_gpucluster.core.summary import Clock, GpuReading
 from jupyter_gpucluster.profiles.model import Profile
 from jupyter_gpucluster.profiles.options import resolve_options
 

@@ -20,6 +20,7 @@ from jupyter_gpucluster import GPUCluster, connect
 from jupyter_gpucluster.client.connect import client_environment, dashboard_link, jupyter_base
 from jupyter_gpucluster.client.targets import first_target, number
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import (
     ClusterConflict,
     ClusterNotFound,
@@ -27,7 +28,6 @@ from jupyter_gpucluster.core.errors import (
     InvalidInput,
     ProfileNotFound,
 )
-from jupyter_gpucluster.core.records import Phase, Target
 
 CHECKOUT = Path(__file__).parents[2]
 SECONDS = 60

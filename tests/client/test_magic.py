@@ -17,8 +17,8 @@ from traitlets.config import Config
 
 from jupyter_gpucluster.cli.output import Facts, Table, Text
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import GpuClusterError
-from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.magic import (
     LIVE,
     GpuClusterMagic,

@@ -11,7 +11,7 @@ from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.batch.pacing import CALLS_PER_MINUTE, LOOK_UPS_PER_MINUTE
 from jupyter_gpucluster.batch.queue import LOOK_UPS, Queue
 from jupyter_gpucluster.batch.status_cache import SharedQueue
-from jupyter_gpucluster.core.records import CommandResult, JobState, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from tests.batch.recorded import CAPTURED, FORM
 
 MARK = "gpc-abc123-1"

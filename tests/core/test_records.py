@@ -10,26 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.core import records
-from jupyter_gpucluster.core.records import (
-    Job,
-    JobState,
-    JobStatus,
-    Policy,
-    Record,
-    Spec,
-    Target,
-    from_json,
-    to_json,
-)
+from jupyter_gpucluster.core.cluster import Policy, Record, Spec, Target
+from jupyter_gpucluster.core.job import Job, JobState, JobStatus
+from jupyter_gpucluster.core.serialize import from_json, to_json
 
 KINDS = sorted(
     (
         value
-        for value in vars(records).values()
+        for module in (cluster, job, summary)
+        for value in vars(module).values()
         if isinstance(value, type)
         and dataclasses.is_dataclass(value)
-        and value.__module__ == records.__name__
+        and value.__module__ == module.__name__
     ),
     key=lambda kind: kind.__name__,
 )
@@ -38,7 +30,7 @@ JSON_VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 
 def values_of(kind: type) -> st.SearchStrategy[Any]:
     """Return instances of a dataclass; options hold what JSON can hold."""
-    hints = {**records._hints(kind)}
+    hints = {**serialize._hints(kind)}
     fixed = {
         name: st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3)
         for name in ("options",)

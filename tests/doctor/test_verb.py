@@ -178,7 +178,7 @@ def test_a_scheduler_of_somebody_else_is_called(home: Path) -> None:
 
 
 def test_a_cluster_that_has_ended_says_why(home: Path) -> None:
-    from jupyter_gpucluster.core.records import Phase
+    from jupyter_gpucluster.core.cluster import Phase
 
     desk = Desk(InMemoryClusters(a_view("omega", Phase.FAILED)))
     assert desk.types("doctor", "omega") == 1

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.core.records import HeldJob, JobState, JobStatus
+from jupyter_gpucluster.core.cluster import HeldJob
+from jupyter_gpucluster.core.job import JobState, JobStatus
 from jupyter_gpucluster.head.allocation_watch import FIRST, PERIOD, HeldJobWatch
 from jupyter_gpucluster.head.reconcile.model import Observation, clocks
 

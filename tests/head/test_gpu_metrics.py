@@ -12,18 +12,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.core.records import (
-    GpuReading,
-    Job,
-    JobShape,
-    JobState,
-    Phase,
-    Record,
-    Spec,
-    Summary,
-    Target,
-    WorkerShape,
-)
+from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target, WorkerShape
+from jupyter_gpucluster.core.job import Job, JobShape, JobState
+from jupyter_gpucluster.core.summary import GpuReading, Summary
 from jupyter_gpucluster.head import gpu_metrics, gpu_plugin
 
 UUID = "GPU-fb052405-1d36-3dfa-e528-292494ea2a35"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.core.records import JobState, Loss, Policy, Summary, from_json, to_json
+from jupyter_gpucluster.core.cluster import Policy
+from jupyter_gpucluster.core.job import JobState
+from jupyter_gpucluster.core.serialize import from_json, to_json
+from jupyter_gpucluster.core.summary import Loss, Summary
 from jupyter_gpucluster.head.reconcile.model import DEATHS_WINDOW
 from jupyter_gpucluster.head.summary import summarise
 

@@ -6,19 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jupyter_gpucluster.core.records import (
-    FINAL,
-    Job,
-    JobShape,
-    JobState,
-    JobStatus,
-    Phase,
-    Policy,
-    Record,
-    Spec,
-    Target,
-    WorkerShape,
-)
+from jupyter_gpucluster.core.cluster import Phase, Policy, Record, Spec, Target, WorkerShape
+from jupyter_gpucluster.core.job import FINAL, Job, JobShape, JobState, JobStatus
 from jupyter_gpucluster.head import summary
 from jupyter_gpucluster.head.reconcile import groups, model
 from jupyter_gpucluster.head.reconcile.model import (

@@ -16,17 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.core.cluster import RECORD_VERSION, Phase, Record, Spec, Target
 from jupyter_gpucluster.core.errors import RecordError, StateError
-from jupyter_gpucluster.core.records import (
-    RECORD_VERSION,
-    Event,
-    Phase,
-    Record,
-    Spec,
-    Summary,
-    Target,
-    to_json,
-)
+from jupyter_gpucluster.core.serialize import to_json
+from jupyter_gpucluster.core.summary import Event, Summary
 from jupyter_gpucluster.host.cluster_directory import (
     KEPT_SCRIPTS,
     ClusterDirectory,

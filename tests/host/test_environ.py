@@ -13,8 +13,8 @@ import pytest
 from jupyter_gpucluster.batch import cancel, find_backend
 from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT, NAMESPACE
 from jupyter_gpucluster.batch.queue import ProcessRunner, run_aside
+from jupyter_gpucluster.core.cluster import HeldJob, Record
 from jupyter_gpucluster.core.errors import GpuClusterError
-from jupyter_gpucluster.core.records import HeldJob, Record
 from jupyter_gpucluster.doctor.surroundings import answer_of
 from jupyter_gpucluster.head import process
 from jupyter_gpucluster.head.allocation_watch import HeldJobWatch

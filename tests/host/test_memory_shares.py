@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import LimitReached
-from jupyter_gpucluster.core.records import Spec
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.host.memory_shares import amount, check_memory, share_of

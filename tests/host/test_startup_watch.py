@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.core.records import Job, JobState, Phase, Record, Spec, Summary, Target
+from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
+from jupyter_gpucluster.core.job import Job, JobState
+from jupyter_gpucluster.core.summary import Summary
 from jupyter_gpucluster.head.reconcile.model import Observation
 from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.host.startup_watch import SlowStarts, read_phase

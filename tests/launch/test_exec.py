@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.core.cluster import HeldJob, Phase, Record, Spec, Target
 from jupyter_gpucluster.core.errors import ClusterConflict, ClusterNotFound, InvalidInput
-from jupyter_gpucluster.core.records import (
-    HeldJob,
-    Job,
-    JobShape,
-    JobState,
-    Phase,
-    Record,
-    Spec,
-    Target,
-)
+from jupyter_gpucluster.core.job import Job, JobShape, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.exec import entry_of
 from jupyter_gpucluster.state.view import Look

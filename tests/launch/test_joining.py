@@ -11,8 +11,9 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import user_name
+from jupyter_gpucluster.core.cluster import HeldJob
 from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
-from jupyter_gpucluster.core.records import Allocation, HeldJob, JobState, JobStatus, Share
+from jupyter_gpucluster.core.job import Allocation, JobState, JobStatus, Share
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.allocation import in_allocation
 from jupyter_gpucluster.launch.joining import check_job, held_from_inside, join, plain_variables

@@ -13,7 +13,7 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import JobShape, Submission
+from jupyter_gpucluster.core.job import JobShape, Submission
 from jupyter_gpucluster.launch import own_pod
 from jupyter_gpucluster.launch.own_pod import like_own_pod
 from jupyter_gpucluster.profiles import Profile

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.core.records import JobShape, Record, Spec, Target
+from jupyter_gpucluster.core.cluster import Record, Spec, Target
+from jupyter_gpucluster.core.job import JobShape
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.spawning import spawn
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from distributed import Client, LocalCluster
 
-from jupyter_gpucluster.core.records import Job, JobState
+from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.host.startup_watch import STACK, SlowStarts
 from jupyter_gpucluster.node import start_worker
 from tests.waiting import until

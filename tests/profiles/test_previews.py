@@ -10,8 +10,8 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.core.errors import UnsuitableEnvironment
-from jupyter_gpucluster.core.records import Target
 from jupyter_gpucluster.profiles import find_profile
 from jupyter_gpucluster.profiles.search import BUILT_IN
 

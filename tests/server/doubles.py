@@ -10,6 +10,7 @@ from typing import Any
 
 from tornado import web, websocket
 
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Target
 from jupyter_gpucluster.core.errors import (
     ClusterConflict,
     ClusterNotFound,
@@ -19,16 +20,8 @@ from jupyter_gpucluster.core.errors import (
     ProfileNotFound,
     RecordError,
 )
-from jupyter_gpucluster.core.records import (
-    ENDED,
-    Clock,
-    Event,
-    Job,
-    JobState,
-    Phase,
-    Target,
-    WorkerCounts,
-)
+from jupyter_gpucluster.core.job import Job, JobState
+from jupyter_gpucluster.core.summary import Clock, Event, WorkerCounts
 from jupyter_gpucluster.state.control_client import Endpoint
 from jupyter_gpucluster.state.view import ClusterView, JobScript, Script
 

@@ -16,8 +16,8 @@ from tornado import httpserver, netutil, web
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import StateError
-from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.server import events, watching
 from jupyter_gpucluster.server.watching import Watch
 from jupyter_gpucluster.state.control_client import Endpoint

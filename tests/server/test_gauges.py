@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jupyter_gpucluster.core.records import Phase, WorkerCounts
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.summary import WorkerCounts
 from jupyter_gpucluster.server.gauges import GAUGES
 from tests.server.conftest import Ask
 from tests.server.doubles import RUNNING, InMemoryClusters, a_view

@@ -11,7 +11,8 @@ from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from jupyter_gpucluster.core.records import IDLE_CLOCK, Clock, Phase, WorkerCounts
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.summary import IDLE_CLOCK, Clock, WorkerCounts
 from jupyter_gpucluster.server import watching
 from jupyter_gpucluster.server.activity import BusyClusters, is_busy
 from jupyter_gpucluster.server.app import GpuClusterApp

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from jupyter_gpucluster import server
-from jupyter_gpucluster.core.records import JobState, Phase
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.server.bodies import Body, CopyBody, StartBody, TrialBody, UpdateBody
 from jupyter_gpucluster.server.dashboard import DashboardHandler
 from jupyter_gpucluster.server.routes import MAXIMUM_LINES, ROUTES

@@ -16,8 +16,8 @@ from jupyter_server.serverapp import ServerApp
 
 from jupyter_gpucluster.batch.pacing import CALLS_PER_MINUTE
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.core.errors import StateError
-from jupyter_gpucluster.core.records import Target
 from jupyter_gpucluster.server import notebooks
 from jupyter_gpucluster.server.api import ApiHandler
 from jupyter_gpucluster.server.async_clusters import AsyncClusters

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import ENDED, TOKEN_HEADER, Phase, Target
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import ENDED, TOKEN_HEADER, Phase, Target
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state.control_client import Endpoint, ask

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.core.records import Job, JobState, Record, Spec, Target
+from jupyter_gpucluster.core.cluster import Record, Spec, Target
+from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.logs import find_logs, logs_of
 from jupyter_gpucluster.state.view import Look

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
 from jupyter_gpucluster.core.errors import HeadUnreachable
-from jupyter_gpucluster.core.records import Phase, Record, Spec, Target
 from jupyter_gpucluster.head.process import fail
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process

@@ -10,21 +10,16 @@ import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, cancel_command, find_backend, submit_command
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
-from jupyter_gpucluster.core.records import (
+from jupyter_gpucluster.core.cluster import Phase, Process, Record, Spec, Target
+from jupyter_gpucluster.core.job import (
     ON_THIS_MACHINE,
     CommandResult,
     Job,
     JobShape,
     JobState,
-    Phase,
-    Process,
-    Record,
-    Spec,
     Submission,
-    Target,
-    from_json,
-    to_json,
 )
+from jupyter_gpucluster.core.serialize import from_json, to_json
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state.relay import answer, clean_up, permitted

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.core.cluster import heads_mark
 from jupyter_gpucluster.core.errors import ClusterConflict
-from jupyter_gpucluster.core.records import Job, JobState, heads_mark
+from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.stale import check_answer, check_scheduler
 from tests.head.world import a_record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...core.records import Allocation, CommandResult
+from ...core.job import Allocation, CommandResult
 from . import lsf, oar, pbs, sge, slurm, torque
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...core.errors import BackendUnavailable
-from ...core.records import Allocation, CommandResult, JobState, Share
+from ...core.job import Allocation, CommandResult, JobState, Share
 from ..lsf import NOTHING, SILENT, Lsf, records_of, time_of
 
 FIELDS = (

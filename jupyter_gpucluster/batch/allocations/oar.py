@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.errors import BackendUnavailable
-from ...core.records import Allocation, CommandResult, Share
+from ...core.job import Allocation, CommandResult, Share
 from ..oar import Oar, answer_of
 
 DESCRIBE = """\

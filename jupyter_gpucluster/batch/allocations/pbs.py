@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import BackendUnavailable
-from ...core.records import Allocation, CommandResult, Share
+from ...core.job import Allocation, CommandResult, Share
 from ..pbs import Pbs, number_of, section_of
 
 UNKNOWN, OVER = 153, 35

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...core.errors import BackendUnavailable
-from ...core.records import Allocation, CommandResult, JobState, JobStatus, Share
+from ...core.job import Allocation, CommandResult, JobState, JobStatus, Share
 from ..sge import SILENT, listed, tree_of
 
 DESCRIBE = 'qstat -j "$1" | grep -E "^(owner|hard resource_list):"; exec qstat -u "$2" -g t -xml'

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...core.errors import BackendUnavailable
-from ...core.records import Allocation, CommandResult, Share
+from ...core.job import Allocation, CommandResult, Share
 from ..slurm import LISTED, SILENT, Slurm, gpus_of
 
 UNKNOWN = re.compile(r"Invalid job id", re.IGNORECASE)

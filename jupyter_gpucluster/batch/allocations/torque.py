@@ -9,7 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from ...core.errors import BackendUnavailable
-from ...core.records import Allocation, CommandResult, Share
+from ...core.job import Allocation, CommandResult, Share
 from ..torque import Torque
 
 UNKNOWN = re.compile(r"Unknown Job Id", re.IGNORECASE)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
-from ...core.records import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ...core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from ..exit_codes import ended_with
 from ..memory import memory_of
 from ..reasons import kubernetes as reasons

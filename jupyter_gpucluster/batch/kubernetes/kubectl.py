@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...core.errors import BackendUnavailable
-from ...core.records import CommandResult
+from ...core.job import CommandResult
 
 CONTEXT, NAMESPACE = "GPUCLUSTER_CONTEXT", "GPUCLUSTER_NAMESPACE"
 """Variables by which listing commands find the cluster and the namespace that the pods are in."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.records import Capacity, JobState, JobStatus
+from ...core.job import Capacity, JobState, JobStatus
 from ..reasons import kubernetes as reasons
 from .manifest import look
 

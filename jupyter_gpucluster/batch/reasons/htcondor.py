@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...core.records import JobState
+from ...core.job import JobState
 
 PAST_WALLTIME = "JobStatus == 2 && time() - JobCurrentStartDate >"
 """The clause of ``periodic_remove`` that ends a job at its walltime."""

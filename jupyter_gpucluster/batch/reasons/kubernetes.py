@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ...core.records import JobState
+from ...core.job import JobState
 from ..refusal import Cure
 
 KUEUE = "kueue.x-k8s.io/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...core.records import JobState
+from ...core.job import JobState
 from ..refusal import Cure
 
 ENDED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...core.records import JobState
+from ...core.job import JobState
 from ..refusal import SITES_RULE, SMALLER_ARRAYS, UNREADABLE_SCRIPT, WINDOWS_LINES, Cure
 
 HOLDS = {

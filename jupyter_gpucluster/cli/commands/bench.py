@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.cluster import Target
 from ...core.errors import InvalidInput
-from ...core.records import Target
 from ..arguments import options_from
 from ..borrowing import borrowed
 from ..output import Outcome, Text

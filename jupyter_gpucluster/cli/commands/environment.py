@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from ...core.errors import InvalidInput, UnsuitableEnvironment
-from ...core.records import to_json
+from ...core.serialize import to_json
 from ..arguments import absolute_python, add_json, add_options, options_from
 from ..output import Facts, Outcome, Text
 from ..parsing import Parser
@@ -136,7 +136,7 @@ def _facts(made: Made, kernel: Kernel | None) -> Facts:
 
 
 def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str]:
-    from ...core.records import ON_THIS_MACHINE
+    from ...core.job import ON_THIS_MACHINE
     from ...doctor.here import is_shared
     from ...host.hardware import look_around
     from ...launch.spec import uses_gpus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ...core.errors import InvalidInput
-from ...core.records import to_json
+from ...core.serialize import to_json
 from ..arguments import add_json, add_options, options_from
 from ..output import Facts, Outcome, Text
 from ..parsing import Parser

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.cluster import ENDED
 from ...core.errors import InvalidInput
-from ...core.records import ENDED
 from ..arguments import add_json
 from ..describe import log_name
 from ..output import Outcome, Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ...core.records import to_json
+from ...core.serialize import to_json
 from ..arguments import add_json, add_target, refuse_gpus_of, target_from
 from ..describe import named, state, target_words
 from ..output import Outcome, Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ...core.records import to_json
+from ...core.serialize import to_json
 from ..arguments import add_json
 from ..describe import cluster_facts, event_table, gpu_table, job_table, named
 from ..output import Outcome

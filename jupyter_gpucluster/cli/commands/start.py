@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ...core.records import to_json
+from ...core.serialize import to_json
 from ..arguments import (
     add_allocation,
     add_json,

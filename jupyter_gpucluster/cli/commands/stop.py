@@ -6,8 +6,9 @@ import argparse
 import time
 from collections.abc import Sequence
 
+from ...core.cluster import ENDED
 from ...core.errors import GpuClusterError, InvalidInput
-from ...core.records import ENDED, to_json
+from ...core.serialize import to_json
 from ..arguments import add_json
 from ..describe import named, state
 from ..output import Outcome, Text, errors_document

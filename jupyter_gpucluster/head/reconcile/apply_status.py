@@ -8,7 +8,9 @@ from signal import SIGKILL
 
 from ...batch.queue import COMMAND_SECONDS
 from ...core.absence import LISTINGS_UNTIL_GONE, Evidence, missed, since_when
-from ...core.records import FINAL, Event, Job, JobState, JobStatus, Phase, Record
+from ...core.cluster import Phase, Record
+from ...core.job import FINAL, Job, JobState, JobStatus
+from ...core.summary import Event
 from .model import (
     WAITING,
     Action,

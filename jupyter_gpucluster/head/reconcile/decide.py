@@ -7,17 +7,8 @@ from dataclasses import replace
 from math import inf
 
 from ...core.absence import STOP_SECONDS, is_unproved, since_when
-from ...core.records import (
-    ASKED,
-    ENDED,
-    KEEPS_ENDED,
-    Job,
-    JobState,
-    Phase,
-    Record,
-    Target,
-    heads_job,
-)
+from ...core.cluster import ASKED, ENDED, Phase, Record, Target, heads_job
+from ...core.job import KEEPS_ENDED, Job, JobState
 from .apply_status import News
 from .model import (
     ABSENT_SECONDS,

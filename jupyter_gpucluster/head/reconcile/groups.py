@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.records import (
-    ENDED,
-    Job,
-    Policy,
-    Record,
-    Target,
-    WorkerCounts,
-    WorkerGroup,
-    spec_of_group,
-)
+from ...core.cluster import ENDED, Policy, Record, Target, WorkerGroup, spec_of_group
+from ...core.job import Job
+from ...core.summary import WorkerCounts
 from . import decide
 from .model import Action, Finish, Note, Observation, Submit, count_workers
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from ...batch import elsewhere, find_backend
 from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
 from ...batch.status_cache import SharedQueue
-from ...core.records import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus, Record
+from ...core.cluster import Record
+from ...core.job import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus
 from ...host.cluster_directory import ClusterDirectory
 from .model import is_alive
 

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...core.records import (
-    FINAL,
-    IDLE_CLOCK,
-    Clock,
-    Event,
-    Job,
-    JobState,
-    JobStatus,
-    Policy,
-    Record,
-    WorkerCounts,
-    heads_job,
-)
+from ...core.cluster import Policy, Record, heads_job
+from ...core.job import FINAL, Job, JobState, JobStatus
+from ...core.summary import IDLE_CLOCK, Clock, Event, WorkerCounts
 
 DEATHS_WINDOW = 600.0
 """Seconds in which the deaths of workers are counted against the policy's replacements."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...core.records import ON_THIS_MACHINE, Clock, Job, JobState, JobStatus, Record, heads_job
+from ...core.cluster import Record, heads_job
+from ...core.job import ON_THIS_MACHINE, Job, JobState, JobStatus
+from ...core.summary import Clock
 from .model import end_of, key_of, staying
 
 STARTUP_SECONDS = 60.0

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...core.records import from_json, to_json
+from ...core.serialize import from_json, to_json
 from ...host.processes import start_time
 
 NODES = ("demo01", "demo02", "demo03", "demo04")

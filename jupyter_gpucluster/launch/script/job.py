@@ -10,7 +10,7 @@ from ...batch import elsewhere
 from ...batch.asked import Amount, asked
 from ...batch.base import Backend
 from ...batch.contradictions import directives_of
-from ...core.records import Spec, spec_of_group
+from ...core.cluster import Spec, spec_of_group
 from ...host.cluster_directory import ClusterDirectory
 from ...host.environ import LEFT
 from ...profiles import Profile

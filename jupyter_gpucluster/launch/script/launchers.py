@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ...core.cluster import Spec
 from ...core.errors import InvalidInput
-from ...core.records import Spec
 from ...profiles.sections import Launcher
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from ...batch import job_classes
 from ...batch.base import Backend
-from ...core.records import ON_THIS_MACHINE, Spec, WorkerShape, protocol_of
+from ...core.cluster import Spec, WorkerShape, protocol_of
+from ...core.job import ON_THIS_MACHINE
 from ...host.cluster_directory import ClusterDirectory
 from ...host.environ import LEFT, LIFETIME
 from ...profiles import Profile

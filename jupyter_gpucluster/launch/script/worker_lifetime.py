@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.records import ON_THIS_MACHINE, Spec
+from ...core.cluster import Spec
+from ...core.job import ON_THIS_MACHINE
 from ...host.environ import LEFT, LIFETIME
 
 MOST_SECONDS = 60

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gpucluster.core.records import ENDED, JobState, Phase, Policy
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Policy
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.head.reconcile import decide, model
 from jupyter_gpucluster.head.reconcile.apply_status import ANSWER_GRACE
 from jupyter_gpucluster.head.reconcile.decide import CANCEL_AGAIN, KEPT_JOBS

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gpucluster.core.records import JobState, Phase, Policy, Target
+from jupyter_gpucluster.core.cluster import Phase, Policy, Target
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.head.reconcile.model import ABSENT_SECONDS, Cancel, Submit
 
 from ..world import Play, of

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gpucluster.core.records import Job, JobState, Phase, Policy, Target
+from jupyter_gpucluster.core.cluster import Phase, Policy, Target
+from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.head import summary
 from jupyter_gpucluster.head.reconcile import decide, model
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jupyter_gpucluster.core.records import JobState, JobStatus, Phase, Policy
+from jupyter_gpucluster.core.cluster import Phase, Policy
+from jupyter_gpucluster.core.job import JobState, JobStatus
 from jupyter_gpucluster.head.reconcile import model
 from jupyter_gpucluster.head.reconcile.apply_status import ANSWER_GRACE
 from jupyter_gpucluster.head.reconcile.model import DEATHS_WINDOW, Answer, Cancel, Finish, Submit

@@ -15,16 +15,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from jupyter_gpucluster.core.records import (
-    ENDED,
-    FINAL,
-    JobState,
-    JobStatus,
-    Phase,
-    Policy,
-    Record,
-    to_json,
-)
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Policy, Record
+from jupyter_gpucluster.core.job import FINAL, JobState, JobStatus
+from jupyter_gpucluster.core.serialize import to_json
 from jupyter_gpucluster.head.reconcile import decide, model
 from jupyter_gpucluster.head.reconcile.apply_status import ANSWER_GRACE
 from jupyter_gpucluster.head.reconcile.model import (

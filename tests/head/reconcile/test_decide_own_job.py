@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.batch.cancel import cancel_jobs_of
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import StateError
-from jupyter_gpucluster.core.records import CommandResult, Job, JobState, JobStatus, Phase, Target
+from jupyter_gpucluster.core.job import CommandResult, Job, JobState, JobStatus
 from jupyter_gpucluster.head.own_job import OwnJob
 from jupyter_gpucluster.head.process import begin_in_job
 from jupyter_gpucluster.head.reconcile.listing import Told

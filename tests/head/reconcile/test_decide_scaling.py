@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.core.records import JobState, JobStatus, Phase, Policy
+from jupyter_gpucluster.core.cluster import Phase, Policy
+from jupyter_gpucluster.core.job import JobState, JobStatus
 from jupyter_gpucluster.head.reconcile import model
 from jupyter_gpucluster.head.reconcile.decide import CANCEL_AGAIN
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Retire, Submit

@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.core.absence import PAST_WALLTIME, SECONDS_UNTIL_UNPROVED, STOP_SECONDS
-from jupyter_gpucluster.core.records import (
-    Job,
-    JobState,
-    JobStatus,
-    Phase,
-    Policy,
-    from_json,
-    to_json,
-)
+from jupyter_gpucluster.core.cluster import Phase, Policy
+from jupyter_gpucluster.core.job import Job, JobState, JobStatus
+from jupyter_gpucluster.core.serialize import from_json, to_json
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Submit, gpu_hours
 
 from ..world import Play, finished, of

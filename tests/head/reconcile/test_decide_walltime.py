@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.core.records import JobState, Phase, Policy
+from jupyter_gpucluster.core.cluster import Phase, Policy
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.head.reconcile.model import Cancel, Retire, Submit
 from jupyter_gpucluster.head.reconcile.walltime import STARTUP_SECONDS
 from jupyter_gpucluster.head.summary import summarise

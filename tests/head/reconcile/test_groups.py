@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jupyter_gpucluster.core.records import JobState, Phase, Policy, WorkerGroup, WorkerShape
+from jupyter_gpucluster.core.cluster import Phase, Policy, WorkerGroup, WorkerShape
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Finish, Submit, key_of
 from tests.head.world import Play, of
 

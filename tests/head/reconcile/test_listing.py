@@ -8,7 +8,8 @@ from pathlib import Path
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import COMMAND_SECONDS, Queue
-from jupyter_gpucluster.core.records import CommandResult, Job, JobShape, JobState, Record
+from jupyter_gpucluster.core.cluster import Record
+from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
 from jupyter_gpucluster.head.reconcile.listing import Told, ask, open_queue
 from jupyter_gpucluster.head.reconcile.model import Observation
 from jupyter_gpucluster.head.summary import summarise

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from jupyter_gpucluster.core.records import Job
+from jupyter_gpucluster.core.job import Job
 from tests.waiting import until
 
 from .ordinary_user import CHECKOUT

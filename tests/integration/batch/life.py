@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from jupyter_gpucluster.core.records import ENDED, FINAL, Job, JobState, Phase, Target
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Target
+from jupyter_gpucluster.core.job import FINAL, Job, JobState
 from jupyter_gpucluster.state.view import ClusterView
 
 from .ordinary_user import Person

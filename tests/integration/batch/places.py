@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gpucluster.core.records import Job
+from jupyter_gpucluster.core.job import Job
 
 from .real_site import RealSite
 from .systems import cobalt, engine, htcondor, lsf, moab, pbs, torque

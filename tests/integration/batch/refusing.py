@@ -11,7 +11,7 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.records import CommandResult, Submission
+from jupyter_gpucluster.core.job import CommandResult, Submission
 
 from .places import RealPlace
 from .real_site import NEUTRAL

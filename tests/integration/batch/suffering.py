@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jupyter_gpucluster.core.records import JobState
+from jupyter_gpucluster.core.job import JobState
 
 from .life import Life
 from .places import SimulatedPlace

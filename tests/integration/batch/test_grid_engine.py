@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.core.records import Job, JobState, Phase
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.job import Job, JobState
 
 from .life import (
     Life,

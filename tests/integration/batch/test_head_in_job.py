@@ -13,8 +13,9 @@ import pytest
 
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import ENDED, TOKEN_HEADER, Phase, Target
 from jupyter_gpucluster.core.errors import BackendError, ClusterConflict
-from jupyter_gpucluster.core.records import ENDED, TOKEN_HEADER, JobState, Phase, Target
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.control_client import Endpoint, ask
 

@@ -18,7 +18,8 @@ import pytest
 from jupyter_gpucluster.batch.queue import user_name
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import JobState, Phase, Target
+from jupyter_gpucluster.core.cluster import Phase, Target
+from jupyter_gpucluster.core.job import JobState
 from tests.batch.recorded import Recording
 from tests.waiting import until
 

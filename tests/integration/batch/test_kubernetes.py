@@ -17,7 +17,7 @@ from jupyter_gpucluster.batch import arguments_elsewhere, elsewhere, find_backen
 from jupyter_gpucluster.batch.directives import merge
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.records import Capacity, JobShape, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import Capacity, JobShape, JobState, JobStatus, Submission
 from tests.integration.local.driving import head_of
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jupyter_gpucluster.core.records import Phase, Target
+from jupyter_gpucluster.core.cluster import Phase, Target
 
 from .life import Life, write_profile
 from .ordinary_user import Person

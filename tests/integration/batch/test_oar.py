@@ -9,7 +9,8 @@ import pytest
 
 from jupyter_gpucluster.batch.oar import Oar
 from jupyter_gpucluster.batch.queue import ProcessRunner
-from jupyter_gpucluster.core.records import Job, JobState, Phase
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.job import Job, JobState
 
 from .life import (
     Life,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 
 from .life import Life, grow_and_shrink_through_the_relay, live_and_end_clean, write_profile
 from .ordinary_user import Person

@@ -13,7 +13,7 @@ from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.directives import merge
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.records import JobShape, Submission
+from jupyter_gpucluster.core.job import JobShape, Submission
 
 from .places import SimulatedPlace
 

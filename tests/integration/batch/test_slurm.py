@@ -13,7 +13,8 @@ import pytest
 
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import ENDED, JobState, Phase, Target
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Target
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.view import ClusterView
 from tests.waiting import until

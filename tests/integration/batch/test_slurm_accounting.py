@@ -13,7 +13,8 @@ import pytest
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.batch.slurm import Slurm
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import ENDED, JobState, JobStatus, Phase
+from jupyter_gpucluster.core.cluster import ENDED, Phase
+from jupyter_gpucluster.core.job import JobState, JobStatus
 
 from .accounted_slurm import AccountedSlurm
 from .conftest import WriteProfile, as_root

@@ -12,7 +12,8 @@ from jupyter_gpucluster.batch.queue import ProcessRunner
 from jupyter_gpucluster.batch.slurm import Slurm
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Job, JobState, Phase
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.job import Job, JobState
 
 from .conftest import WriteProfile
 from .places import RealPlace

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import ENDED, Target
+from jupyter_gpucluster.core.cluster import ENDED, Target
 from jupyter_gpucluster.state.view import ClusterView
 
 from .driving import READY_SECONDS, fixed

@@ -13,7 +13,8 @@ from distributed import Client
 
 from jupyter_gpucluster.client.connect import security_of
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Job, Phase, Record, Target
+from jupyter_gpucluster.core.cluster import Phase, Record, Target
+from jupyter_gpucluster.core.job import Job
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.view import ClusterView
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import GpuClusterError
-from jupyter_gpucluster.core.records import Phase, Target
 
 from .conftest import Start, WriteProfile
 from .driving import client_of, ended, fixed, live_jobs, traces_of, until

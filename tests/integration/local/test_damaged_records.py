@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import (
     ClusterNotFound,
     GpuClusterError,
     NewerRecord,
     RecordError,
 )
-from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.host.cluster_directory import LEASE_SECONDS
 from jupyter_gpucluster.state.reader import START_SECONDS
 from jupyter_gpucluster.state.view import ClusterView

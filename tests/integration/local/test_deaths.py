@@ -14,8 +14,8 @@ import pytest
 from distributed import Client, Future
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import HeadUnreachable
-from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.host.cluster_directory import PRIVATE
 from jupyter_gpucluster.host.processes import start_time
 from jupyter_gpucluster.state.control_client import ask

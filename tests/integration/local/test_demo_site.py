@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import JobState, Loss, Phase
+from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.job import JobState
+from jupyter_gpucluster.core.summary import Loss
 from jupyter_gpucluster.head.simulator import site as site_rules
 from jupyter_gpucluster.profiles.search import DEMO_SWITCH
 from jupyter_gpucluster.state.view import ClusterView

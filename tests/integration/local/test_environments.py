@@ -18,8 +18,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import TOKEN_HEADER, Phase
 from jupyter_gpucluster.core.errors import StateError
-from jupyter_gpucluster.core.records import TOKEN_HEADER, Phase
 from jupyter_gpucluster.environments.kernels import plan_registration, register
 from jupyter_gpucluster.profiles import find_profile
 

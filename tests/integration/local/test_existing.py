@@ -20,13 +20,13 @@ from distributed import Client
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.client.gpucluster import GPUCluster
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import (
     ClusterConflict,
     HeadUnreachable,
     InvalidInput,
     UnsuitableEnvironment,
 )
-from jupyter_gpucluster.core.records import Phase, Target
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.certificates import make_certificates
 from jupyter_gpucluster.state import external

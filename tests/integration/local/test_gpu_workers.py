@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_gpucluster.cli import main
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from tests.waiting import workers_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from distributed import get_worker
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 
 from .conftest import Start, WriteProfile
 from .driving import client_of, ended, fixed, live_jobs, until

@@ -14,7 +14,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import TOKEN_HEADER, Phase
+from jupyter_gpucluster.core.cluster import TOKEN_HEADER, Phase
 from jupyter_gpucluster.state.control_client import Endpoint
 from jupyter_gpucluster.state.view import ClusterView
 from tests.waiting import hang_up

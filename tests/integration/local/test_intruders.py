@@ -16,7 +16,7 @@ from distributed.security import Security
 
 from jupyter_gpucluster.client.connect import security_of
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import TOKEN_HEADER
+from jupyter_gpucluster.core.cluster import TOKEN_HEADER
 from jupyter_gpucluster.state.view import ClusterView
 from tests.waiting import workers_of
 

@@ -16,7 +16,7 @@ from jupyter_gpucluster.batch import queue as queue_module
 from jupyter_gpucluster.batch.local import Local
 from jupyter_gpucluster.batch.queue import JobServerRunner, Queue
 from jupyter_gpucluster.core.errors import BackendError
-from jupyter_gpucluster.core.records import FINAL, Submission
+from jupyter_gpucluster.core.job import FINAL, Submission
 from jupyter_gpucluster.launch.spawning import HEAD
 
 JOBS = 290

@@ -15,8 +15,9 @@ import pytest
 from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import HeadUnreachable, WaitTimeout
-from jupyter_gpucluster.core.records import FINAL, Phase
+from jupyter_gpucluster.core.job import FINAL
 from jupyter_gpucluster.host.processes import signal_group
 
 from .conftest import Start

@@ -9,8 +9,8 @@ import pytest
 
 from jupyter_gpucluster.cli.describe import cluster_table
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import GpuClusterError
-from jupyter_gpucluster.core.records import Phase
 
 from ...cli.conftest import CommandLine
 from .driving import fixed

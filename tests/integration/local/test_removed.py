@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.head.removal import GONE_SECONDS
 from jupyter_gpucluster.host.processes import is_alive
 

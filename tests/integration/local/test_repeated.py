@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 from tools.leftovers import processes_of as of_home
 
 from .conftest import Start

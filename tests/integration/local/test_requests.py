@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import (
     ClusterConflict,
     ClusterNotFound,
@@ -20,7 +21,6 @@ from jupyter_gpucluster.core.errors import (
     StateError,
     UnsuitableEnvironment,
 )
-from jupyter_gpucluster.core.records import Phase, Target
 from jupyter_gpucluster.state.view import ClusterView
 
 from .conftest import Start, WriteProfile

@@ -16,7 +16,7 @@ from typing import Any
 
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 
 from .driving import READY_SECONDS
 

@@ -12,8 +12,8 @@ import pytest
 from distributed import Client
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.core.errors import InvalidInput, LimitReached
-from jupyter_gpucluster.core.records import Target
 from jupyter_gpucluster.host.hardware import usable_memory
 from jupyter_gpucluster.state.view import ClusterView
 from tests.waiting import workers_of

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import BackendUnavailable, HeadUnreachable
-from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.state.view import ClusterView
 
 from .conftest import Start

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Phase
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.reader import START_SECONDS
 
@@ -25,7 +25,7 @@ from .tasks import double
 KILLED_AT = """
 import os, signal, subprocess, sys
 from jupyter_gpucluster import clusters, starting
-from jupyter_gpucluster.core.records import Target
+from jupyter_gpucluster.core.cluster import Target
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] != "afterwards":

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import GpuClusterError, RecordError, StateError
-from jupyter_gpucluster.core.records import Phase
 from jupyter_gpucluster.host.cluster_directory import PRIVATE, ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state.reader import START_SECONDS

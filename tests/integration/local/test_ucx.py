@@ -12,8 +12,8 @@ from jupyter_gpucluster.benchmark import links, run_benchmark, table
 from jupyter_gpucluster.benchmark.family import Exchange
 from jupyter_gpucluster.benchmark.workloads import Crew
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import UnsuitableEnvironment
-from jupyter_gpucluster.core.records import Phase
 from tests.waiting import workers_of
 
 from .conftest import Start, WriteProfile

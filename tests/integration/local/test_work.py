@@ -12,8 +12,9 @@ from distributed import Client
 from distributed.scheduler import KilledWorker
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import ClusterConflict, InvalidInput, LimitReached, WaitTimeout
-from jupyter_gpucluster.core.records import JobState, Phase, Target
+from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.state.view import ClusterView
 from tests.waiting import workers_of
 

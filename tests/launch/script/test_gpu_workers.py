@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.records import Target
+from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render

@@ -13,8 +13,9 @@ from typing import Any, get_args
 import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
+from jupyter_gpucluster.core.cluster import Spec, WorkerShape
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import Spec, Submission, WorkerShape
+from jupyter_gpucluster.core.job import Submission
 from jupyter_gpucluster.head.local_scheduler import request_parser
 from jupyter_gpucluster.head.worker import parse
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory

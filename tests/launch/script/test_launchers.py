@@ -19,8 +19,8 @@ import yaml
 from distributed import Client, LocalCluster
 
 from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import Spec
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import HOST_READER, MARK, render

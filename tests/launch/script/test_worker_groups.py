@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.records import Spec, from_json, to_json
+from jupyter_gpucluster.core.serialize import from_json, to_json
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import group_scripts

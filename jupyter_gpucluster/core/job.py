@@ -1,0 +1,209 @@
+"""Jobs: what is submitted, what a batch system reports, and what the record keeps."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .fast_dataclass import frozen
+
+ON_THIS_MACHINE = frozenset({"local", "demo"})
+"""Backends whose jobs are processes of the head's machine, under a job server."""
+
+KEEPS_ENDED = frozenset({"kubernetes"})
+"""Backends that list jobs which are over until somebody removes them."""
+
+
+class JobState(str, Enum):
+    """What a queueing system says of a job, in our words."""
+
+    SUBMITTING = "submitting"  # the mark is on record, the answer is not
+    PENDING = "pending"
+    HELD = "held"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    ENDING = "ending"  # over, the system still cleans up
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    NODE_FAIL = "node_fail"
+    PREEMPTED = "preempted"
+    UNKNOWN = "unknown"  # a code that our tables do not list, or ended without a trace
+
+
+FINAL = frozenset(
+    {
+        JobState.DONE,
+        JobState.FAILED,
+        JobState.CANCELLED,
+        JobState.TIMEOUT,
+        JobState.OUT_OF_MEMORY,
+        JobState.NODE_FAIL,
+        JobState.PREEMPTED,
+    }
+)
+"""States in which a job holds nothing any more."""
+
+
+@frozen
+class CommandResult:
+    """What a command answered; ``exit_code`` is None when it did not end in time."""
+
+    argv: tuple[str, ...]
+    exit_code: int | None
+    stdout: str = ""
+    stderr: str = ""
+
+
+@frozen
+class JobShape:
+    """What one job asks for.  Memory is in bytes, walltime in seconds."""
+
+    nodes: int = 1
+    gpus: int = 0
+    cpus: int | None = None
+    memory: int | None = None
+    walltime: int | None = None
+    queue: str = ""
+    account: str = ""
+    gpu_request: str = ""
+    """How the dialect spells the request for GPUs; empty = its usual way."""
+    gpu_type: str = ""
+    memory_request: str = ""
+    """How the dialect spells the request for memory; empty = its usual way, "none" = not at all."""
+    submit_by: str = "auto"
+    """How a submit command that knows two ways gets the script: ``stdin`` or ``file``."""
+    directives: tuple[str, ...] = ()
+    skip_directives: tuple[str, ...] = ()
+    submit_args: tuple[str, ...] = ()
+    """More arguments of the submit command."""
+    cancel_args: tuple[str, ...] = ()
+    """More arguments of the command that ends jobs."""
+    ranks: int = 1
+    """Processes that a launcher starts on each node."""
+
+
+@frozen
+class Submission:
+    """One call of a submit command: ``count`` like jobs under one mark."""
+
+    mark: str
+    script: str
+    count: int = 1
+    worker_argv: tuple[str, ...] = ()
+    """The worker's command, where the backend can start it without the script."""
+    gpus: int = 0
+    memory: int | None = None
+    """Bytes at which one job is ended; None = never."""
+    text: str = ""
+    """The script itself, for commands that take it on standard input."""
+    workers: int = 1
+    """Workers of one job, where the backend starts them without the script."""
+    arguments: tuple[str, ...] = ()
+    """More arguments of the submit command."""
+
+
+@frozen
+class JobStatus:
+    """One job as the queueing system tells it.  Times are seconds since the epoch."""
+
+    id: str
+    state: JobState
+    mark: str = ""
+    task: int = 0
+    """Place among the jobs of its mark; a job whose id nobody heard is known by mark and task."""
+    reason: str = ""
+    nodes: tuple[str, ...] = ()
+    exit_code: int | None = None
+    process: tuple[int, ...] = ()
+    """Process id and start time where the job is a process of this machine."""
+    devices: tuple[str, ...] = ()
+    started: float | None = None
+    ended: float | None = None
+    expected_start: float | None = None
+    ends: float | None = None
+    """When the system will end a running job, where it tells."""
+    hopeless: bool = False
+    """Whether it waits for what can never come."""
+
+
+@frozen
+class Share:
+    """What a batch job has on each of some nodes."""
+
+    hosts: str
+    """Their names, in the system's own short form where it has one: ``n[1-3,7]``."""
+    cpus: int = 1
+    gpus: int | None = None
+    """None where the system does not tell."""
+    memory: int | None = None
+    """Bytes."""
+
+
+@frozen
+class Allocation:
+    """A batch job that is there already, and what its queueing system gave it."""
+
+    job: JobStatus
+    owner: str
+    shares: tuple[Share, ...] = ()
+
+
+@frozen
+class Capacity:
+    """Free and total GPUs of one partition or machine."""
+
+    partition: str
+    free: int
+    total: int
+
+
+@frozen
+class Job:
+    """One job of a cluster, from mark to end."""
+
+    mark: str
+    task: int
+    state: JobState = JobState.SUBMITTING
+    id: str = ""
+    reason: str = ""
+    nodes: tuple[str, ...] = ()
+    exit_code: int | None = None
+    process: tuple[int, ...] = ()
+    """Process id and start time where the job is a process of this machine."""
+    devices: tuple[str, ...] = ()
+    submitted: float = 0.0
+    started: float | None = None
+    ended: float | None = None
+    expected_start: float | None = None
+    ends: float | None = None
+    """When the queueing system will end it, where it tells."""
+    held: float = 0.0
+    """Seconds that it ran before it was requeued."""
+    connected: bool = False
+    """Whether a worker of this job ever reached the scheduler."""
+    missing: int = 0
+    """How many listings in a row lacked the job."""
+    missing_since: float | None = None
+    """Since when they lack it; kept where it was given up for that."""
+    proof: str = ""
+    """What proved its end: `listing`, `history`, `exit file`, `unknown id` or `walltime`."""
+    absent: float | None = None
+    """Since when no worker of it is connected, although one was and it is listed as running."""
+    abandoned: bool = False
+    """Whether it was given up, as absent for too long or hopeless; `leaving` says when."""
+    leaving: float | None = None
+    """Since when we want it gone."""
+    relieved: float | None = None
+    """Since when a successor is asked for, because its walltime ends."""
+    cancelled: float | None = None
+    """When the queueing system was last asked to end it."""
+    excused: bool = False
+    """Its end costs nothing of the budget (``client.restart()`` asked for it)."""
+    cause: str = ""
+    """Why it ended, in a sentence."""
+    group: str = ""
+    """The worker group that it belongs to; empty = the one that the target counts."""
+    requeued: float | None = None
+    """When its batch system last put it back into the queue although its workers were at work."""

@@ -1,0 +1,146 @@
+"""What is true of a cluster now (``summary.json``), and the lines of its timeline."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from .cluster import Phase, Target
+from .fast_dataclass import frozen
+from .job import JobState
+
+
+@frozen
+class WorkerCounts:
+    """Workers by how far they are; ``asked`` is the target in numbers of now."""
+
+    asked: int = 0
+    pending: int = 0
+    starting: int = 0
+    ready: int = 0
+    lost: int = 0
+    ending: int = 0
+    """Workers of the jobs that have not ended yet, of a cluster that stops."""
+
+
+@frozen
+class Loss:
+    """Workers that a cluster lost together although it needed them, and their replacements."""
+
+    time: float
+    workers: int
+    unit: str
+    """``GPUs`` or ``workers``: what `workers` counts."""
+    nodes: tuple[str, ...] = ()
+    state: JobState = JobState.UNKNOWN
+    """How their jobs ended."""
+    given_up: bool = False
+    """Whether their jobs are still listed as running, and gave no sign of life for too long."""
+    requeued: bool = False
+    """Whether the batch system put their jobs back into the queue."""
+    connected: bool = True
+    """Whether they were ready; only then results were lost with them."""
+    cause: str = ""
+    waiting: int = 0
+    """Replacements that wait in the queue."""
+    starting: int = 0
+    """Replacements that run and are not ready yet."""
+    replaced: int = 0
+    """Replacements that are ready."""
+
+
+IDLE_CLOCK = "idle time-out"
+"""The clock that ticks while a cluster has nothing to do."""
+
+
+@frozen
+class Clock:
+    """What ends the cluster, or one job of it; ``ends`` is None while it does not tick."""
+
+    name: str
+    seconds: float
+    ends: float | None = None
+    job: str = ""
+    """The job that it ends; empty = the cluster."""
+    follows: bool | None = None
+    """Whether another job takes the place of that job; None = there is no such job."""
+
+
+@frozen
+class GpuReading:
+    """What a worker's GPU did at its last look; None = the card or its driver does not tell.
+
+    Memory is in bytes, utilisation in percent, power in watts, temperature in degrees Celsius,
+    the clock in MHz, rates in bytes a second.
+    """
+
+    worker: str
+    host: str = ""
+    index: int | None = None
+    uuid: str = ""
+    name: str = ""
+    mig: str = ""
+    utilization: int | None = None
+    memory_used: int = 0
+    memory_total: int = 0
+    power: float | None = None
+    power_limit: float | None = None
+    temperature: int | None = None
+    clock: int | None = None
+    slowed: tuple[str, ...] = ()
+    """What holds its clocks down that should not: heat, power brake, hardware slowdown."""
+    ecc_errors: int | None = None
+    """Uncorrected errors since the driver was loaded."""
+    xids: tuple[int, ...] = ()
+    """Numbers of the errors that the driver has reported since the worker started."""
+    pcie_sent: int | None = None
+    pcie_received: int | None = None
+    nvlink_sent: int | None = None
+    nvlink_received: int | None = None
+    time: float = 0.0
+    trouble: str = ""
+    """Why there is no reading."""
+
+
+@frozen
+class Summary:
+    """The head's periodic word about what is true now (``summary.json``)."""
+
+    id: str
+    name: str
+    profile: str
+    phase: Phase
+    phase_since: float
+    reason: str
+    words: str
+    revision: int
+    written: float
+    workers: WorkerCounts = field(default_factory=WorkerCounts)
+    target: Target = field(default_factory=lambda: Target(0, 0))
+    clients: int = 0
+    threads: int = 0
+    memory_used: int = 0
+    memory_limit: int = 0
+    clocks: tuple[Clock, ...] = ()
+    expected_start: float | None = None
+    """When the first waiting job is expected to start, where the queueing system tells."""
+    stale_since: float | None = None
+    """Since when the queueing system has not answered."""
+    gpus: tuple[GpuReading, ...] = ()
+    gpu_hours: float = 0.0
+    """GPUs held times hours, so far."""
+    gpu_words: str = ""
+    """That GPUs are held and idle, in words."""
+    unsaved_since: float | None = None
+    """Since when the cluster's files cannot be written."""
+    loss: Loss | None = None
+    """The last loss of workers; None = there was none, or it is long over."""
+
+
+@frozen
+class Event:
+    """One line of the timeline (``events.jsonl``)."""
+
+    time: float
+    kind: str
+    message: str
+    job: str = ""
