@@ -170,7 +170,7 @@ class Clusters:
                 )
                 told.append(f"{job.mark}_{job.task} ({job.state.value}): {rest}")
         if view.phase not in ENDED:
-            late = {f"{job.mark}_{job.task}" for job in look.record.jobs if not job.connected}
+            late = {job.key for job in look.record.jobs if not job.connected}
             late -= {job for job in late if view.reason.startswith(f"{job} ")}
             news = {
                 # Of a slow start only the last word is true.

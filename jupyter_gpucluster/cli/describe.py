@@ -120,7 +120,7 @@ def target_words(view: ClusterView) -> str:
 
 def log_name(job: Job) -> str:
     """Return a job's name in words and in the names of its log files."""
-    return f"{job.mark}_{job.task}"
+    return job.key
 
 
 def job_table(jobs: Sequence[Job], shown: set[str]) -> Table:

@@ -60,7 +60,7 @@ class Evidence:
         status = self.history.get(job.id)
         if status is not None and status.state in FINAL:
             return "history", status
-        code = self.exits.get(f"{job.mark}_{job.task}")
+        code = self.exits.get(job.key)
         if code is not None:
             state = JobState.FAILED if code else JobState.DONE
             return "exit file", JobStatus(job.id, state, job.mark, exit_code=code)

@@ -127,6 +127,11 @@ class JobStatus:
     hopeless: bool = False
     """Whether it waits for what can never come."""
 
+    @property
+    def key(self) -> str:
+        """Return the job's name within its cluster."""
+        return f"{self.mark}_{self.task}"
+
 
 @frozen
 class Share:
@@ -205,5 +210,11 @@ class Job:
     """Why it ended, in a sentence."""
     group: str = ""
     """The worker group that it belongs to; empty = the one that the target counts."""
+
+    @property
+    def key(self) -> str:
+        """Return the job's name within its cluster, which is also its (first) worker's name."""
+        return f"{self.mark}_{self.task}"
+
     requeued: float | None = None
     """When its batch system last put it back into the queue although its workers were at work."""

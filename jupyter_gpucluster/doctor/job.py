@@ -231,7 +231,7 @@ def _findings(one: Probe) -> list[Finding]:
 def _silence(one: Probe) -> Finding:
     """Say what is known of a job of which not all ranks answered."""
     job = one.job or one.record.jobs[0]
-    key = f"{job.mark}_{job.task}"
+    key = job.key
     names = (f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
     logs = [tail(one.directory.logs / name, LOG_LINES).strip() for name in names]
     log = next(filter(None, logs), "")

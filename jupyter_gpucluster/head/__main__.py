@@ -31,9 +31,9 @@ if __name__ == "__main__":
     put_package_in_place()
     verb, *rest = sys.argv[1:]
     if verb == "jobs":
-        from jupyter_gpucluster.head import local_scheduler
+        from jupyter_gpucluster.head import local_scheduler, simulator
 
-        local_scheduler.main(rest)
+        local_scheduler.main(rest, simulator.make_server)
     else:
         from jupyter_gpucluster.head import process
 

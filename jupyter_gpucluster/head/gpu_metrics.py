@@ -15,7 +15,7 @@ from ..core.job import JobState
 from ..core.summary import GpuReading, Summary
 from . import gpu_plugin
 from .adaptive import job_of
-from .reconcile.model import gpu_hours, is_alive, key_of, staying
+from .reconcile.model import gpu_hours, is_alive, staying
 
 IDLE_PERCENT = 2
 """A GPU under this utilisation does nothing: a mere CUDA context shows 0 to 1 %."""
@@ -152,7 +152,7 @@ class MissingWorkers:
         """Return what to say about jobs that have been short of workers for a while."""
         expected = record.spec.worker.per_job
         counts = {
-            key_of(job): connected.get(key_of(job), 0)
+            job.key: connected.get(job.key, 0)
             for job in staying(record)
             if job.connected and job.state is JobState.RUNNING
         }

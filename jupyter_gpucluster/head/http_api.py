@@ -7,21 +7,48 @@ import json
 import math
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from distributed import Scheduler
 from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
-from ..core.cluster import NAME, TOKEN_HEADER, Target
+from ..core.cluster import NAME, TOKEN_HEADER, Record, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, InvalidInput
 from ..core.serialize import to_json
-
-if TYPE_CHECKING:
-    from .service import Service
+from ..core.summary import Summary as ClusterSummary
 
 LONGEST_WAIT = 30.0
+
+
+class Observer(Protocol):
+    """What counts the cluster's tasks."""
+
+    tasks: int
+
+
+class Head(Protocol):
+    """What the routes ask of the head."""
+
+    record: Record
+    summary: ClusterSummary
+
+    @property
+    def watch(self) -> Observer:
+        """The scheduler plugin that counts."""
+
+    def ensure_dashboard(self) -> None:
+        """Make the dashboard ready before its first page is asked for."""
+
+    async def newer_than(self, revision: int, seconds: float) -> None:
+        """Wait until the summary is newer than a revision, or the time is up."""
+
+    async def update(self, *, name: str | None, target: Target | None) -> None:
+        """Rename or scale the cluster."""
+
+    async def ask_to_stop(self, reason: str) -> None:
+        """Begin to stop."""
 
 
 class WithoutToken(Matcher):
@@ -45,7 +72,7 @@ class WithoutToken(Matcher):
 class FirstVisit(Matcher):
     """Matches nothing, but makes the dashboard ready before the first page is asked for."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Head) -> None:
         self.service = service
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
@@ -87,9 +114,9 @@ class Missing(web.RequestHandler):
 class Control(web.RequestHandler):
     """What the control routes share: JSON in and out, errors in our words."""
 
-    service: Service
+    service: Head
 
-    def initialize(self, service: Service) -> None:
+    def initialize(self, service: Head) -> None:
         self.service = service
 
     def answer(self, data: object, status: int = 200) -> None:
@@ -191,7 +218,7 @@ class Stop(Control):
         self.answer({"summary": self.service.summary}, 202)
 
 
-def install(scheduler: Scheduler, service: Service, token: str) -> None:
+def install(scheduler: Scheduler, service: Head, token: str) -> None:
     """Put the gate before all of Dask's routes.
 
     The server listens since the `Scheduler` was made, but accepts nothing before the loop turns.

@@ -25,6 +25,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -430,8 +431,15 @@ def end_adopted() -> None:
         time.sleep(0.01)
 
 
-def main(argv: list[str]) -> None:
-    """Serve the socket whose descriptor ``--channel`` gives."""
+def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:
+    """Serve the socket whose descriptor ``--channel`` gives.
+
+    Parameters
+    ----------
+    make_server
+        Makes the server from the simulated site's file, None without one, and `JobServer`'s own
+        arguments.
+    """
     parser = argparse.ArgumentParser(prog="jobserver")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--logs", type=Path, required=True)
@@ -456,9 +464,4 @@ def main(argv: list[str]) -> None:
         arguments.scratch,
         [device for device in arguments.devices.split(",") if device],
     )
-    if arguments.site is None:
-        JobServer(*given).serve()
-    else:
-        from .simulator.server import DemoServer
-
-        DemoServer(*given, site=arguments.site).serve()
+    make_server(arguments.site, *given).serve()

@@ -22,7 +22,7 @@ from ..core.errors import BackendError
 from ..host.memory_shares import amount, share_of
 from .adaptive import job_of
 from .reconcile.groups import own_part
-from .reconcile.model import is_alive, jobs_wanted, key_of, lasting
+from .reconcile.model import is_alive, jobs_wanted, lasting
 from .worker import TAKE_LIMIT
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class MemoryShares:
 
     def there(self, record: Record) -> set[str]:
         """Return the jobs that hold memory, or will; a connection may outlive its job a moment."""
-        own = {key_of(job) for job in record.jobs}
-        return {key_of(job) for job in record.jobs if is_alive(job)} | (own & self.limits().keys())
+        own = {job.key for job in record.jobs}
+        return {job.key for job in record.jobs if is_alive(job)} | (own & self.limits().keys())
 
     def limits(self) -> dict[str, dict[str, int]]:
         """Return the limit of each connected worker, by job and address."""
@@ -142,7 +142,7 @@ class MemoryShares:
 
     def own(self) -> dict[str, int]:
         """Return the limits of the connected workers that take others."""
-        jobs = {key_of(job) for job in own_part(self.record_of()).jobs}
+        jobs = {job.key for job in own_part(self.record_of()).jobs}
         limits = self.limits()
         return {at: limit for job in limits.keys() & jobs for at, limit in limits[job].items()}
 
@@ -178,8 +178,8 @@ class MemoryShares:
         for job in record.jobs:
             # Its command has the higher limit, which it can be told to leave once it is connected.
             starting = is_alive(job) and not job.connected and job.mark not in self.waiting
-            if starting and key_of(job) not in connected:
-                return f"More workers start when {key_of(job)} has started."
+            if starting and job.key not in connected:
+                return f"More workers start when {job.key} has started."
         high = [at for at, limit in self.own().items() if limit > share or at in self.unsure]
         if high and not await self.tell(share, high):
             left = [at for at in self.own() if at in self.unsure]

@@ -16,7 +16,7 @@ from ..core.job import Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import signal_group, start_time
 from .reconcile.listing import Told
-from .reconcile.model import is_alive, key_of
+from .reconcile.model import is_alive
 
 PATIENCE = 15.0
 """Seconds from the polite end of the job's workers to the other one."""
@@ -83,7 +83,7 @@ class OwnJob:
             return JobStatus(
                 job.id, JobState.RUNNING, job.mark, job.task, started=job.started, ends=job.ends
             )
-        code = self.directory.exit_codes().get(key_of(job))
+        code = self.directory.exit_codes().get(job.key)
         state = JobState.DONE if code == 0 else JobState.FAILED
         if job.leaving is not None:
             state = JobState.CANCELLED

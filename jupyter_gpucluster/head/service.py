@@ -61,7 +61,6 @@ from .reconcile.model import (
     Submit,
     given_up_unlisted,
     is_alive,
-    key_of,
     lasting,
     staying,
 )
@@ -285,7 +284,7 @@ class Service:
         unsettled = self.record.stop_requested is not None or any(
             is_alive(job)
             and not given_up_unlisted(job)  # nobody knows whether it ever ends
-            and (job.leaving is not None or job.connected != (key_of(job) in connected))
+            and (job.leaving is not None or job.connected != (job.key in connected))
             for job in self.record.jobs
         )
         if unsettled:
@@ -306,7 +305,7 @@ class Service:
         self.told = told = self.own_job.add_to(told, self.record)
         if self.record.stop_requested is None and (over := await self.held.look(told.listing, now)):
             self.set_record(stop_requested=now, reason=over)
-        alive = [key_of(job) for job in lasting(groups.own_part(self.record))]
+        alive = [job.key for job in lasting(groups.own_part(self.record))]
         target = self.record.target
         desired, volunteers = target.maximum, self.adaptation.volunteers
         if target.adaptive:
@@ -362,7 +361,7 @@ class Service:
             self.gpus.news += await asyncio.to_thread(self.watch.remarks, unread)
         kind = "gpu" if self.record.spec.job.gpus else "cores"
         self.events += [Event(now, kind, trouble) for trouble in self.gpus.news]
-        if late := self.slow.due(self.record, seen.workers, now):
+        if late := self.slow.due(staying(self.record), seen.workers, now):
             for key, words in await asyncio.to_thread(self.slow.look, late, now):
                 self.events.append(Event(now, "slow", words, key))
         await self.write_events(retry)

@@ -16,7 +16,6 @@ from .reconcile.model import (
     count_workers,
     given_up_unlisted,
     is_alive,
-    key_of,
     staying,
 )
 from .reconcile.walltime import first_to_end
@@ -92,7 +91,7 @@ def group_words(record: Record, seen: Observation) -> list[str]:
 def absence(record: Record, now: float) -> str:
     """Say which jobs do not answer, and what follows; a worker may restart within moments."""
     absent = [
-        key_of(job)
+        job.key
         for job in staying(record)
         if job.absent is not None and now - job.absent > RESTART_SECONDS
     ]
@@ -113,7 +112,7 @@ def unlisted(record: Record, system: str) -> str:
         return ""
     first = min(missing, key=lambda job: job.missing_since or 0.0)
     is_ = "is" if len(missing) == 1 else "are"
-    keys = ", ".join(map(key_of, missing[:3])) + (", ..." if len(missing) > 3 else "")
+    keys = ", ".join(job.key for job in missing[:3]) + (", ..." if len(missing) > 3 else "")
     return f"{keys} {is_} not in {system}'s listing since {since_when(first)}; asking again."
 
 
@@ -130,7 +129,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         job
         for job in staying(record)
         if job.state in STANDING_STILL
-        and (job.state is JobState.SUSPENDED or key_of(job) not in seen.workers)
+        and (job.state is JobState.SUSPENDED or job.key not in seen.workers)
     ]
     starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
     return Summary(

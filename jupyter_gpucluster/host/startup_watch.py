@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from ..core.cluster import Record
 from ..core.job import Job, JobState
 from ..core.summary import Summary
-from ..head.reconcile.model import key_of, staying
 
 SLOW_SECONDS = 120.0
 """From a job's start: twice the time that a worker itself waits for its scheduler."""
@@ -54,13 +52,13 @@ class SlowStarts:
         self.logs = logs
         self.late: dict[str, Late] = {}
 
-    def due(self, record: Record, connected: Collection[str], now: float) -> list[Job]:
+    def due(self, staying: Iterable[Job], connected: Collection[str], now: float) -> list[Job]:
         """Return the jobs whose logs are to be read now, and forget those that are late no more."""
         jobs = {
             key: job
-            for job in staying(record)
+            for job in staying
             if job.state is JobState.RUNNING and not job.connected
-            if (key := key_of(job)) not in connected
+            if (key := job.key) not in connected
             if job.started is not None and now - job.started > SLOW_SECONDS
         }
         self.late = {key: late for key, late in self.late.items() if key in jobs}
@@ -74,7 +72,7 @@ class SlowStarts:
         """Read logs, and return what is new: each job with what to say of it."""
         news = []
         for job in jobs:
-            key = key_of(job)
+            key = job.key
             place = self.place(key, now)
             words = words_of(job, place, now, "a worker")
             before = self.late.get(key)
@@ -95,7 +93,7 @@ class SlowStarts:
         """Say of one job where it is, empty as long as nobody need know."""
         if job.started is None or now - job.started <= SLOW_SECONDS:
             return ""
-        return f"{words_of(job, self.place(key_of(job), now), now, lacking)}."
+        return f"{words_of(job, self.place(job.key, now), now, lacking)}."
 
     def place(self, key: str, now: float) -> Place:
         """Find out where the start of a job's workers hangs."""
@@ -112,7 +110,7 @@ class SlowStarts:
 def words_of(job: Job, place: Place, now: float, lacking: str) -> str:
     """Say where a job is that lacks something."""
     ran = now - (job.started or now)
-    return f"{key_of(job)} has run for {_length(ran)} without {lacking}: {place.words}"
+    return f"{job.key} has run for {_length(ran)} without {lacking}: {place.words}"
 
 
 def place_of(lines: Sequence[str], now: float) -> Place:

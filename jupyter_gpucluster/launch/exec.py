@@ -109,4 +109,4 @@ def _choose(look: Look, name: str) -> Job:
 
 
 def _key(job: Job) -> str:
-    return f"{job.mark}_{job.task}"
+    return job.key

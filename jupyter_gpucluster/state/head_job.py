@@ -293,7 +293,7 @@ def last_words(directory: ClusterDirectory, job: Job) -> str:
 
 def log_lines(directory: ClusterDirectory, job: Job) -> list[str]:
     """Return the last lines of each log of the head and of its job."""
-    key = f"{job.mark}_{job.task}"
+    key = job.key
     names = ("head.log", f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
     return [line for name in names for line in tail(directory.logs / name, 50).splitlines()]
 

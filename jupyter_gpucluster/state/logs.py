@@ -43,7 +43,7 @@ def logs_of(job: str, paths: Sequence[Path], jobs: Sequence[Job]) -> list[Path]:
     """
     mark, _, task = job.rpartition("_")
     names = {f"{mark}.out", f"{mark}.{task}.out", f"{mark}.out.{task}"}
-    ours = [one for one in jobs if f"{one.mark}_{one.task}" == job]
+    ours = [one for one in jobs if one.key == job]
     pattern = re.compile("|".join(map(theirs, ours)) or NOTHING)
     return [
         path

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jupyter_gpucluster.core import cluster, job, serialize, summary
 from jupyter_gpucluster.core.cluster import Policy, Record, Spec, Target
 from jupyter_gpucluster.core.job import Job, JobState, JobStatus
 from jupyter_gpucluster.core.serialize import from_json, to_json

@@ -179,7 +179,7 @@ class Play:
 
     def job(self, name: str) -> Job:
         """Return a job of the record."""
-        return {model.key_of(job): job for job in self.record.jobs}[name]
+        return {job.key: job for job in self.record.jobs}[name]
 
     def phase(self) -> Phase:
         """Return the record's phase of now."""
@@ -187,7 +187,7 @@ class Play:
 
     def alive(self) -> list[str]:
         """Return the keys of the record's jobs that live."""
-        return [model.key_of(job) for job in self.record.jobs if model.is_alive(job)]
+        return [job.key for job in self.record.jobs if model.is_alive(job)]
 
     @property
     def words(self) -> str:
@@ -202,7 +202,7 @@ class Play:
 
 def key(status: JobStatus) -> str:
     """Return the key that the cluster has for a job of the queue."""
-    return f"{status.mark}_{status.task}"
+    return status.key
 
 
 def finished(actions: Iterable[Action]) -> bool:

@@ -20,7 +20,6 @@ from .model import (
     end_of,
     given_up_unlisted,
     is_alive,
-    key_of,
     staying,
 )
 from .walltime import by_our_clock, left_in_time, reached
@@ -47,8 +46,8 @@ class News:
 
     def put(self, jobs: Iterable[Job]) -> None:
         """Replace jobs by their newer selves."""
-        newer = {key_of(job): job for job in jobs}
-        kept = tuple(newer.pop(key_of(job), job) for job in self.record.jobs)
+        newer = {job.key: job for job in jobs}
+        kept = tuple(newer.pop(job.key, job) for job in self.record.jobs)
         self.record = replace(self.record, jobs=(*kept, *newer.values()))
 
     def take_answers(self) -> None:
@@ -105,7 +104,7 @@ class News:
 
     def back(self, job: Job) -> Job:
         """Take back that a job has ended, or was given up."""
-        self.note("back", f"{key_of(job)} was found again", key_of(job))
+        self.note("back", f"{job.key} was found again", job.key)
         found = replace(job, ended=None, exit_code=None, proof="", cause="")
         return replace(found, missing=0, missing_since=None)
 
@@ -131,7 +130,7 @@ class News:
             requeued = self.now if job.connected else job.requeued
             newer = replace(newer, held=held, connected=False, absent=None, requeued=requeued)
             words = f": {newer.reason}" if newer.reason else ""
-            self.note("requeued", f"{key_of(job)} waits again{words}", key_of(job))
+            self.note("requeued", f"{job.key} waits again{words}", job.key)
         if status.state not in FINAL:
             return newer
         return self.ended(replace(newer, exit_code=status.exit_code, proof="listing"), status)
@@ -144,7 +143,7 @@ class News:
 
     def unlisted(self, job: Job) -> Job:
         """Count a listing that lacks a job; it has ended only where something proves that."""
-        if key_of(job) in self.seen.workers:
+        if job.key in self.seen.workers:
             since = job.missing_since if job.abandoned else None
             return replace(job, missing=0, missing_since=since)
         job = missed(job, self.now)
@@ -159,14 +158,14 @@ class News:
         if proved is None:
             if job.missing == LISTINGS_UNTIL_GONE:
                 told = f"not in {seen.system}'s listing since {since_when(job)}; asking again"
-                self.note("missing", f"{key_of(job)} is {told}", key_of(job))
+                self.note("missing", f"{job.key} is {told}", job.key)
             return job
         proof, status = proved
         status = by_our_clock(job, status, self.record, self.now)
         return self.ended(replace(job, exit_code=status.exit_code, proof=proof), status)
 
     def ended(self, job: Job, status: JobStatus) -> Job:
-        key = key_of(job)
+        key = job.key
         expired = reached(job, status, self.record, self.now)
         # Some systems know of a job that was cancelled only the signal, or nothing.
         cancelled = job.cancelled is not None and status.state in NO_OUTCOME
@@ -218,7 +217,7 @@ class News:
     def take_workers(self) -> None:
         newer = []
         for job in self.record.jobs:
-            if key_of(job) not in self.seen.workers:
+            if job.key not in self.seen.workers:
                 here = self.should_be_here(job) and self.seen.silent_since is None
                 since = (job.absent or self.now) if here else None
                 if since != job.absent:
@@ -232,7 +231,7 @@ class News:
                 newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
             if not job.connected:
                 newer.append(replace(job, connected=True))
-                self.note("worker", f"{key_of(job)} is ready", key_of(job))
+                self.note("worker", f"{job.key} is ready", job.key)
         self.put(newer)
 
     def keep(self, job: Job) -> Job:

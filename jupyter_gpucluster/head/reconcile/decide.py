@@ -27,7 +27,6 @@ from .model import (
     held_seconds,
     is_alive,
     jobs_wanted,
-    key_of,
     lasting,
     recent_deaths,
     staying,
@@ -98,7 +97,7 @@ class _Step(News):
         self.put(absent)
         self.died += len(absent)
         for job in absent:
-            self.note("lost", f"{key_of(job)} is given up: {ABSENT_CAUSE}", key_of(job))
+            self.note("lost", f"{job.key} is given up: {ABSENT_CAUSE}", job.key)
 
     def watch_unlisted(self) -> None:
         """Give jobs up that listings lack, and whose end nothing proves; each is replaced once.
@@ -115,7 +114,7 @@ class _Step(News):
         self.put(lost)
         self.died += len(lost)
         for job in lost:
-            self.note("lost", f"{key_of(job)} is cancelled and replaced: {job.cause}", key_of(job))
+            self.note("lost", f"{job.key} is cancelled and replaced: {job.cause}", job.key)
 
     def doubt(self, job: Job) -> str:
         return (
@@ -135,7 +134,7 @@ class _Step(News):
         self.put(hopeless)
         self.died += len(hopeless)
         for job in hopeless:
-            self.note("lost", f"{key_of(job)} is given up: {job.cause}", key_of(job))
+            self.note("lost", f"{job.key} is given up: {job.cause}", job.key)
         if hopeless and not staying(self.record):
             self.end(Phase.FAILED, hopeless[0].cause)
 
@@ -179,9 +178,9 @@ class _Step(News):
             return
         self.relieve()
         wanted = jobs_wanted(self.record, self.seen.desired)
-        working = [job for job in staying(self.record) if key_of(job) in self.seen.workers]
-        due = {key_of(job) for job in working if self.is_past(drain_time(job, self.record))}
-        others = sum(key_of(job) not in due and job.relieved is None for job in working)
+        working = [job for job in staying(self.record) if job.key in self.seen.workers]
+        due = {job.key for job in working if self.is_past(drain_time(job, self.record))}
+        others = sum(job.key not in due and job.relieved is None for job in working)
         relieved = [job for job in staying(self.record) if job.relieved is not None]
         spare = max(0, len(relieved) - max(0, wanted - others))
         chosen = sorted(relieved, key=lambda job: end_of(job, self.record) or 0.0)[:spare]
@@ -192,13 +191,13 @@ class _Step(News):
         chosen += [
             job
             for job in working
-            if key_of(job) in due
+            if job.key in due
             and job not in chosen
             and latest - (end_of(job, self.record) or inf) >= margin
         ]
         for job in chosen:
             self.expire(job)
-            self.note("walltime", f"{key_of(job)} leaves before its walltime ends", key_of(job))
+            self.note("walltime", f"{job.key} leaves before its walltime ends", job.key)
         self.put(replace(job, leaving=self.now) for job in chosen)
         if self.record.expired and not wanted and not any(map(is_alive, self.record.jobs)):
             self.end(Phase.STOPPED, "Its jobs reached their walltime, and none is to follow.")
@@ -212,7 +211,7 @@ class _Step(News):
         ]
         self.put(relieved)
         for job in relieved:
-            key = key_of(job)
+            key = job.key
             self.note("walltime", f"A successor of {key} is asked for: its walltime ends", key)
 
     def is_past(self, time: float | None) -> bool:
@@ -231,23 +230,23 @@ class _Step(News):
                 # Who never connected goes first, the newest of them before the older.
                 key=lambda item: (
                     item[1] == own,
-                    key_of(item[1]) in self.seen.workers,
-                    ranks.get(key_of(item[1]), len(ranks)),
+                    item[1].key in self.seen.workers,
+                    ranks.get(item[1].key, len(ranks)),
                     -item[0],
                 ),
             )
             chosen = [job for _, job in candidates[:surplus]]
             self.put(replace(job, leaving=self.now) for job in chosen)
-            self.note("scale", f"{surplus} fewer: {', '.join(map(key_of, chosen))}")
+            self.note("scale", f"{surplus} fewer: {', '.join(job.key for job in chosen)}")
         leaving = [job for job in self.record.jobs if is_alive(job) and job.leaving is not None]
         # With nobody left to take the data there is nothing to retire to.
         working = self.seen.workers.keys() - self.seen.retired if self.seen.desired else set()
         retiring = dict.fromkeys(
-            key_of(job) for job in leaving if key_of(job) in working and job.cancelled is None
+            job.key for job in leaving if job.key in working and job.cancelled is None
         )
         if retiring:
             self.actions.append(Retire(tuple(retiring)))
-        self.cancel(job for job in leaving if key_of(job) not in retiring)
+        self.cancel(job for job in leaving if job.key not in retiring)
 
     def cancel(self, jobs: Iterable[Job]) -> None:
         """Ask for the end of jobs, and again while they are still there."""
@@ -357,8 +356,8 @@ class _Step(News):
         own = heads_job(self.record)
         ended = [job for job in self.record.jobs if not is_alive(job) and job != own]
         if len(ended) > KEPT_JOBS:
-            forgotten = {key_of(job) for job in ended[:-KEPT_JOBS]}
-            kept = tuple(job for job in self.record.jobs if key_of(job) not in forgotten)
+            forgotten = {job.key for job in ended[:-KEPT_JOBS]}
+            kept = tuple(job for job in self.record.jobs if job.key not in forgotten)
             seconds = sum(held_seconds(job, self.now) for job in ended[:-KEPT_JOBS])
             seconds += self.record.forgotten_seconds
             self.record = replace(self.record, jobs=kept, forgotten_seconds=seconds)

@@ -127,11 +127,6 @@ class Note:
 Action = Submit | Retire | Cancel | Finish | Note
 
 
-def key_of(job: Job) -> str:
-    """Return the name of a job within its cluster, which is also its (first) worker's name."""
-    return f"{job.mark}_{job.task}"
-
-
 def is_alive(job: Job) -> bool:
     """Tell whether a job holds, or will hold, something."""
     return job.state not in FINAL and not (job.state is JobState.UNKNOWN and job.ended is not None)
@@ -199,7 +194,7 @@ def count_workers(record: Record, seen: Observation) -> WorkerCounts:
     lost = max(0, wanted - len(stay)) * each
     for job in stay:
         suspended = job.state is JobState.SUSPENDED
-        connected = 0 if suspended else min(seen.workers.get(key_of(job), 0), each)
+        connected = 0 if suspended else min(seen.workers.get(job.key, 0), each)
         ready += connected
         if job.state in STANDING_STILL:
             pending += each - connected

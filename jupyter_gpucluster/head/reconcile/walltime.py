@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...core.cluster import Record, heads_job
 from ...core.job import ON_THIS_MACHINE, Job, JobState, JobStatus
 from ...core.summary import Clock
-from .model import end_of, key_of, staying
+from .model import end_of, staying
 
 STARTUP_SECONDS = 60.0
 """From a job's start to its worker's connection: imports from a shared file system take long."""
@@ -116,4 +116,4 @@ def first_to_end(record: Record) -> Clock | None:
     if not follows and len(staying(record)) == 1:
         return Clock("walltime", seconds, end)
     words = "a new one follows" if follows else "no new one follows"
-    return Clock(f"end of job {key_of(job)}, {words}", seconds, end, key_of(job), follows)
+    return Clock(f"end of job {job.key}, {words}", seconds, end, job.key, follows)

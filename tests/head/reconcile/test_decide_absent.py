@@ -77,7 +77,7 @@ def test_jobs_that_were_given_up_and_stay_do_not_pile_up(monkeypatch: pytest.Mon
         play.step(ABSENT_SECONDS)
         for job in play.queue.live():
             if job.state is JobState.PENDING:
-                play.connect(f"{job.mark}_{job.task}")
+                play.connect(job.key)
         play.step()
     assert len(play.queue.live()) == 1 + Policy().replacements
 

@@ -147,7 +147,7 @@ class World(RuleBasedStateMachine):
             assert after.phase_since == before.phase_since
         else:
             assert after.phase_since == self.now
-        jobs = {model.key_of(job): job for job in after.jobs}
+        jobs = {job.key: job for job in after.jobs}
         assert len(jobs) == len(after.jobs)
         earlier = {submit.mark for submit in self.seen.submits}
         for action in actions:
@@ -177,7 +177,7 @@ class World(RuleBasedStateMachine):
         for id in action.ids:
             job = by_id[id]
             assert job.leaving is not None
-            name = model.key_of(job)
+            name = job.key
             if name in self.workers and self.desired and after.stop_requested is None:
                 assert name in self.retired or id in self.asked
 

@@ -150,7 +150,7 @@ def test_a_leaving_job_that_ends_by_itself_is_no_death() -> None:
     play.desired = 1
     play.step()
     [leaving] = [job for job in play.record.jobs if job.leaving is not None]
-    play.die(model.key_of(leaving), JobState.DONE, 0)
+    play.die(leaving.key, JobState.DONE, 0)
     assert play.step() == []
     assert play.record.phase is Phase.RUNNING
     assert model.recent_deaths(play.record, play.now) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jupyter_gpucluster.core.cluster import Phase, Policy, WorkerGroup, WorkerShape
 from jupyter_gpucluster.core.job import JobState
-from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Finish, Submit, key_of
+from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Finish, Submit
 from tests.head.world import Play, of
 
 
@@ -19,7 +19,7 @@ def a_play(workers: int = 2, *, per_job: int = 2, policy: Policy | None = None) 
 
 
 def jobs_of(play: Play, group: str) -> list[str]:
-    return [key_of(job) for job in play.record.jobs if job.group == group and job.ended is None]
+    return [job.key for job in play.record.jobs if job.group == group and job.ended is None]
 
 
 def test_a_group_is_a_submission_of_its_own() -> None:

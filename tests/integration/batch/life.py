@@ -71,7 +71,7 @@ class Life:
 
 def worker_of(job: Job) -> str:
     """Return the name of a job's worker."""
-    return f"{job.mark}_{job.task}"
+    return job.key
 
 
 def write_profile(person: Person, place: Place, job: str, more: str = "") -> str:

@@ -122,7 +122,7 @@ def test_each_way_to_lose_a_job_has_its_own_words(
     site.run("scontrol", "update", f"JobId={first.id}", "EndTime=now+5")
     with connect(view.name) as client:
         worker = {str(each["name"]): address for address, each in client.scheduler_info()[
-            "workers"].items()}[f"{second.mark}_{second.task}"]  # fmt: skip
+            "workers"].items()}[second.key]  # fmt: skip
         eat = client.submit(
             lambda: (b"x" * 900_000_000, __import__("time").sleep(60)), workers=[worker], retries=0
         )

@@ -81,7 +81,7 @@ if importlib.util.find_spec("dask_cuda"):
             cores = client.run_on_scheduler(lambda: sorted(os.sched_getaffinity(0)))
             assert client.submit(lambda: sorted(os.sched_getaffinity(0))).result() == cores
             [worker] = workers_of(client).values()
-            assert worker["name"] == f"{job.mark}_{job.task}"
+            assert worker["name"] == job.key
             nanny = parent_of(pid)
             # A fork has the words of what it was forked from, the worker is a new interpreter.
             assert (nanny, parent_of(nanny)) == (job.process[0], server)

@@ -33,7 +33,7 @@ def test_each_kind_of_workers_gets_its_tasks_and_is_kept_at_its_number(
     view = start(profile)
     until(lambda: "1 of 1 io workers" in clusters.get(view.id).words)
     assert clusters.get(view.id).workers.asked == 1
-    groups = {f"{job.mark}_{job.task}": job.group for job in clusters.jobs(view.id)}
+    groups = {job.key: job.group for job in clusters.jobs(view.id)}
     assert sorted(groups.values()) == ["", "io"]
     with client_of(view) as client:
         ask = {"pure": False, "allow_other_workers": False}

@@ -206,7 +206,7 @@ def test_logs_hold_the_head_first_then_every_job(clusters: Clusters, pair: Clust
     text = clusters.logs(pair.id)
     assert text.startswith("==> head.log <==")
     assert f"==> {job.mark}_{job.task}.log <==" in text
-    assert "distributed" in clusters.logs(pair.id, f"{job.mark}_{job.task}")
+    assert "distributed" in clusters.logs(pair.id, job.key)
     assert "head.log" in clusters.logs(pair.id, "head")
 
 
