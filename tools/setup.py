@@ -22,8 +22,6 @@ NODE_MINIMUM = (20, 19)
 
 PEERS = {
     "dask-labextension": ("--no-deps", "dask-labextension>=7,<8"),
-    # The last setuptools that has pkg_resources for sure.
-    "dask-ctl": ("--no-deps", "dask-ctl==2024.1.*", "setuptools<81"),
     "schemathesis": ("schemathesis>=4.32,<5",),
 }
 """Each in a folder of its own: Jupyter, Dask and pytest load what lies in the environment."""

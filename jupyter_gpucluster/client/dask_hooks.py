@@ -1,33 +1,19 @@
-"""How Dask's own tools find our clusters: discovery for dask-ctl, certificates for an address."""
+"""Dask's own hook: certificates of our clusters for a client that knows an address only."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..clusters import Clusters
 from ..core.cluster import ENDED, Phase
 from ..core.errors import GpuClusterError
-from ..server.async_clusters import AsyncClusters
 from .connect import security_of
 
 if TYPE_CHECKING:
     from distributed.security import Security
 
     from ..state.view import ClusterView
-    from .gpucluster import GPUCluster
-
-
-async def discover() -> AsyncIterator[tuple[str, type[GPUCluster]]]:
-    """Yield name and class of each cluster that has a scheduler; ``from_name`` attaches to it.
-
-    This is what the entry point group ``dask_cluster_discovery`` is asked for.
-    """
-    from .gpucluster import GPUCluster
-
-    for view in await AsyncClusters().list():
-        if is_up(view):
-            yield view.name, GPUCluster
 
 
 def security_for(info: Mapping[str, Any]) -> Security | None:

@@ -7,13 +7,11 @@ import os
 import subprocess
 import sys
 import time
-import tomllib
 import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ import dask
 import pytest
 import yaml
 
-from jupyter_gpucluster.client.dask_hooks import discover, security_for
+from jupyter_gpucluster.client.dask_hooks import security_for
 from jupyter_gpucluster.client.gpucluster import GPUCluster
 from jupyter_gpucluster.clusters import Clusters
 from tests.server.hub import free_port
@@ -31,9 +29,7 @@ pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).parents[2]
 LABEXTENSION = CHECKOUT / ".venv" / "dask-labextension"
 """Apart from the environment, where any Jupyter server would load it; `tools/setup.py` makes it."""
-CTL = CHECKOUT / ".venv" / "dask-ctl"
 DASK_CONFIG = CHECKOUT / "jupyter-config" / "dask" / "jupyter_gpucluster.yaml"
-DISCOVERY = "dask_cluster_discovery"
 FACTORY = """
 labextension:
   factory:
@@ -51,14 +47,6 @@ SNIPPET = """
 from dask.distributed import Client
 with Client("{address}") as client:
     print(client.submit(sum, [20, 22]).result())
-"""
-
-# dask-ctl 2024.1 handles signals by a function that distributed has no more; the rest is its own.
-DASK = """
-import distributed.cli.utils
-distributed.cli.utils.install_signal_handlers = lambda loop: None
-from dask.cli import run_cli
-run_cli()
 """
 
 
@@ -114,20 +102,6 @@ def until(question: Callable[[], Any]) -> Any:
         time.sleep(0.1)
 
 
-def dask_cluster(*words: str) -> str:
-    """Return what a command of dask-ctl prints."""
-    told = subprocess.run(
-        [sys.executable, "-c", DASK, "cluster", *words],
-        env={**os.environ, "PYTHONPATH": f"{CTL}{os.pathsep}{CHECKOUT}", "COLUMNS": "250"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert told.returncode == 0, told.stdout + told.stderr
-    return told.stdout
-
-
 async def test_its_new_button_starts_a_cluster_that_our_list_shows(
     server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,34 +126,15 @@ async def test_its_new_button_starts_a_cluster_that_our_list_shows(
     )
     assert told.stdout == "42\n"
 
-    listed = dask_cluster("list", "gpucluster")
-    [row] = [line.split() for line in listed.splitlines() if address in line]
-    assert (row[0], row[3], row[-1]) == (ours["name"], "gpucluster", "Running")
-    dask_cluster("scale", ours["name"], "1")
-    assert server(f"gpucluster/api/clusters/{ours['id']}")["target"]["maximum"] == 1
-
-    # As dask-ctl asks and attaches.
-    [(name, kind)] = [pair async for pair in discover()]
-    assert (name, kind) == (ours["name"], GPUCluster)
-    async with kind.from_name(name, asynchronous=True) as cluster:
+    name = ours["name"]
+    async with GPUCluster.from_name(name, asynchronous=True) as cluster:
         assert cluster.scheduler_address == address
     assert Clusters().get(name).phase.value in ("running", "degraded", "starting")
 
     server(f"dask/clusters/{number}", "DELETE")
     until(lambda: server(f"gpucluster/api/clusters/{ours['id']}")["phase"] == "stopped")
-    assert [pair async for pair in discover()] == []
     assert security_for({"address": address}) is None
     Clusters().wait_stopped(ours["id"], timeout=PATIENCE)
-
-
-def test_the_entry_point_names_the_discovery() -> None:
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    [(name, value)] = project["entry-points"][DISCOVERY].items()
-    assert EntryPoint(name, value, DISCOVERY).load() is discover
-    installed = [point.value for point in entry_points(group=DISCOVERY)]
-    assert value in installed, (
-        "the environment is older than pyproject.toml: tools/setup.py mends it"
-    )
 
 
 def test_the_shipped_configuration_names_the_loader_of_certificates() -> None:
