@@ -216,7 +216,7 @@ def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
             line.settimeout(CALL_SECONDS)
             line.sendall(f"{secret} {name}\n".encode())
             said, _, clock = read_line(line).partition(" ")
-    except socket.timeout:  # noqa: UP041  # another class before Python 3.10
+    except socket.timeout:  # another class before Python 3.10
         return {"trouble": f"no answer within {CALL_SECONDS:.0f} s"}
     except OSError as error:
         return {"trouble": error.strerror or str(error)}

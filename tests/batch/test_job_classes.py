@@ -34,15 +34,15 @@ print(json.dumps(sorted(found)))
 WRITER = [sys.executable, "-P", str(job_classes.WRITER)]
 FORKING = """
 import os, sys
-from jupyter_gpucluster.batch import jobclasses
-jobclasses.begin()
-child = jobclasses._WRITER.child
+from jupyter_gpucluster.batch import job_classes
+job_classes.begin()
+child = job_classes._WRITER.child
 pid = os.fork()
 if pid == 0:
-    sys.exit(jobclasses._WRITER.child is not None)
+    sys.exit(job_classes._WRITER.child is not None)
 assert os.waitpid(pid, 0)[1] == 0
-assert jobclasses.head("sge.SGEJob", {"job_name": "one"})[0] == "#$ -N one"
-assert jobclasses._WRITER.child is child
+assert job_classes.head("sge.SGEJob", {"job_name": "one"})[0] == "#$ -N one"
+assert job_classes._WRITER.child is child
 """
 
 
