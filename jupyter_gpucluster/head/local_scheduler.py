@@ -7,7 +7,7 @@ sees the head die (end of file on their socket) and ends the workers from outsid
 holds the GIL cannot prevent.  And it keeps one job's memory from taking the machine.
 
 Requests and answers are JSON lines on an inherited socket: ``{"number": 1, "argv": [...]}`` in the
-words of `backends.local`, ``{"number": 1, "exit_code": 0, "stdout": "...", "stderr": ""}`` back.
+words of `batch.local`, ``{"number": 1, "exit_code": 0, "stdout": "...", "stderr": ""}`` back.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def request_parser() -> argparse.ArgumentParser:
-    """Return the parser of requests; `backends.local` writes what it reads."""
+    """Return the parser of requests; `batch.local` writes what it reads."""
     parser = Parser(prog="gpucluster-jobs", add_help=False)
     verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
     submit = verbs.add_parser("submit", add_help=False)

@@ -1,4 +1,4 @@
-"""The head's loop: look, let `lifecycle` decide, write it down, then do it."""
+"""The loop of a head: observe, let `reconcile.decide` decide, write the record, then act."""
 
 from __future__ import annotations
 
@@ -436,7 +436,7 @@ class Service:
         return True
 
     async def act(self, action: Action) -> None:
-        """Do what `lifecycle` decided."""
+        """Carry out one action that `decide.step` returned."""
         if isinstance(action, Submit) and "record" in self.unsaved.troubles:
             # Nobody could find a job again whose mark is not on disk; it is asked for anew later.
             jobs = tuple(job for job in self.record.jobs if job.mark != action.mark)

@@ -58,7 +58,7 @@ class Unsaved:
 
 
 def _lease_words(error: GpuClusterError) -> str:
-    # Three minutes after the last renewal: `jobscript.LEASE_LAPSED`.
+    # Three minutes after the last renewal: `launch.script.job.LEASE_LAPSED`.
     fix = error.hint.partition(",")[0]
     return f"{error.message} {fix} now. The cluster's batch jobs end themselves in 3 minutes."
 

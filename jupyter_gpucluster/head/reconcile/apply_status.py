@@ -1,4 +1,4 @@
-"""What was seen, folded into the record: answers, listings and workers, and what ended why."""
+"""Apply observations (submit results, listings, connected workers) to the record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_OUTCOME = frozenset({JobState.FAILED, JobState.UNKNOWN})
 
 
 class News:
-    """The first half of a step; the order of the methods is the order of `lifecycle.step`."""
+    """The first half of a step; its methods are called in this order by `decide.step`."""
 
     def __init__(self, record: Record, seen: Observation, now: float) -> None:
         self.record = record

@@ -20,7 +20,7 @@ def own_part(record: Record) -> Record:
 
 
 def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Action]]:
-    """Do `lifecycle.step` for the cluster's own jobs, and then for those of each group.
+    """Do `decide.step` for the cluster's own jobs, and then for those of each group.
 
     The end is that of all jobs together: when one part decides to stop, all of them do.
     """

@@ -1,4 +1,4 @@
-"""What `lifecycle` sees and says: observations in, actions out, and what follows from both."""
+"""Observations that `decide` takes, actions that it returns, and figures of both."""
 
 from __future__ import annotations
 

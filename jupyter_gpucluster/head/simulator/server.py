@@ -19,7 +19,7 @@ LOOK_SECONDS = 0.2
 
 
 def request_parser() -> argparse.ArgumentParser:
-    """Return the parser of requests; `backends.demo` writes what it reads."""
+    """Return the parser of requests; `batch.demo` writes what it reads."""
     parser = Parser(prog="gpucluster-demo", add_help=False)
     verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
     submit = verbs.add_parser("submit", add_help=False)
