@@ -262,7 +262,7 @@ def seconds(text: str) -> float:
 
 def run(base: str, system: str, program: str) -> None:
     """Be one of the system's commands: answer, and exit."""
-    commands = importlib.import_module(f"tests.schedulers.systems.{system}")
+    commands = importlib.import_module(f"{__package__}.{system}")
     with opened(Path(base)) as site:
         site.calls.append(program)
         if site.silent:
@@ -290,7 +290,7 @@ def install(base: Path, system: str, programs: Iterable[str]) -> Path:
         file.write_text(
             f"#!{os.path.realpath(sys.executable)} -IS\nimport sys\n"
             f"sys.path.insert(0, {checkout!r})\n"
-            "from tests.schedulers.systems.engine import run\n"
+            f"from {__name__} import run\n"
             f"run({str(base)!r}, {system!r}, {program!r})\n"
         )
         file.chmod(0o755)
