@@ -41,6 +41,15 @@ class RandomState(numpy.random.RandomState):
 '''
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts a cluster: it takes two thirds of the time of all quick tests."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and "client" in getattr(
+            item, "fixturenames", ()
+        ):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def client() -> Iterator[Client]:
     """Connect to two workers of one thread each in this process."""

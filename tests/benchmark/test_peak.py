@@ -79,6 +79,7 @@ def test_long_tasks_tell_their_progress(client: Client, monkeypatch: pytest.Monk
     assert counts[-1] == report.pieces
 
 
+@pytest.mark.slow
 def test_no_worker_is_missed_while_the_client_refreshes_what_it_knows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
