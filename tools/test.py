@@ -20,6 +20,12 @@ WITHOUT_DASK = (
     "doctor",
     "environments",
     "integration/batch",
+    "integration/local/test_damaged_records.py",
+    "integration/local/test_full_disk.py",
+    "integration/local/test_refused.py",
+    "integration/local/test_removed.py",
+    "integration/local/test_scripts.py",
+    "integration/local/test_silent_heads.py",
     "launch/script/test_head.py",
     "launch/test_joining.py",
     "packaging",
@@ -28,9 +34,9 @@ WITHOUT_DASK = (
     "state/test_relay.py",
     "test_docs.py",
 )
-"""Dialects, profiles, terminal, server, wheel, queueing systems, scripts, new environments and the
-documents' examples are the same beside any Dask, which most of them never import; so they run on
-one stack."""
+"""Dialects, profiles, terminal, server, wheel, batch systems, scripts, new environments, files on
+disk and the documents' examples are the same beside any Dask, which most of them never import; so
+they run on one stack."""
 
 
 def test() -> None:
