@@ -12,6 +12,8 @@ import { serverCommand, theSite } from '../site';
 import { Lab } from './lab';
 
 const DEATHS = 10;
+/** By then a scheduler has forgotten the session of a page, with which Bokeh alone cannot go on. */
+const SESSION_ENDED_MS = 40_000;
 /** How often figures change before they count as live; a page that loads changes a few times, too. */
 const MOVES = 3;
 /** Keeps two workers busy until standard input ends; the browser has to draw each task. */
@@ -72,6 +74,7 @@ test('an open dashboard of a busy cluster reconnects after each restart of the s
       await expect(tab.locator('iframe')).toBeHidden();
       if (death === 1) {
         await lab.screenshot('not-connected');
+        await page.waitForTimeout(SESSION_ENDED_MS);
       }
       await startServer();
       await expectMoving(lab.dashboard());
