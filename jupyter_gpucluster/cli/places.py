@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 
-from ..core.errors import InvalidInput
+from ..core.errors import GpuClusterError, InvalidInput
 from ..host.hardware import look_around
 from ..launch.allocation import is_spread
 from ..launch.spec import uses_gpus
 from ..profiles import find_profile, load_profiles
 from .arguments import refuse_gpus_of
+from .session import Session
 
 
 def default_profile() -> str:
@@ -32,3 +34,10 @@ def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:
             return  # they are the allocation's
         gpus = uses_gpus(found, look_around())
         refuse_gpus_of("GPUs" if gpus else "workers", arguments, f"Profile {profile}")
+
+
+def note_problems(profile: str, session: Session) -> None:
+    """Show what is wrong with a profile's files before they are used."""
+    with contextlib.suppress(GpuClusterError):  # which whoever uses the profile raises
+        for problem in find_profile(profile).problems:
+            session.note(f"{problem.severity}: {problem}")

@@ -68,9 +68,10 @@ def examine_profile(
     host = socket.gethostname()
     subject = f"profile {request.profile}"
     try:
-        profile = find_profile(request.profile).profile
+        loaded = find_profile(request.profile)
     except ProfileError as error:
         return Report(subject, host, (refused("profile", error),))
+    profile = loaded.profile
     if job and not surroundings.is_batch(profile):
         raise InvalidInput(
             f"Profile {request.profile} submits no jobs to a queueing system.",
@@ -80,6 +81,7 @@ def examine_profile(
     plan, script, findings = _settled(clusters, request)
     if plan is not None:
         profile = plan.profile
+    findings += surroundings.of_files(loaded.problems)
     findings += _surroundings(clusters, request, profile, plan, tried=job)
     asked = ("commands", "queueing system")
     silent = any(f.check in asked and f.result is Result.FAILED for f in findings)

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ from . import here
 from .findings import Finding, failed, ok, refused, warning
 
 if TYPE_CHECKING:
-    from ..profiles import Profile
+    from ..profiles import Profile, ProfileProblem
 
 ANSWER_SECONDS = 20.0
 KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
@@ -235,13 +235,18 @@ def of_profiles() -> list[Finding]:
     from ..profiles import load_profiles
 
     found = load_profiles()
-    problems = [
-        (failed if problem.severity == "error" else warning)(
-            "profiles", str(problem), "Correct the file."
-        )
-        for problem in found.problems
-    ]
+    problems = of_files(found.problems, "profiles")
     return problems or [ok("profiles", f"{len(found.profiles)} can be used here.")]
+
+
+def of_files(problems: Iterable[ProfileProblem], check: str = "profile files") -> list[Finding]:
+    """Tell what is wrong with profile files."""
+    return [
+        (failed if problem.severity == "error" else warning)(
+            check, str(problem), "Correct the file."
+        )
+        for problem in problems
+    ]
 
 
 def of_systems() -> Finding:

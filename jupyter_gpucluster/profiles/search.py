@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -62,6 +62,8 @@ class LoadedProfile:
     shadowed: tuple[Shadowed, ...]
     final: bool
     locked: tuple[str, ...]
+    problems: tuple[ProfileProblem, ...] = ()
+    """What is wrong with its files, where only this profile was read (`find_profile`)."""
 
     def matches_host(self, hostname: str = "") -> bool:
         """Tell whether the profile is meant for this host (empty: the one we are on).
@@ -153,7 +155,7 @@ def find_profile(name: str) -> LoadedProfile:
             hint=f"Correct the file; profile {name!r} cannot be used until then.",
             detail="profile",
         )
-    return loaded
+    return replace(loaded, problems=tuple(problems))
 
 
 def search_path() -> list[Directory]:

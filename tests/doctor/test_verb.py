@@ -69,6 +69,18 @@ def test_a_profile_that_cannot_be_read_is_a_failed_check(home: Path) -> None:
     assert types("doctor")[0] == 1
 
 
+def test_a_value_that_may_be_meant_otherwise_is_a_warning(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in ("squeue", "scancel", "sbatch"):
+        put_command(home, monkeypatch, program, "exit 0")
+    name = write_profile(home, "site", SLURM.replace("5 min", "24"))
+    code, told, _ = types("doctor", name)
+    found = checks(told)["profile files"]
+    assert (code, found["result"]) == (0, "warning")
+    assert "site.yaml:4:26: `job.walltime`: 24 has no unit" in found["found"]
+
+
 def test_an_option_that_is_missing_is_told_beside_all_that_can_be_looked_at(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from ..arguments import options_from
 from ..borrowing import borrowed
 from ..output import Outcome, Text
 from ..parsing import Parser, assignment, suggestion, whole_number
-from ..places import default_profile, refuse_gpus_on
+from ..places import default_profile, note_problems, refuse_gpus_on
 from ..session import Session
 from ..waiting import stop_quietly
 
@@ -158,6 +158,7 @@ def _cluster(
         return
     profile = arguments.profile or default_profile()
     refuse_gpus_on(profile, arguments)
+    note_problems(profile, session)
     target = None if arguments.workers is None else Target(arguments.workers, arguments.workers)
     began = time.monotonic()
     # This process is the client, so its own Python is the one that fits.

@@ -23,7 +23,7 @@ from ..arguments import (
 )
 from ..output import Outcome, counted
 from ..parsing import Parser
-from ..places import default_profile, refuse_gpus_on
+from ..places import default_profile, note_problems, refuse_gpus_on
 from ..session import Session
 from ..signals import Signals
 from ..waiting import stop_quietly
@@ -57,6 +57,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         )
     profile = arguments.profile or default_profile()
     refuse_gpus_on(profile, arguments)
+    note_problems(profile, session)
     with Signals() as signals:
         view = session.clusters.start(
             profile,

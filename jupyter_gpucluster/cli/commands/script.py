@@ -16,7 +16,7 @@ from ..arguments import (
 )
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
-from ..places import refuse_gpus_on
+from ..places import note_problems, refuse_gpus_on
 from ..session import Session
 
 
@@ -32,6 +32,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Print script and submit command."""
     refuse_gpus_on(arguments.profile, arguments)
+    note_problems(arguments.profile, session)
     script = session.clusters.script(
         arguments.profile,
         target=target_from(arguments),

@@ -17,7 +17,7 @@ from ..arguments import (
 from ..describe import named, remarks, state
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
-from ..places import refuse_gpus_on
+from ..places import note_problems, refuse_gpus_on
 from ..session import Session
 from ..waiting import add_wait, wait_ready
 
@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Start the cluster."""
     target = target_from(arguments)
     refuse_gpus_on(arguments.profile, arguments)
+    note_problems(arguments.profile, session)
     view = session.clusters.start(
         arguments.profile,
         name=arguments.name,
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     )
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
-    view, error = wait_ready(view, arguments.wait, session, "goes on")
+    view, error = wait_ready(view, arguments.wait, session, "goes on", view.target)
     document = to_json(view)
     if error is not None:
         return Outcome({**error.as_json(), "cluster": document}, errors=(error,))
