@@ -104,6 +104,13 @@ class Clusters:
         over = [look.record for look in looks if look.record.phase in ENDED]
         return [*find_orphans(self.root, live), *left_jobs(over, self.root)]
 
+    def left_jobs(self, name: str) -> Sequence[str]:
+        """Return a line for each batch job that a cluster which has ended may still have."""
+        from .batch.cancel import left_jobs
+
+        record = find(self.root, name).record
+        return left_jobs([record], self.root) if record.phase in ENDED else ()
+
     def get(self, name: str) -> ClusterView:
         """Return a cluster by name or id; of several with one name the live one, else the newest.
 

@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.errors import GpuClusterError
+from ..core.errors import ClusterConflict, GpuClusterError
+from .describe import target_words
 from .parsing import Parser, seconds
 from .session import Progress, Session
 
 if TYPE_CHECKING:
+    from ..core.cluster import Target
     from ..state.view import ClusterView
 
 STOP_SECONDS = 60.0
@@ -40,7 +42,11 @@ def timeout_from(wait: float) -> float | None:
 
 
 def wait_ready(
-    view: ClusterView, wait: float | None, session: Session, meanwhile: str
+    view: ClusterView,
+    wait: float | None,
+    session: Session,
+    meanwhile: str,
+    wanted: Target | None = None,
 ) -> tuple[ClusterView, GpuClusterError | None]:
     """Wait as long as ``--wait`` says until all workers are ready.
 
@@ -52,6 +58,8 @@ def wait_ready(
         Seconds, infinity for no limit, None for no wait at all.
     meanwhile
         What the cluster does after Ctrl-C: ``goes on``.
+    wanted
+        The target that was requested, if there was one.
 
     Returns
     -------
@@ -70,6 +78,9 @@ def wait_ready(
         return view, interrupted([view.name], meanwhile, session.program)
     except GpuClusterError as error:
         return session.clusters.get(view.id), error
+    if wanted is not None and view.target != wanted:
+        words = f"Cluster {view.name} has another target now: {target_words(view)}."
+        return view, ClusterConflict(words, hint="It was changed while this command waited.")
     return view, None
 
 

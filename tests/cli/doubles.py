@@ -68,6 +68,7 @@ class InMemoryClusters:
         self.started: list[dict[str, Any]] = []
         self.on_wait: Callable[[], None] = lambda: None
         self.damage = False
+        self.left: tuple[str, ...] = ()
 
     def live(self) -> Sequence[ClusterView]:
         return [view for view in self.list() if view.phase not in ENDED]
@@ -128,6 +129,10 @@ class InMemoryClusters:
         view = self._change(name, phase=Phase.STOPPED, words="stopped")
         progress(view)
         return view
+
+    def left_jobs(self, name: str) -> Sequence[str]:
+        self.get(name)
+        return self.left
 
     def jobs(self, name: str) -> Sequence[Job]:
         self.get(name)

@@ -151,6 +151,15 @@ def test_scale_to_gpus_on_a_cluster_that_has_them() -> None:
     assert "target 3 GPUs" in desk.out
 
 
+def test_a_wait_for_a_target_that_is_changed_meanwhile_is_in_vain(desk: Desk) -> None:
+    def scale_again() -> None:
+        desk.clusters.update("alpha", target=Target(1, 1))
+
+    desk.clusters.on_wait = scale_again
+    assert desk.types("scale", "alpha", "--workers", "3", "--wait") == 1
+    assert "error: Cluster alpha has another target now: 1 worker, at most 8 allowed." in desk.err
+
+
 def test_logs_of_a_job_by_the_number_of_its_queueing_system(desk: Desk) -> None:
     assert desk.types("logs", "alpha", "--job", "4712", "--lines", "7") == 0
     assert desk.out == "7 lines of gpc-alpha-1_1\n"
@@ -171,6 +180,16 @@ def test_stop_stops_all_that_it_can_and_then_complains(desk: Desk) -> None:
     assert desk.out == "alpha: stopped\n"
     assert "alpha: stopped" not in desk.err
     assert "error: There is no cluster named nobody." in desk.err
+
+
+def test_a_stop_waits_in_vain_for_jobs_whose_end_is_not_proved(desk: Desk) -> None:
+    desk.clusters.left = (
+        "job 7 of gpc-alpha-1 (not listed, end not confirmed); to end it: scancel 7",
+    )
+    assert desk.types("stop", "alpha", "--wait") == 1
+    assert desk.out == "alpha: stopped\n"
+    assert "error: Cluster alpha has ended, but the end of its jobs is not proved." in desk.err
+    assert "scancel 7" in desk.err
 
 
 def test_stop_by_force_ends_at_once(desk: Desk) -> None:
@@ -250,6 +269,21 @@ def test_profiles_show_what_is_wrong_with_a_file(desk: Desk, home: Path) -> None
     (folder / "bad.yaml").write_text("title: Bad\nbackend: local\njob: {gpu: 1}\n")
     assert desk.types("profiles") == 0
     assert "bad.yaml:3:7:" in desk.out
+
+
+@pytest.mark.parametrize("verb", ["start", "script"])
+def test_what_uses_a_profile_shows_what_is_wrong_with_its_files(
+    desk: Desk, home: Path, verb: str
+) -> None:
+    folder = home / "data" / "gpucluster" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "bad.yaml").write_text("title: Bad\nbackend: local\njob: {gpu: 1}\n")
+    path = folder / "short.yaml"
+    path.write_text("title: Short\nbackend: slurm\njob:\n  walltime: 24\n")
+    assert desk.types(verb, "short") == 0
+    assert f"warning: {path}:4:13: `job.walltime`: 24 has no unit" in desk.err
+    assert "bad.yaml" not in desk.err
+    assert "walltime" not in desk.out
 
 
 def test_an_error_of_ours_is_no_traceback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

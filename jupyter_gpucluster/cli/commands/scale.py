@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     view = clusters.get(arguments.name)
     refuse_gpus_of(view.unit, arguments, f"Cluster {view.name}")
     view = clusters.update(view.id, target=target)
-    view, error = wait_ready(view, arguments.wait, session, "goes on to its target")
+    view, error = wait_ready(view, arguments.wait, session, "goes on to its target", target)
     document = to_json(view)
     if error is not None:
         return Outcome({**error.as_json(), "cluster": document}, errors=(error,))

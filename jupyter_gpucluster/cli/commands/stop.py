@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from ...core.cluster import ENDED
-from ...core.errors import GpuClusterError, InvalidInput
+from ...core.errors import BackendUnavailable, GpuClusterError, InvalidInput
 from ...core.serialize import to_json
 from ..arguments import add_json
 from ..describe import named, state
@@ -71,7 +71,10 @@ def _ask(
 
 
 def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterError]:
-    """Wait for each; the limit holds for all together."""
+    """Wait for each; the limit holds for all together.
+
+    A cluster may end although the batch system does not confirm the end of its jobs.
+    """
     limit = timeout_from(wait)
     deadline = None if limit is None else time.monotonic() + limit
     errors: list[GpuClusterError] = []
@@ -80,7 +83,10 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
         for id in ids:
             left = None if deadline is None else max(deadline - time.monotonic(), 0)
             try:
-                session.clusters.wait_stopped(id, timeout=left, progress=progress)
+                view = session.clusters.wait_stopped(id, timeout=left, progress=progress)
+                if jobs := session.clusters.left_jobs(id):
+                    words = f"Cluster {view.name} has ended, but the end of its jobs is not proved."
+                    errors.append(BackendUnavailable(words, hint="; ".join(jobs)))
             except GpuClusterError as error:
                 errors.append(error)
     return errors
