@@ -1,16 +1,16 @@
-"""Register kernels of an environment, with what a profile sets up in force, and remove them."""
+"""Register and remove Jupyter kernels, with the settings of a profile applied."""
 
 from __future__ import annotations
 
 import json
-import logging
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +25,15 @@ from ..profiles.placeholders import placeholders
 LAUNCHER = "kernel.sh"
 CONNECTION = "{connection_file}"
 KERNEL_NAME = re.compile(r"[a-z0-9_][a-z0-9._-]{0,99}")
-"""What Jupyter takes; it does not tell small letters from capitals.  But ``..`` is a folder's."""
-INSTALL_SECONDS = 60.0
-UNHEARD = logging.Logger("kernelspecs", logging.CRITICAL)
-"""jupyter_client warns of folders where it will not look; `register` tells that itself."""
-
-
-@dataclass(frozen=True)
-class Registration:
-    """A kernel that may be registered: nothing is made yet."""
-
-    name: str
-    title: str
-    directory: Path
-    prefix: str
-    """Where the site's kernels lie; empty = the user's own."""
-    profile: str
-    activation: tuple[str, ...]
+"""Names that Jupyter takes, in lower case since it ignores case; ``..`` would be a folder."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that was registered here."""
+    """A kernel that this package registered.
+
+    ``listed``: the Jupyter of this environment finds it.
+    """
 
     name: str
     title: str
@@ -54,7 +41,15 @@ class Kernel:
     profile: str
     directory: str
     listed: bool
-    """Whether the Jupyter of this environment looks there."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A kernel that can be registered, the shell lines that it runs first, and who may read it."""
+
+    kernel: Kernel
+    activation: tuple[str, ...]
+    public: bool
 
 
 def plan_registration(
@@ -68,27 +63,26 @@ def plan_registration(
     replace: bool = False,
     again: bool = False,
 ) -> Registration:
-    """Settle a kernel's name and place, before anything is made.
+    """Check a kernel's name, folder and options, before anything is written.
 
     Parameters
     ----------
     name
-        Its name among kernels; empty: made of the title, or of the environment's name.
+        The kernel's id; empty: made from the title, or from the environment's name.
     profile, options
-        Whose prologue and variables are in force in the kernel, and the values of its options.
+        The profile whose prologue and variables the kernel applies, and values of its options.
+    prefix
+        A site's folder for the kernels of all users; empty: the user's own kernels.
     replace
-        Take the place of the kernel that has this name there.
+        Replace a kernel of this name in the same folder.
     again
-        Take it where that one is of the same Python and was registered here.
+        Replace it if this package registered it for the same Python.
 
     Raises
     ------
     InvalidInput
-        A name that cannot be used, or is taken.
+        The name is invalid or used, or an option cannot be set.
     """
-    # Importing it takes 0.15 s.
-    from jupyter_client.kernelspec import KernelSpecManager
-
     if not title.strip() or not title.isprintable():
         raise InvalidInput(
             "A kernel needs a title of one line.",
@@ -102,36 +96,33 @@ def plan_registration(
             hint="Give one of letters, digits, '-', '_' and '.' with --name.",
             detail="name",
         )
-    manager = KernelSpecManager()
-    at = expanded(prefix, "prefix").absolute() if prefix else None
-    folder = at / "share" / "jupyter" / "kernels" if at else Path(manager.user_kernel_dir)
-    directory = folder / name
-    if directory.is_symlink() or directory.is_file():
-        raise InvalidInput(
-            f"{shown(str(directory))} is there already and is no folder of a kernel's own.",
-            hint="Delete it, or choose another name with --name.",
-            detail="name",
-        )
-    taken = manager.find_kernel_specs().get(name, str(directory) if directory.exists() else "")
-    if taken:
-        old = _read(name, Path(taken))
+    directory = _folder(prefix) / name
+    used = Path(_registered().get(name, directory))
+    if os.path.lexists(used):
+        old = _read(name, used)
+        replaceable = used == directory and used.is_dir() and not used.is_symlink()
         ours = again and old is not None and old.python == python
-        if Path(taken) != directory or not (replace or ours):
-            raise _is_taken(name, taken, again=again, may_replace=Path(taken) == directory)
+        if not (replaceable and (replace or ours)):
+            hint = "Choose another title." if again else "Choose another name with --name"
+            raise InvalidInput(
+                f"{name!r} exists already: {used}.",
+                hint=hint + (" or replace it with --replace." if replaceable else "."),
+                detail="name",
+            )
     if options and profile is None:
         raise InvalidInput("--option sets options of a --profile.", detail="options")
     lines = activation(profile.profile, options or {}) if profile else []
-    of = profile.name if profile else ""
-    return Registration(name, title, directory, str(at or ""), of, tuple(lines))
+    kernel = Kernel(name, title, python, profile.name if profile else "", str(directory), False)
+    return Registration(kernel, tuple(lines), public=bool(prefix))
 
 
 def activation(profile: Profile, options: Mapping[str, Any]) -> list[str]:
-    """Return the lines by which job scripts make a profile's environment.
+    """Return the lines by which job scripts set up a profile's environment.
 
     Parameters
     ----------
     options
-        Values of options; only those that go into the environment count.
+        Values of options; only options that set part of the environment are used.
     """
     places = placeholders(profile)
     meant = {
@@ -149,165 +140,135 @@ def activation(profile: Profile, options: Mapping[str, Any]) -> list[str]:
     return [*export_lines(environment.variables), *environment.prologue]
 
 
-def register(plan: Registration, python: str) -> Kernel:
-    """Register a kernel as planned; its spec is written by that Python's own ipykernel.
+def register(plan: Registration) -> Kernel:
+    """Register a kernel as planned; the ipykernel of its Python writes the spec.
 
     Raises
     ------
     UnsuitableEnvironment
-        The Python does not answer, or has no ipykernel.
+        The Python does not start, or has no ipykernel.
     StateError
         The kernel's folder cannot be written.
     """
-    _require_ipykernel(python)
-    from jupyter_client.kernelspec import KernelSpecManager
-
+    kernel, directory = plan.kernel, Path(plan.kernel.directory)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = _written_by_ipykernel(plan, python, Path(scratch))
+        folder = _written_by_ipykernel(kernel, scratch)
         file = folder / "kernel.json"
         spec = json.loads(file.read_text("utf-8"))
-        argv = list(map(str, spec["argv"]))
-        # Jupyter fills in names in braces, also those of a folder that is called so.
+        argv: list[str] = spec["argv"]
+        # Jupyter replaces names in braces, also those in the path of a Python.
         if plan.activation or any("{" in word for word in argv if word != CONNECTION):
-            script = _launcher(plan, argv)
+            words = ['"$1"' if word == CONNECTION else shlex.quote(word) for word in argv]
+            script = "\n".join(["#!/bin/bash", *plan.activation, f"exec {' '.join(words)}", ""])
             (folder / LAUNCHER).write_text(script, "utf-8", "surrogateescape")
             spec["argv"] = ["/bin/bash", f"{{resource_dir}}/{LAUNCHER}", CONNECTION]
-        told = {"python": python, "profile": plan.profile}
-        spec["metadata"] = {**spec.get("metadata", {}), KERNEL_METADATA: told}
+        ours = {"python": kernel.python, "profile": kernel.profile}
+        spec["metadata"] = {**spec.get("metadata", {}), KERNEL_METADATA: ours}
         file.write_text(json.dumps(spec, indent=1) + "\n", "utf-8")
-        # A site's kernels are for others; one's own may hold what a profile's variables say.
-        folder.chmod(0o755 if plan.prefix else 0o700)
-        for made in folder.iterdir():
-            made.chmod(0o644 if plan.prefix else 0o600)
-        there = plan.directory.exists()
+        # A user's own kernel may contain secrets from the variables of a profile.
+        folder.chmod(0o755 if plan.public else 0o700)
+        for entry in folder.iterdir():
+            entry.chmod(0o644 if plan.public else 0o600)
         try:
-            KernelSpecManager(log=UNHEARD).install_kernel_spec(
-                str(folder), plan.name, user=not plan.prefix, prefix=plan.prefix or None
-            )
+            if directory.exists():
+                shutil.rmtree(directory)
+            shutil.copytree(folder, directory)
         except OSError as error:
-            if not there:
-                shutil.rmtree(plan.directory, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
             raise StateError(
-                f"The kernel cannot be written to {plan.directory}: {_words(error)}.",
-                hint="Choose another place with --prefix, or none for your own kernels.",
+                f"Cannot write the kernel to {directory}: {error.strerror or error}.",
+                hint="Choose another folder with --prefix, or omit --prefix for your own kernels.",
             ) from error
-    listed = plan.name in KernelSpecManager().find_kernel_specs()
-    return Kernel(plan.name, plan.title, python, plan.profile, str(plan.directory), listed)
+    return replace(kernel, listed=kernel.name in _registered())
 
 
 def remove_kernels(path: str, *, name: str = "", prefix: str = "") -> list[Kernel]:
-    """Remove the kernels that were registered here for an environment, or only one of them.
+    """Remove the kernels that this package registered for an environment, or one of them.
 
     Raises
     ------
     InvalidInput
-        There is none.
+        There is no such kernel.
     StateError
-        One cannot be deleted.
+        A kernel cannot be deleted.
     """
-    from jupyter_client.kernelspec import KernelSpecManager
-
-    place = python_at(path)
-    # The environment may be gone already.
-    pythons = {place, str(Path(place) / "bin" / "python")}
-    places: dict[str, str] = KernelSpecManager().find_kernel_specs()
-    if prefix:
-        folder = expanded(prefix, "prefix").absolute() / "share" / "jupyter" / "kernels"
-        places = {found.name: str(found) for found in folder.glob("*")}
-    kernels = [kernel for n, at in places.items() if (kernel := _read(n, Path(at)))]
-    meant = [k for k in kernels if k.python in pythons and name.lower() in ("", k.name)]
-    if not meant:
+    python = python_at(path)
+    pythons = (python, str(Path(python) / "bin" / "python"))  # the environment may be deleted
+    found = {at.name: str(at) for at in _folder(prefix).glob("*")} if prefix else _registered()
+    kernels = [kernel for key, at in found.items() if (kernel := _read(key, Path(at)))]
+    kernels = [k for k in kernels if k.python in pythons and name.lower() in ("", k.name)]
+    if not kernels:
         called = f" called {shown(name)!r}" if name else ""
         raise InvalidInput(
-            f"No kernel{called} of {shown(place)} was registered here.",
-            hint="Others are removed with: jupyter kernelspec remove NAME",
+            f"This package registered no kernel{called} for {shown(python)}.",
+            hint="Remove others with: jupyter kernelspec remove NAME",
             detail="name",
         )
-    for kernel in meant:
+    for kernel in kernels:
         try:
             shutil.rmtree(kernel.directory)
         except OSError as error:
             raise StateError(
-                f"Kernel {kernel.name} cannot be deleted: {_words(error)}.",
-                hint=f"Whoever registered it may delete {kernel.directory}.",
+                f"Cannot delete kernel {kernel.name}: {error.strerror or error}.",
+                hint=f"Ask the owner of {kernel.directory} to delete it.",
             ) from error
-    return meant
-
-
-# Files.
+    return kernels
 
 
 def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", title.lower()).strip("-.")
 
 
-def _is_taken(name: str, place: str, *, again: bool, may_replace: bool) -> InvalidInput:
-    way = ", or take its place with --replace" if may_replace else "; one would hide the other"
-    return InvalidInput(
-        f"There is a kernel {name!r} already, in {place}.",
-        hint="Choose another title." if again else f"Choose another name with --name{way}.",
-        detail="name",
-    )
+def _registered() -> dict[str, str]:
+    """Return the folder of each kernel that Jupyter finds."""
+    from jupyter_client.kernelspec import find_kernel_specs  # importing it takes 0.15 s
+
+    return dict(find_kernel_specs())
+
+
+def _folder(prefix: str) -> Path:
+    """Return the folder of a site's kernels, or of the user's own."""
+    from jupyter_core.paths import jupyter_data_dir
+
+    at = expanded(prefix, "prefix").absolute() / "share" / "jupyter" if prefix else None
+    return (at or Path(jupyter_data_dir())) / "kernels"
 
 
 def _read(name: str, directory: Path) -> Kernel | None:
-    """Return a kernel that was registered here; None for any other."""
+    """Return a kernel that this package registered, or None for any other."""
     try:
         spec = json.loads((directory / "kernel.json").read_text("utf-8"))
-        told = spec["metadata"][KERNEL_METADATA]
-        title, profile = str(spec["display_name"]), str(told.get("profile", ""))
-        return Kernel(name, title, str(told["python"]), profile, str(directory), listed=True)
+        ours = spec["metadata"][KERNEL_METADATA]
+        title, profile = str(spec["display_name"]), str(ours.get("profile", ""))
+        return Kernel(name, title, str(ours["python"]), profile, str(directory), listed=True)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
-def _words(error: OSError) -> str:
-    # Of a whole tree it is a list: source, target and words for each file.
-    listed = error.args[0] if isinstance(error, shutil.Error) else ()
-    return str(listed[0][2] if listed else error.strerror or error)
-
-
-def _require_ipykernel(python: str) -> None:
-    asked = ask_python(python)
-    if asked.trouble:
-        raise UnsuitableEnvironment(asked.trouble, hint="Choose another Python.", detail="python")
-    if "ipykernel" not in asked.versions:
-        cure = install_words(python, "ipykernel")
+def _written_by_ipykernel(kernel: Kernel, scratch: str) -> Path:
+    """Let ipykernel write its spec and icons; return their folder."""
+    asked = ask_python(kernel.python)
+    if asked.trouble or "ipykernel" not in asked.versions:
+        fix = install_words(kernel.python, "ipykernel")
         raise UnsuitableEnvironment(
-            f"{shown(python)} has no ipykernel, which a kernel needs.",
-            hint=f"{cure[0].upper()}{cure[1:]}.",
+            asked.trouble or f"{shown(kernel.python)} has no ipykernel, which a kernel needs.",
+            hint="Choose another Python." if asked.trouble else f"{fix[0].upper()}{fix[1:]}.",
             detail="python",
         )
-
-
-def _written_by_ipykernel(plan: Registration, python: str, scratch: Path) -> Path:
-    """Let ipykernel write its spec, with its pictures; return the folder."""
-    command = [python, "-m", "ipykernel", "install", f"--prefix={scratch}", f"--name={plan.name}"]
-    try:
-        # In a folder where nothing stands for a module.
-        answer = subprocess.run(
-            [*command, f"--display-name={plan.title}"],
-            cwd=scratch,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=INSTALL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise GpuClusterError(f"{shown(python)} could not write a kernel: {error}.") from error
-    folder = scratch / "share" / "jupyter" / "kernels" / plan.name
-    if answer.returncode != 0 or not (folder / "kernel.json").exists():
+    answer = subprocess.run(
+        [kernel.python, "-m", "ipykernel", "install", f"--prefix={scratch}",
+         f"--name={kernel.name}", f"--display-name={kernel.title}"],
+        cwd=scratch,  # a folder without modules, which Python would import
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )  # fmt: skip
+    if answer.returncode != 0:
         raise GpuClusterError(
-            f"ipykernel of {shown(python)} could not write a kernel.",
-            hint=f"Once more: {install_words(python, '--force-reinstall', 'ipykernel')}.",
+            f"The ipykernel of {shown(kernel.python)} could not write a kernel.",
+            hint=f"Try again: {install_words(kernel.python, '--force-reinstall', 'ipykernel')}.",
             detail="".join(answer.stderr.strip().splitlines()[-1:]),
         )
-    return folder
-
-
-def _launcher(plan: Registration, argv: Sequence[str]) -> str:
-    """Return the script that sets up the environment as jobs do, and becomes the kernel."""
-    words = ['"$1"' if word == CONNECTION else shlex.quote(word) for word in argv]
-    return "\n".join(["#!/bin/bash", *plan.activation, f"exec {' '.join(words)}"]) + "\n"
+    return Path(scratch) / "share" / "jupyter" / "kernels" / kernel.name

@@ -1,4 +1,4 @@
-"""Make virtual environments that clusters fit in, and complete those that are there."""
+"""Create and update virtual environments that clusters can run in."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import IO
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from ..core.errors import GpuClusterError, InvalidInput, StateError, UnsuitableEnvironment
+from ..core.errors import InvalidInput, StateError
 from ..launch.interpreters import ask_python, expanded, shown
 from ..launch.python_environments import Environment, check_python, require_new_enough
-from .installers import Say, find_installer, install_command, installed_packages, run_installer
+from .installers import Say, find_installer, install, installed_packages, run_installer
 
 LOCK = "requirements.lock.txt"
 UNFINISHED = ".gpucluster-unfinished"
-"""Lies in an environment while it is made, and is locked by who makes it."""
+"""A file in an environment that is not finished; its creator holds a lock on it."""
 OURS = ("dask", "distributed", "bokeh")
-"""What an environment shares with this package, within the bounds of its own requirements."""
+"""Packages that an environment shares with this package, in the range of our requirements."""
 FAMILY = frozenset({"dask", "distributed", "dask-cuda", "rapids-dask-dependency"})
-"""Where users name one of these, or it is there, it decides which Dask it is."""
+"""Packages that decide the version of Dask, if users name one or it is installed."""
 SECRETS = re.compile(r"(?<=[ps]:)//[^/@\s]+@")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an environment is to be.
+    """The environment to create.
 
-    ``python`` is the one that it is made of; empty = this process's own, for a new one.  ``cuda``
-    is a major version or empty; ``installer`` is ``uv``, ``pip`` or empty.
+    ``python`` is the Python to create it from (empty = this process's own), ``cuda`` a major
+    version or empty, ``installer`` ``uv``, ``pip`` or empty.
     """
 
     place: Path
@@ -49,7 +48,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Made:
-    """An environment as it was found after it was made or completed."""
+    """An environment after it was created or updated."""
 
     environment: Environment
     lock: Path
@@ -57,7 +56,7 @@ class Made:
 
 
 def environment_place(text: str) -> Path:
-    """Return the absolute path of an environment; links stay, since nodes may see others."""
+    """Return the absolute path of an environment, with its links: nodes may see other targets."""
     if not text.strip() or not text.isprintable() or os.pathsep in text:
         raise InvalidInput(
             f"{shown(text)!r} cannot be the folder of an environment.",
@@ -69,92 +68,82 @@ def environment_place(text: str) -> Path:
 
 
 def make_environment(wanted: Wanted, say: Say) -> Made:
-    """Make an environment, or complete the one that is there.
+    """Create an environment, or install into an existing one.
 
     Parameters
     ----------
     say
-        Takes each line about what goes on.
+        Receives each line of progress.
 
     Raises
     ------
     InvalidInput
-        Something else lies there, or a file or program is missing.
+        The folder holds something else, or a file or program is missing.
     UnsuitableEnvironment
         The Python is too old, or does not start.
     InstallationFailed
-        An installer failed.  Nothing that this call made is left.
+        An installer failed.  Everything that this call created is deleted.
     """
     installer = find_installer(wanted.installer)
     _check_sources(wanted)
     place = wanted.place
     python = str(place / "bin" / "python")
-    there = _is_environment(place)
-    if there:
-        if wanted.python:
-            say(f"{place} is there already and keeps its Python")
-        try:
-            require_new_enough(python)
-        except UnsuitableEnvironment as error:
-            error.hint = f"Delete {place} to have it made anew."
-            raise
-        has_cuda = "dask_cuda" in ask_python(python).versions
-        _fill(wanted, installer, say, has_cuda=has_cuda)
-    else:
+    new = not _is_environment(place)
+    if new:
         base = wanted.python or sys.executable
         require_new_enough(base)
-        with _making(place, say) as claim:
-            say(f"making {place} with {base}")
+        with _creating(place, say) as claim:
+            say(f"creating {place} with {base}")
             run_installer([base, "-I", "-m", "venv", str(place)], say, claim)
             _fill(wanted, installer, say, claim, has_cuda=False)
-    return Made(check_python(python), place / LOCK, not there)
+    else:
+        if wanted.python:
+            say(f"{place} exists already and keeps its Python")
+        require_new_enough(python, hint=f"Delete {place} to have it created again.")
+        has_cuda = "dask_cuda" in ask_python(python).versions
+        _fill(wanted, installer, say, has_cuda=has_cuda)
+    return Made(check_python(python), place / LOCK, new)
 
 
 def _fill(wanted: Wanted, installer: str, say: Say, *claim: int, has_cuda: bool) -> None:
-    """Install what is wanted, and write down what is there afterwards."""
+    """Install the packages, and write the list of what is installed."""
     python = str(wanted.place / "bin" / "python")
     files = [word for file in wanted.requirements for word in ("-r", str(file))]
     packages = [*requirements_for(wanted, has_cuda=has_cuda), *wanted.packages]
     say(f"installing with {installer}: {SECRETS.sub('//***@', ' '.join(packages))}")
-    run_installer([*install_command(installer, python), *files, *packages], say, *claim)
-    _write_lock(wanted.place, installed_packages(installer, python))
+    install(installer, python, [*files, *packages], say, *claim)
+    version = ask_python(python).versions["python"]
+    heading = f"# What is installed in {wanted.place}, with Python {version}."
+    lines = [heading, *installed_packages(installer, python), ""]
+    new = (wanted.place / LOCK).with_suffix(".new")
+    new.write_text("\n".join(lines), "utf-8", "surrogateescape")
+    new.replace(wanted.place / LOCK)
 
 
 def requirements_for(wanted: Wanted, *, has_cuda: bool) -> list[str]:
-    """Return what an environment needs for clusters, in an installer's words.
+    """Return the packages that clusters need, as requirements.
 
-    Client, scheduler and workers must have one Dask: that of this process, unless dask-cuda, which
-    pins its own, or the user decides.
+    Client, scheduler and workers must have the same Dask: that of this process, unless dask-cuda,
+    which pins its own, or the user decides.
     """
-    own = ask_python(sys.executable).versions
     decided = bool(wanted.cuda or has_cuda or _named(wanted) & FAMILY)
     lines = ["ipykernel"]
-    for requirement in _own_requirements():
+    for requirement in map(Requirement, metadata.requires("jupyter-gpucluster") or ()):
         name, marker = requirement.name, requirement.marker
         if name in OURS and marker is None:
-            # No index has what stands behind a plus.
-            exact = "" if decided or name == "bokeh" else own.get(name, "").partition("+")[0]
-            lines.append(f"{name}=={exact}" if exact else str(requirement))
+            # No index has local versions (the part after a plus).
+            own = f"{name}=={metadata.version(name).partition('+')[0]}"
+            lines.append(str(requirement) if decided or name == "bokeh" else own)
         elif wanted.cuda and marker and marker.evaluate({"extra": f"cuda{wanted.cuda}"}):
             requirement.marker = None
             lines.append(str(requirement))
     if has_cuda and not wanted.cuda:
-        lines.append("dask-cuda")  # installers heed what binds packages that they are told of
+        lines.append("dask-cuda")  # installers respect the pins of packages that are named
     return lines
 
 
-def _own_requirements() -> list[Requirement]:
-    try:
-        return [Requirement(line) for line in metadata.requires("jupyter-gpucluster") or ()]
-    except metadata.PackageNotFoundError:
-        raise GpuClusterError(
-            "This package is not installed, so its own requirements are not known.",
-            hint="Install it instead of putting its folder on PYTHONPATH.",
-        ) from None
-
-
 def _named(wanted: Wanted) -> set[str]:
-    """Return the names of packages that the user asks for, as indexes compare them."""
+    """Return the normalized names of the packages that the user requests."""
     lines = list(wanted.packages)
     for file in wanted.requirements:
         lines += file.read_text("utf-8", "replace").splitlines()
@@ -166,17 +155,16 @@ def _named(wanted: Wanted) -> set[str]:
 
 
 def _check_sources(wanted: Wanted) -> None:
-    """Refuse what would fail only after minutes."""
+    """Refuse at once what would fail only after minutes."""
     for file in wanted.requirements:
         # It is read twice, which a pipe cannot be.
         if not os.access(file, os.R_OK) or not file.is_file():
             raise InvalidInput(
-                f"There is no file {shown(str(file))} that can be read.",
+                f"There is no readable file {shown(str(file))}.",
                 hint="Give a list of requirements, as `pip freeze` prints it.",
                 detail="requirements",
             )
-    from_git = any("git+" in package for package in wanted.packages)
-    if from_git and shutil.which("git") is None:
+    if shutil.which("git") is None and any("git+" in package for package in wanted.packages):
         raise InvalidInput(
             "There is no git on PATH, which packages from git need.",
             hint="Install it, or load its module.",
@@ -184,130 +172,94 @@ def _check_sources(wanted: Wanted) -> None:
         )
 
 
-# Places.
+# Folders.
 
 
 def _is_environment(place: Path) -> bool:
-    """Tell whether an environment is there; False where one may be made.
+    """Return whether an environment exists; False where one may be created.
 
     Raises
     ------
     InvalidInput
-        Something else is there.
+        The folder holds something else, or is no folder.
     """
     try:
         found = {entry.name for entry in place.iterdir()}
     except FileNotFoundError:
-        if place.is_symlink():
-            raise InvalidInput(f"{place} is a link to nothing.", detail="path") from None
-        return False
+        if not place.is_symlink():
+            return False
+        raise InvalidInput(f"{place} is a link to nothing.", detail="path") from None
     except OSError as error:
         raise InvalidInput(
             f"{place} cannot be the folder of an environment: {error.strerror}.", detail="path"
         ) from error
-    if not found or UNFINISHED in found:
-        return False
-    if "pyvenv.cfg" in found:
-        return True
-    way = (
-        f"Install into conda's environments with conda; kernel {place} registers it."
-        if "conda-meta" in found
-        else "Choose a folder that is empty, or not there yet."
-    )
-    raise InvalidInput(
-        f"{place} is there already and is no virtual environment.", hint=way, detail="path"
-    )
+    if not found or UNFINISHED in found or "pyvenv.cfg" in found:
+        return bool(found) and UNFINISHED not in found
+    hint = "Choose a folder that is empty or does not exist."
+    if "conda-meta" in found:
+        hint = f"Install into conda's environments with conda, and register it: kernel {place}"
+    raise InvalidInput(f"{place} is no virtual environment.", hint=hint, detail="path")
 
 
 @contextlib.contextmanager
-def _making(place: Path, say: Say) -> Iterator[int]:
-    """Make a folder for an environment; take away all that was made unless all goes well.
+def _creating(place: Path, say: Say) -> Iterator[int]:
+    """Create a folder for an environment; on any failure, delete everything that was created.
 
-    Yields the descriptor that holds the claim to the place: what works there shall hold it, too.
+    Yields the descriptor that holds the lock; installers inherit it, since they may outlive us.
     """
-    made = [folder for folder in (place, *place.parents) if not folder.exists()]
+    folders = [folder for folder in (place, *place.parents) if not folder.exists()]
     mark = place / UNFINISHED
     try:
         place.mkdir(parents=True, exist_ok=True)
-        file, new = _open_mark(mark)
-    except OSError as error:
-        _remove_empty(made)
-        raise StateError(
-            f"Cannot make {place}: {error.strerror}.", hint="Choose a place that you may write to."
-        ) from error
-    with file:
-        _claim(file.fileno(), place)
-        if len(list(place.iterdir())) > 1:
-            if new:  # it came after we had looked, so nobody was killed at it
-                mark.unlink()
-                raise StateError(
-                    f"Something was put into {place} just now.",
-                    hint="Try again, or choose another place.",
-                )
-            say(f"removing what was left unfinished in {place}")
-            _clear(place)
-        try:
-            yield file.fileno()
-        except BaseException:
-            say(f"removing what was made of {place}")
-            with contextlib.suppress(StateError):  # what cannot be deleted keeps its mark
+        left = mark in place.iterdir()
+        flags = os.O_RDWR | os.O_NOFOLLOW | (0 if left else os.O_CREAT | os.O_EXCL)
+        with os.fdopen(os.open(mark, flags, 0o644), "wb") as file:
+            _lock(file.fileno(), mark, left)
+            if left:
+                say(f"deleting the unfinished environment in {place}")
                 _clear(place)
-                mark.unlink()
-                file.close()  # some network file systems keep a file that is open
-                _remove_empty(made)
-            raise
-        mark.unlink()  # while it is locked: whoever claims the place next would clear it
+            try:
+                yield file.fileno()
+            except BaseException:
+                with contextlib.suppress(OSError):  # what cannot be deleted keeps its mark
+                    _clear(place)
+                    mark.unlink()
+                    say(f"deleted what was created in {place}")
+                raise
+            mark.unlink()  # while it is locked: whoever locks it next clears the folder
+    except OSError as error:
+        raise StateError(
+            f"Cannot create {place}: {error.strerror}.",
+            hint="Choose a folder that you can write to, or delete it.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):  # the first that is not empty
+            for folder in folders:
+                folder.rmdir()
 
 
-def _open_mark(mark: Path) -> tuple[IO[bytes], bool]:
-    """Open an environment's mark; tell whether it is new."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    try:
-        return os.fdopen(os.open(mark, flags | os.O_EXCL, 0o644), "wb"), True
-    except FileExistsError:
-        return os.fdopen(os.open(mark, flags, 0o644), "wb"), False
-
-
-def _claim(descriptor: int, place: Path) -> None:
-    """Refuse a place where another process is at work."""
+def _lock(descriptor: int, mark: Path, left: bool) -> None:
+    """Lock the mark; refuse a folder that another process uses."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not (place / UNFINISHED).exists():  # who held it is done, and took it away
-            raise BlockingIOError
+        busy = not mark.exists()  # its creator finished while we opened it
     except OSError as error:
-        # Without locks nobody knows whose it is, unless it is empty but for the mark.
-        if isinstance(error, BlockingIOError) or len(list(place.iterdir())) > 1:
-            raise StateError(
-                f"Another process makes {place}, as it seems.",
-                hint="Wait for it; delete the folder if there is none.",
-            ) from None
+        # Without locks (some network file systems) only a mark that we created is safe.
+        busy = left or isinstance(error, BlockingIOError)
+    if not (busy or left) and len([*mark.parent.iterdir()]) > 1:  # since `_is_environment`
+        mark.unlink()
+        busy = True
+    if busy:
+        raise StateError(
+            f"Another process seems to be using {mark.parent}.",
+            hint="Wait for it; delete the folder if there is no such process; or choose another.",
+        )
 
 
 def _clear(place: Path) -> None:
-    """Delete all but the mark, without which nobody would know that the rest is unfinished."""
-    try:
-        for entry in place.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            elif entry.name != UNFINISHED:
-                entry.unlink()
-    except OSError as error:
-        raise StateError(
-            f"What is unfinished in {place} cannot be deleted: {error.strerror}.",
-            hint="Delete the folder, or choose another place.",
-        ) from error
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    with contextlib.suppress(OSError):  # somebody uses it by now
-        for folder in folders:
-            folder.rmdir()
-
-
-def _write_lock(place: Path, lines: Iterable[str]) -> None:
-    version = ask_python(str(place / "bin" / "python")).versions["python"]
-    text = "\n".join([f"# What is installed in {place}, with Python {version}.", *lines])
-    file = place / LOCK
-    new = file.with_suffix(".new")
-    new.write_text(text + "\n", "utf-8", "surrogateescape")
-    new.replace(file)
+    """Delete all but the mark, which alone shows that the rest is unfinished."""
+    for entry in place.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != UNFINISHED:
+            entry.unlink()

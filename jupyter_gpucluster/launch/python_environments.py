@@ -114,12 +114,12 @@ def require_suitable(environment: Environment) -> Environment:
     )
 
 
-def require_new_enough(python: str) -> None:
+def require_new_enough(python: str, hint: str = "Choose another Python.") -> None:
     """Raise `UnsuitableEnvironment` where an environment of this Python would not do."""
     interpreter = ask_python(python)
     trouble = interpreter.trouble or _too_old(interpreter.versions["python"])
     if trouble:
-        raise UnsuitableEnvironment(trouble, hint="Choose another Python.", detail="python")
+        raise UnsuitableEnvironment(trouble, hint=hint, detail="python")
 
 
 def has_ucx(environment: Environment) -> bool:

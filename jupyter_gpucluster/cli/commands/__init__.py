@@ -20,7 +20,7 @@ SUMMARIES = {
     "shell": "open a shell, or run a command, on the node of a running job",
     "stop": "stop clusters",
     "forget": "delete the records of ended clusters",
-    "environment": "make a Python environment that clusters fit in, or complete one",
+    "environment": "create or update a Python environment for clusters",
     "kernel": "register a Jupyter kernel of an environment, or remove it",
     "run": "start a cluster, run a script on it, stop it",
     "bench": "run a benchmark on a cluster",

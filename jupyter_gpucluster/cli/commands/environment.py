@@ -1,4 +1,4 @@
-"""``environment PATH``: make a Python environment that clusters fit in, or complete one."""
+"""``environment PATH``: create or update a Python environment for clusters."""
 
 from __future__ import annotations
 
@@ -18,60 +18,45 @@ from ..signals import Signals
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ...environments.kernels import Kernel, Registration
-    from ...environments.virtualenvs import Made
     from ...profiles import LoadedProfile
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
+    """Add the arguments of the command."""
     parser.intermixed = True  # packages may follow options
     parser.usage = f"{parser.prog} PATH [PACKAGE ...] [OPTIONS]"
-    parser.add_argument("path", metavar="PATH", help="its folder, which all nodes should see")
-    parser.add_argument(
-        "packages",
-        metavar="PACKAGE",
-        nargs="*",
-        default=[],
-        help="also install this: a name, 'name==version', a path or git+https://ADDRESS",
-    )
-    parser.add_argument(
-        "--requirements",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="also install what a pinned list names; may be given several times",
-    )
-    parser.add_argument(
-        "--cuda",
-        choices=("12", "13"),
-        default="",
-        help="with dask-cuda and CuPy for GPU workers; Dask is the one that they are made for",
-    )
-    parser.add_argument(
-        "--python", metavar="PYTHON", default="", help="make it of this Python, not of Jupyter's"
-    )
-    parser.add_argument(
-        "--installer", choices=("uv", "pip"), default="", help="uv where it is on PATH, else pip"
-    )
-    parser.add_argument("--kernel", metavar="TITLE", help="also register a kernel of this title")
-    parser.add_argument("--profile", help="the place that it is meant for; see the verb profiles")
+    add = parser.add_argument
+    package = "also install this: a name, 'name==version', a path or git+https://ADDRESS"
+    add("path", metavar="PATH", help="its folder, which all nodes should see")
+    add("packages", metavar="PACKAGE", nargs="*", default=[], help=package)
+    requirements = "also install the packages of a list; may be given several times"
+    add("--requirements", metavar="FILE", action="append", default=[], help=requirements)
+    cuda = "with dask-cuda and CuPy for GPU workers; they decide the version of Dask"
+    add("--cuda", choices=("12", "13"), default="", help=cuda)
+    add("--python", metavar="PYTHON", default="", help="create it from this Python, not Jupyter's")
+    installer = "default: uv if it is on PATH, else pip"
+    add("--installer", choices=("uv", "pip"), default="", help=installer)
+    add("--kernel", metavar="TITLE", help="also register a kernel with this title")
+    add("--profile", help="the profile that will use it; see the command profiles")
     add_options(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
-    """Make it, check it and say how it is used."""
-    from ...environments.kernels import register
+    """Create or update it, check it and show how to use it."""
+    from ...environments.kernels import plan_registration, register
     from ...environments.virtualenvs import Wanted, environment_place, make_environment
     from ...launch.interpreters import expanded
     from ...profiles import find_profile
 
     place = environment_place(arguments.path)
     profile = find_profile(arguments.profile) if arguments.profile else None
-    python = str(place / "bin" / "python")
-    # What is wrong with the kernel is better known before minutes of downloads.
-    plan = _planned_kernel(arguments, python, profile)
+    python, options, plan = str(place / "bin" / "python"), options_from(arguments), None
+    if arguments.kernel is not None:  # its errors are better known before minutes of downloads
+        title = arguments.kernel
+        plan = plan_registration(title, python, profile=profile, options=options, again=True)
+    elif options:
+        raise InvalidInput("--option sets options of a --profile for --kernel TITLE.")
     warnings = _warnings(place, profile, arguments.cuda)
     for warning in warnings:
         session.note(f"warning: {warning}")
@@ -85,54 +70,38 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     )
     with Signals():
         made = make_environment(wanted, session.note)
-    kernel = register(plan, python) if plan else None
-    use = _use(made, profile, session.program)
+    kernel = register(plan) if plan else None
+    found, lock, program = made.environment, str(made.lock), session.program
+    start = f"{program} start {profile.name if profile else 'PROFILE'}"
+    use = {
+        "start": f"{start} --python {shlex.quote(python)}",
+        # JSON's strings are YAML's.
+        "in_a_profile": f"environment: {{python: {json.dumps(python, ensure_ascii=False)}}}",
+        "again_elsewhere": f"{program} environment OTHER --requirements {shlex.quote(lock)}",
+    }
+    facts = {
+        "environment": f"{place} ({'created' if made.new else 'updated'})",
+        **{name.replace("_", "-"): version for name, version in found.versions.items()},
+        "pinned list": lock,
+        "kernel": f"{kernel.name} ({kernel.title})" if kernel else "",
+    }
     document = {
         "path": str(place),
         "new": made.new,
-        "environment": to_json(made.environment),
-        "lock": str(made.lock),
+        "environment": to_json(found),
+        "lock": lock,
         "kernel": to_json(kernel),
         "warnings": warnings,
         **use,
     }
-    lines = [f"{what.replace('_', ' ')}:\n    {line}" for what, line in use.items()]
-    problems = made.environment.problems
+    lines = "\n".join(f"{what.replace('_', ' ')}:\n    {line}" for what, line in use.items())
     blocks = (
-        _facts(made, kernel),
-        Text("\n".join(problems)),
-        Text("\n".join(lines), code=True),
+        Facts(tuple(facts.items())),
+        Text("\n".join(found.problems)),
+        Text(lines, code=True),
     )
-    errors = () if made.environment.suitable else (UnsuitableEnvironment(problems[0]),)
+    errors = () if found.suitable else (UnsuitableEnvironment(found.problems[0]),)
     return Outcome(document, blocks, errors)
-
-
-def _planned_kernel(
-    arguments: argparse.Namespace, python: str, profile: LoadedProfile | None
-) -> Registration | None:
-    from ...environments.kernels import plan_registration
-
-    options = options_from(arguments)
-    if arguments.kernel is not None:
-        return plan_registration(
-            arguments.kernel, python, profile=profile, options=options, again=True
-        )
-    if options:
-        raise InvalidInput("--option sets options of a --profile for --kernel TITLE.")
-    return None
-
-
-def _facts(made: Made, kernel: Kernel | None) -> Facts:
-    found = made.environment
-    place = made.lock.parent
-    return Facts(
-        (
-            ("environment", f"{place} ({'made' if made.new else 'completed'})"),
-            *((name.replace("_", "-"), version) for name, version in found.versions.items()),
-            ("pinned list", str(made.lock)),
-            ("kernel", f"{kernel.name} ({kernel.title})" if kernel else ""),
-        )
-    )
 
 
 def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str]:
@@ -144,28 +113,13 @@ def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str
 
     if profile is None:
         return []
-    warnings = []
-    batch = profile.profile.backend not in ON_THIS_MACHINE
-    if batch and not is_shared(kind := file_system(str(place))):
-        warnings.append(
-            f"the nodes of {profile.name} may not see {place}: it lies on"
-            f" {kind or 'an unknown file system'}, of this machine alone unless it exports it."
-        )
-    if batch and profile.profile.environment.container:
-        warnings.append(f"the workers of {profile.name} run in a container, not in this Python.")
+    name, warnings = profile.name, []
+    if profile.profile.backend not in ON_THIS_MACHINE:
+        if not is_shared(kind := file_system(str(place))):
+            where = f"{place} is on {kind or 'an unknown file system'}"
+            warnings.append(f"the nodes of {name} may not see it: {where}, not shared as it seems.")
+        if profile.profile.environment.container:
+            warnings.append(f"the workers of {name} run in a container, not in this Python.")
     if not cuda and uses_gpus(profile.profile, look_around()):
-        warnings.append(f"{profile.name} has GPUs: --cuda 12 or 13 brings what GPU workers need.")
+        warnings.append(f"{name} has GPUs: --cuda 12 or 13 installs what GPU workers need.")
     return warnings
-
-
-def _use(made: Made, profile: LoadedProfile | None, program: str) -> dict[str, str]:
-    """Return the lines by which an environment is used."""
-    python = made.environment.python
-    name = profile.name if profile else "PROFILE"
-    lock = shlex.quote(str(made.lock))
-    return {
-        "start": f"{program} start {name} --python {shlex.quote(python)}",
-        # JSON's strings are YAML's.
-        "in_a_profile": f"environment: {{python: {json.dumps(python, ensure_ascii=False)}}}",
-        "again_elsewhere": f"{program} environment OTHER --requirements {lock}",
-    }

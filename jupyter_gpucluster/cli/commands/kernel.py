@@ -13,23 +13,16 @@ from ..session import Session
 
 
 def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("path", metavar="PATH", help="a Python, or the folder of its environment")
-    parser.add_argument("--title", help="how Jupyter calls the kernel")
-    parser.add_argument("--name", default="", help="its name for programs; made of the title")
-    parser.add_argument(
-        "--profile", help="set up what this profile's jobs set up (prologue and variables)"
-    )
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("path", metavar="PATH", help="a Python, or the folder of its environment")
+    add("--title", default="", help="the kernel's name in Jupyter's menus")
+    add("--name", default="", help="kernel id (default: made from the title)")
+    add("--profile", help="apply the prologue and variables of this profile")
     add_options(parser)
-    parser.add_argument(
-        "--prefix", default="", help="a site's folder, such as /usr/local; else it is yours alone"
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="take the place of the kernel of this name"
-    )
-    parser.add_argument(
-        "--remove", action="store_true", help="remove the kernels that were registered for PATH"
-    )
+    add("--prefix", default="", help="a site's folder, such as /usr/local; default: for you only")
+    add("--replace", action="store_true", help="replace the kernel of this name")
+    add("--remove", action="store_true", help="remove the kernels that were registered for PATH")
     add_json(parser)
 
 
@@ -39,32 +32,31 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     from ...launch.interpreters import python_at
     from ...profiles import find_profile
 
+    name, prefix = arguments.name, arguments.prefix
     if arguments.remove:
         if arguments.title or arguments.profile or arguments.replace:
             raise InvalidInput("--remove takes --name and --prefix only.")
-        gone = remove_kernels(arguments.path, name=arguments.name, prefix=arguments.prefix)
+        gone = remove_kernels(arguments.path, name=name, prefix=prefix)
         lines = [f"{kernel.name} ({kernel.title}): removed" for kernel in gone]
         return Outcome({"removed": to_json(gone)}, (Text("\n".join(lines)),))
-    python = python_at(arguments.path)
+    profile = find_profile(arguments.profile) if arguments.profile else None
     plan = plan_registration(
-        arguments.title or "",
-        python,
-        name=arguments.name,
-        profile=find_profile(arguments.profile) if arguments.profile else None,
+        arguments.title,
+        python_at(arguments.path),
+        name=name,
+        profile=profile,
         options=options_from(arguments),
-        prefix=arguments.prefix,
+        prefix=prefix,
         replace=arguments.replace,
     )
-    kernel = register(plan, python)
+    kernel = register(plan)
     if not kernel.listed:
-        session.note("warning: this Jupyter does not look there; see: jupyter --paths")
-    facts = Facts(
-        (
-            ("kernel", f"{kernel.name} ({kernel.title})"),
-            ("python", kernel.python),
-            ("as jobs of", kernel.profile),
-            ("in", kernel.directory),
-            ("start", f"{session.program} start PROFILE --kernel {kernel.name}"),
-        )
-    )
-    return Outcome(to_json(kernel), (facts,))
+        session.note("warning: this Jupyter does not search that folder; see: jupyter --paths")
+    facts = {
+        "kernel": f"{kernel.name} ({kernel.title})",
+        "python": kernel.python,
+        "profile": kernel.profile,
+        "in": kernel.directory,
+        "start": f"{session.program} start PROFILE --kernel {kernel.name}",
+    }
+    return Outcome(to_json(kernel), (Facts(tuple(facts.items())),))

@@ -136,7 +136,7 @@ def test_a_cluster_runs_on_a_kernel_that_a_launcher_starts(
 ) -> None:
     python = make_environment("launched", [])
     site = find_profile(write_profile("site", "environment: {variables: {A: b}}"))
-    kernel = register(plan_registration("Launched", python, profile=site), python)
+    kernel = register(plan_registration("Launched", python, profile=site))
     view = start(workers=1, kernel=kernel.name)
     assert (view.python, view.environment) == (python, "launched")
     with client_of(view) as client:
