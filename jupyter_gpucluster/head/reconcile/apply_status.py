@@ -92,6 +92,8 @@ class News:
         newer = []
         for job in self.record.jobs:
             status = listing.get(job.id) if job.id else places.get((job.mark, job.task))
+            if status is not None and self.foreign(status):
+                status = None
             if is_alive(job):
                 if status is not None:
                     newer.append(self.listed(job, status))
@@ -101,6 +103,10 @@ class News:
                 # Accepted after we had given it up, requeued, or lacking in two bad listings.
                 newer.append(self.listed(self.back(job), status))
         self.put(newer)
+
+    def foreign(self, status: JobStatus) -> bool:
+        """Tell whether an id belongs to another job now: systems give ids out again."""
+        return bool(status.mark) and not status.mark.startswith(f"gpc-{self.record.id}-")
 
     def back(self, job: Job) -> Job:
         """Take back that a job has ended, or was given up."""

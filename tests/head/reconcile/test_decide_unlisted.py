@@ -245,3 +245,19 @@ def test_records_from_before_are_read_and_those_of_now_are_read_by_what_was_befo
     assert from_json(Job, old) == job
     newer = replace(job, missing_since=1.0, proof="history")
     assert from_json(Job, to_json(newer)) == newer
+
+
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.RUNNING])
+def test_a_number_that_now_belongs_to_another_job_says_nothing_about_ours(
+    state: JobState,
+) -> None:
+    play = Play(1)
+    play.step()
+    play.step()
+    play.connect()
+    play.step()
+    [id] = play.queue.jobs
+    play.queue.change(id, state, mark="analysis", reason="of another job")
+    assert play.step() == []
+    assert play.alive() == [f"{ONE}_0"]
+    assert play.job(f"{ONE}_0").reason == ""
