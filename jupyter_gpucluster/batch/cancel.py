@@ -142,13 +142,20 @@ async def cancel_jobs_of(
     record = replace(
         record, jobs=tuple(ended.get((job.mark, job.task), job) for job in record.jobs)
     )
+    told = _outcome(record, asked, found)
+    return record, " ".join(filter(None, (_perhaps_submitted(record, found.unanswered), told)))
+
+
+def _outcome(record: Record, asked: Mapping[str, JobState], found: _Found) -> str:
+    """Say what became of the jobs that were asked to end."""
+    doubtful = [id for id, _ in found.doubtful]
     if found.left:
         ids = sorted([*found.left, *doubtful])
-        return record, _by_hand(record, "Asked to end, they have not yet", ids)
+        return _by_hand(record, "Asked to end, they have not yet", ids)
     if doubtful:
-        return record, unproved_by_hand(record, doubtful)
+        return unproved_by_hand(record, doubtful)
     cancelled = sorted(id for id, state in asked.items() if state is JobState.CANCELLED)
-    return record, f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
+    return f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
 
 
 def expected(record: Record) -> list[Job]:
@@ -188,6 +195,8 @@ class _Found:
     """Jobs whose end is proved, and how they ended."""
     doubtful: tuple[tuple[str, str], ...] = ()
     """Id and mark of jobs that it does not list, and whose end nothing proves."""
+    unanswered: frozenset[str] = frozenset()
+    """Marks whose submission was not answered, and of which it lists no job."""
 
 
 async def _cancel(
@@ -205,7 +214,9 @@ async def _cancel(
         now = await _look(queue, record, spare, exits)
         if now is None:
             return asked, found
-        found = now
+        # A job that was listed once is cancelled, and is no longer listed in the next round.
+        seen = now.unanswered if found is None else now.unanswered & found.unanswered
+        found = replace(now, unanswered=seen)
         waited_for = [
             status
             for id, status in found.left.items()
@@ -253,7 +264,25 @@ async def _look(
     }
     over = {id: listing[id].state for id in jobs if id in listing and listing[id].state in FINAL}
     doubtful = tuple((id, lacking[id]) for id in lacking if id not in listing and id not in proved)
-    return _Found(left, {**over, **proved}, doubtful)
+    listed = {status.mark for status in listing.values()}
+    unanswered = frozenset(
+        job.mark
+        for job in expected(record)
+        if not job.id and job.ended is None and job.state not in FINAL and job.mark not in listed
+    )
+    return _Found(left, {**over, **proved}, doubtful, unanswered)
+
+
+def _perhaps_submitted(record: Record, marks: Iterable[str]) -> str:
+    """Say that jobs may appear whose submission was under way when the head ended."""
+    named = ", ".join(sorted(marks))
+    if not named:
+        return ""
+    return (
+        f"{find_backend(record.spec.backend).title} had not answered the submission of {named} and "
+        "does not list it: its jobs may appear later. To see them: "
+        "jupyter gpucluster list --orphans."
+    )
 
 
 def unproved_by_hand(record: Record, ids: Sequence[str]) -> str:

@@ -136,7 +136,13 @@ async def test_a_job_whose_number_nobody_heard_is_found_by_its_mark() -> None:
     lost = a_job("", state=JobState.SUBMITTING)
     _, told = await cancel_jobs_of(a_record(lost), site)
     assert site.cancelled == ["9"]
-    assert "9" in told
+    assert told == "Its jobs were cancelled: 9."
+
+
+async def test_jobs_whose_submission_was_not_answered_may_appear_later() -> None:
+    _, told = await cancel_jobs_of(a_record(a_job("", state=JobState.SUBMITTING)), Site({}))
+    assert f"the submission of {OURS} and does not list it: its jobs may appear later" in told
+    assert told.endswith("To see them: jupyter gpucluster list --orphans.")
 
 
 async def test_jobs_that_are_just_ending_are_waited_for_by_nobody() -> None:
