@@ -30,11 +30,11 @@ def main(script: str, arguments: list[str]) -> None:
     module = types.ModuleType("__main__")
     module.__file__ = script
     sys.modules["__main__"] = module
+    sys.excepthook = without_this_file
     code = compile(Path(script).read_bytes(), script, "exec", dont_inherit=True)
     # Not as a context manager: that client would stay the default beside one that the script makes.
     client = Client()
     forget_in_children(client)
-    sys.excepthook = without_this_file
     try:
         exec(code, module.__dict__)  # noqa: S102  # it is the user's own script
     finally:
