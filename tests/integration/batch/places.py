@@ -243,7 +243,7 @@ SIMULATED = {
             said="Job violates queue and/or server resource limits",
             command="$ qsub",
             code=188,
-            cure="job.walltime below the queue's limits",
+            cure="job.walltime within the queue's limits",
             waits="Waits until enough GPUs are free",
         ),
     ),
