@@ -9,8 +9,9 @@ import json
 import logging
 import signal
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import dask
 from distributed import Scheduler
@@ -81,6 +82,7 @@ DISK_SECONDS = 2.0
 """How long an answer waits for the disk at most."""
 RETRY_SECONDS = 5.0
 """When a failed write is tried again."""
+T = TypeVar("T")
 KEPT_EVENTS = 1000
 """How many lines of the timeline wait for room at most."""
 SILENT_SECONDS = 1.0
@@ -228,17 +230,32 @@ class Service:
         self.notice_owner()
         await self.end_silent_job_server()
         now = time.time()
-        seen = await self.observe(now)
+        seen = await self.with_lease(self.observe(now))
         self.record, actions = groups.step(self.record, seen, now)
         await self.write(seen, actions, now)
         for action in actions:
-            await self.act(action)
+            await self.with_lease(self.act(action))
         if not self.finished:
             with contextlib.suppress(TimeoutError):
                 pause = min(self.pause(), self.told.again or self.pause())
                 if self.unsaved.troubles:
                     pause = min(pause, RETRY_SECONDS)
                 await asyncio.wait_for(self.wake.wait(), pause)
+
+    async def with_lease(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for commands of a batch system, and renew the lease meanwhile.
+
+        Each may take a minute, and up to twenty are run one after the other: workers would end
+        themselves by the old lease, and a list would call the head unreachable.
+        """
+        task = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=LEASE_SECONDS))[0]:
+                self.leased = time.time()
+                await self.save("lease", lambda _: self.directory.renew_lease(), None)
+            return task.result()
+        finally:
+            task.cancel()
 
     def notice_removal(self) -> None:
         """End where no command could: without its directory nobody finds the cluster.
