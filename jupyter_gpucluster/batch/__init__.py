@@ -6,46 +6,68 @@ May import core, node and host.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Protocol
 
 from ..core.errors import InvalidInput
 from ..core.job import Submission
 from .base import Backend
-from .cobalt import Cobalt
-from .demo import Demo
-from .htcondor import HTCondor
 from .htcondor import elsewhere as on_another_schedd
-from .kubernetes.dialect import Kubernetes
 from .kubernetes.kubectl import arguments_elsewhere as arguments_of_place
 from .kubernetes.kubectl import elsewhere as in_another_place
-from .local import Local
-from .lsf import Lsf
-from .moab import Moab
-from .oar import Oar
-from .pbs import Pbs
-from .sge import Sge
-from .slurm import Slurm
 from .slurm import elsewhere as on_another_slurm
-from .torque import Torque
 
-BACKENDS: dict[str, Backend] = {
-    backend.name: backend
-    for backend in (
-        Local(),
-        Demo(),
-        Slurm(),
-        Oar(),
-        Sge(),
-        Moab(),
-        Torque(),
-        Pbs(),
-        Cobalt(),
-        HTCondor(),
-        Lsf(),
-        Kubernetes(),
-    )
-}
+
+class Registry(Mapping[str, Backend]):
+    """The dialects by name; each is imported when it is first used.
+
+    Parameters
+    ----------
+    places
+        Module below this package and class, such as ``slurm:Slurm``, by name.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self.places = places
+        self.loaded: dict[str, Backend] = {}
+
+    def __getitem__(self, name: str) -> Backend:
+        """Return the dialect; raises KeyError if there is none of that name."""
+        if name not in self.loaded:
+            module, _, title = self.places[name].partition(":")
+            self.loaded[name] = getattr(import_module(f".{module}", __name__), title)()
+        return self.loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is such a dialect, without importing it."""
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        """Return the number of dialects."""
+        return len(self.places)
+
+
+BACKENDS = Registry(
+    {
+        "local": "local:Local",
+        "demo": "demo:Demo",
+        "slurm": "slurm:Slurm",
+        "oar": "oar:Oar",
+        "sge": "sge:Sge",
+        "moab": "moab:Moab",
+        "torque": "torque:Torque",
+        "pbs": "pbs:Pbs",
+        "cobalt": "cobalt:Cobalt",
+        "htcondor": "htcondor:HTCondor",
+        "lsf": "lsf:Lsf",
+        "kubernetes": "kubernetes.dialect:Kubernetes",
+    }
+)
 WAYS_OUT = {
     "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
     " of a batch job are reached with `backend: local` and `launcher: ssh`.",

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import subprocess
+import sys
 from typing import get_args
 
 import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.batch.base import Backend
+from jupyter_gpucluster.batch.cobalt import Cobalt
+from jupyter_gpucluster.batch.demo import Demo
 from jupyter_gpucluster.batch.directives import prefix_of
+from jupyter_gpucluster.batch.htcondor import HTCondor
+from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
+from jupyter_gpucluster.batch.local import Local
+from jupyter_gpucluster.batch.lsf import Lsf
+from jupyter_gpucluster.batch.moab import Moab
+from jupyter_gpucluster.batch.oar import Oar
+from jupyter_gpucluster.batch.pbs import Pbs
+from jupyter_gpucluster.batch.sge import Sge
+from jupyter_gpucluster.batch.slurm import Slurm
+from jupyter_gpucluster.batch.torque import Torque
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     ON_THIS_MACHINE,
@@ -29,6 +43,11 @@ METHODS = sorted(
     for name, value in vars(Backend).items()
     if inspect.isfunction(value) and not name.startswith("_")
 )
+CHECKED: tuple[Backend, ...] = (
+    Local(), Demo(), Slurm(), Oar(), Sge(), Moab(), Torque(), Pbs(), Cobalt(), HTCondor(), Lsf(),
+    Kubernetes(),
+)  # fmt: skip
+"""The registry imports by name, so the type checker compares each class with the protocol here."""
 NO_ANSWER = CommandResult(("command",), None, "", "no answer")
 
 every = pytest.mark.parametrize(
@@ -48,6 +67,20 @@ def test_the_registry_goes_by_the_backends_own_names() -> None:
     }
     assert set(BACKENDS) <= set(get_args(BackendName))
     assert len({backend.title for backend in BACKENDS.values()}) == len(BACKENDS)
+
+
+def test_the_type_checker_sees_each_dialect_of_the_registry() -> None:
+    assert {type(backend) for backend in CHECKED} == {type(one) for one in BACKENDS.values()}
+
+
+def test_a_dialect_is_imported_when_it_is_first_used() -> None:
+    code = (
+        "import sys; from jupyter_gpucluster.batch import find_backend; find_backend('oar');"
+        " print(*sorted(m.rpartition('.')[2] for m in sys.modules if '.batch.' in m))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "oar" in run.stdout.split()
+    assert not {"cobalt", "moab", "sge"} & set(run.stdout.split())
 
 
 def test_an_unknown_backend_is_told_with_those_there_are() -> None:
