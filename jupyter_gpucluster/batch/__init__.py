@@ -103,6 +103,16 @@ def find_backend(name: str) -> Backend:
         ) from None
 
 
+def on_this_machine(name: str) -> bool:
+    """Tell whether the jobs of a backend are processes of the head's machine."""
+    return name in BACKENDS and BACKENDS[name].on_this_machine
+
+
+def keeps_ended(name: str) -> bool:
+    """Tell whether a backend lists jobs that are over until they are removed."""
+    return name in BACKENDS and BACKENDS[name].keeps_ended
+
+
 def submit_command(backend: Backend, submission: Submission) -> list[str]:
     """Return the command that submits, with the profile's own arguments."""
     program, *rest = backend.submit(submission)

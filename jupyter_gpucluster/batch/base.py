@@ -36,6 +36,10 @@ class Backend(Protocol):
     """How often the system has restarted the job, as a shell expands it in the job."""
     listing_proves: bool
     """Whether a job has ended that the listing lacks; of most systems that is no evidence."""
+    keeps_ended: bool
+    """Whether jobs that are over are listed until they are removed."""
+    on_this_machine: bool
+    """Whether jobs are processes of the head's machine, which a server of its own starts."""
     remarks: re.Pattern[str] | None
     """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
 

@@ -13,9 +13,16 @@ from pathlib import Path
 from ..core.absence import Evidence
 from ..core.cluster import Record, heads_job
 from ..core.errors import GpuClusterError
-from ..core.job import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobState, JobStatus
+from ..core.job import FINAL, Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
-from . import arguments_elsewhere, cancel_command, elsewhere, find_backend
+from . import (
+    arguments_elsewhere,
+    cancel_command,
+    elsewhere,
+    find_backend,
+    keeps_ended,
+    on_this_machine,
+)
 from .queue import ProcessRunner, Queue, Runner, run_aside
 
 SECONDS = 15.0
@@ -160,7 +167,7 @@ def _outcome(record: Record, asked: Mapping[str, JobState], found: _Found) -> st
 
 def expected(record: Record) -> list[Job]:
     """Return the jobs that a queueing system may still have, of a cluster whose head is gone."""
-    if record.spec.backend in ON_THIS_MACHINE:
+    if on_this_machine(record.spec.backend):
         return []
     # The head's own job counts as ended when its workers have; it lasts as long as the head.
     own = heads_job(record)
@@ -175,7 +182,7 @@ def heads_job_left(record: Record) -> list[str]:
     Nobody else may be there any more to see to that when the cluster is over.
     """
     own = heads_job(record)
-    return [own.id] if own is not None and record.spec.backend in KEEPS_ENDED else []
+    return [own.id] if own is not None and keeps_ended(record.spec.backend) else []
 
 
 async def remove(queue: Queue, ids: Sequence[str]) -> None:
@@ -259,7 +266,7 @@ async def _look(
         for id, status in listing.items()
         # Ids are given out again; only what bears the cluster's mark is ours.
         if status.mark.startswith(f"gpc-{record.id}-")
-        and (status.state not in FINAL or record.spec.backend in KEEPS_ENDED)
+        and (status.state not in FINAL or keeps_ended(record.spec.backend))
         and (not spare or status.mark != spare)
     }
     over = {id: listing[id].state for id in jobs if id in listing and listing[id].state in FINAL}

@@ -55,6 +55,8 @@ class Cobalt:
     task = "0"
     restarts = "0"
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = None
     gpu_requests = ("nodes", "gpus", "none")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ..core.job import ON_THIS_MACHINE
+from . import on_this_machine
 
 SRUN_INTO_TASK = (
     'id=$(squeue -h -o %A -j "$1") && shift && [ "$id" ] && exec srun --jobid="$id" "$@"'
@@ -29,7 +29,7 @@ def enter(backend: str, id: str, node: str, words: Sequence[str], *, terminal: b
     terminal
         Whether somebody sits at a terminal, which the words then get.
     """
-    if backend in ON_THIS_MACHINE:
+    if on_this_machine(backend):
         return list(words)
     if backend == "slurm":
         # Another step beside the workers, which hold all that the job has.

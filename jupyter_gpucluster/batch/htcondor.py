@@ -69,6 +69,8 @@ class HTCondor:
     )
     gpu_requests = ("request_gpus", "none")
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

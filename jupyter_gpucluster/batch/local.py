@@ -28,6 +28,8 @@ class Local:
     task = ""
     restarts = ""
     listing_proves = True
+    keeps_ended = False
+    on_this_machine = True
     remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

@@ -77,6 +77,8 @@ class Lsf:
     # LSF counts no restarts; the second of the start tells them apart as well.
     restarts = '$([ "${LSB_RESTART:-N}" = Y ] && date +%s || echo 0)'
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = NOTHING
     gpu_requests = ("gpu", "ngpus_physical", "ngpus_excl_p", "nnodes", "none")
 

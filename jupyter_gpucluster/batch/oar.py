@@ -54,6 +54,8 @@ class Oar:
     task = "$((${OAR_ARRAY_INDEX:-1} - 1))"
     restarts = "0"  # a job that runs again is another job, with another id
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

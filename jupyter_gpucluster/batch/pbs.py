@@ -68,6 +68,8 @@ class Pbs:
     task = "${PBS_ARRAY_INDEX:-0}"
     restarts = "0"  # run_count is on the server, not in the job's environment
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = UNKNOWN
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

@@ -71,6 +71,8 @@ class Sge:
     memory_request = "mem_free"
     environment = "smp"
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

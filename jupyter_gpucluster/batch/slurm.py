@@ -85,6 +85,8 @@ class Slurm:
     task = "${SLURM_ARRAY_TASK_ID:-0}"
     restarts = "${SLURM_RESTART_COUNT:-0}"
     listing_proves = False
+    keeps_ended = False
+    on_this_machine = False
     remarks: re.Pattern[str] | None = None
     gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
 

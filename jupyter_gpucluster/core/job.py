@@ -6,12 +6,6 @@ from enum import Enum
 
 from .fast_dataclass import frozen
 
-ON_THIS_MACHINE = frozenset({"local", "demo"})
-"""Backends whose jobs are processes of the head's machine, under a job server."""
-
-KEEPS_ENDED = frozenset({"kubernetes"})
-"""Backends that list jobs which are over until somebody removes them."""
-
 
 class JobState(str, Enum):
     """What a queueing system says of a job, in our words."""

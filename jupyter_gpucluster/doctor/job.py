@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..batch import cancel
+from ..batch import cancel, keeps_ended
 from ..core.cluster import Record
 from ..core.errors import GpuClusterError, WaitTimeout
-from ..core.job import KEEPS_ENDED, Job
+from ..core.job import Job
 from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, tail
 from ..launch.starting import Plan, Request
 from ..node import probe
@@ -191,7 +191,7 @@ def _words(one: Probe) -> str:
 def _take_away(one: Probe) -> list[Finding]:
     """Cancel the job where it is still there; what could not be done is told."""
     job = one.job or one.record.jobs[0]
-    if head_job.is_over(job) and one.record.spec.backend not in KEEPS_ENDED:
+    if head_job.is_over(job) and not keeps_ended(one.record.spec.backend):
         return []
     record = replace(one.record, jobs=(job,))
     record, words = cancel.cancel_jobs(record, one.directory)

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..batch import REHEARSALS, elsewhere, find_backend, submit_command
+from ..batch import REHEARSALS, elsewhere, find_backend, on_this_machine, submit_command
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import SharedQueue
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, GpuClusterError
-from ..core.job import FINAL, ON_THIS_MACHINE, CommandResult, Submission
+from ..core.job import FINAL, CommandResult, Submission
 from ..host.cluster_directory import check_private
 from ..host.detach import find_survival
 from ..host.environ import inherited
@@ -81,7 +81,7 @@ def of_network(profile: Profile | None, *, batch: bool) -> Finding:
 
 def is_batch(profile: Profile) -> bool:
     """Tell whether the profile's workers run in jobs of a queueing system."""
-    return profile.backend not in (*ON_THIS_MACHINE, EXISTING)
+    return profile.backend != EXISTING and not on_this_machine(profile.backend)
 
 
 def most_workers(profile: Profile) -> int:
@@ -256,7 +256,7 @@ def of_systems() -> Finding:
     there = [
         backend.title
         for backend in BACKENDS.values()
-        if backend.name not in ON_THIS_MACHINE and not missing_commands(backend)
+        if not on_this_machine(backend.name) and not missing_commands(backend)
     ]
     if not there:
         return ok("queueing systems", "None has its commands here; `local` needs none.")

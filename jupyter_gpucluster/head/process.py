@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..batch import elsewhere
+from ..batch import elsewhere, on_this_machine
 from ..batch.cancel import cancel_jobs_of
 from ..batch.queue import JobServerRunner, ProcessRunner, Runner
 from ..core.cluster import ENDED, Phase, Record, heads_mark
 from ..core.errors import GpuClusterError, StateError
-from ..core.job import ON_THIS_MACHINE
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, check_private
 from ..host.dask_settings import own_settings
@@ -166,7 +165,7 @@ def fail(directory: ClusterDirectory, record: Record, jobs: str, error: Exceptio
 def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> Runner:
     """Return what runs the backend's commands."""
     spec = record.spec
-    if spec.backend not in ON_THIS_MACHINE:
+    if not on_this_machine(spec.backend):
         if spec.relayed:
             return MailboxRunner(directory)
         # What a head in a job submits is a job of its own, none within that job.

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..batch import elsewhere, find_backend
+from ..batch import elsewhere, find_backend, on_this_machine
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import SharedQueue
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, BackendUnavailable
-from ..core.job import ON_THIS_MACHINE, Capacity, CommandResult
+from ..core.job import Capacity, CommandResult
 from ..head.simulator import site as site_rules
 from ..host.hardware import look_around
 from ..profiles import Profile, find_profile
@@ -44,7 +44,7 @@ def capacity_of(name: str, root: Path, held: int) -> dict[str, Any]:
         free, total = site_rules.capacity(site_rules.site_file(root))
         words = f"{free} of {total} simulated GPUs are free."
         return _shown([Capacity("simulated", free, total)], words)
-    if profile.backend in ON_THIS_MACHINE:
+    if on_this_machine(profile.backend):
         return _local(profile, held)
     if profile.backend == EXISTING:
         return _shown([], "The scheduler is somebody else's; nothing is asked for.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..batch import arguments_elsewhere, elsewhere
+from ..batch import arguments_elsewhere, elsewhere, on_this_machine
 from ..batch.entering import enter
 from ..core.cluster import ENDED, EXISTING, spec_of_group
 from ..core.errors import ClusterConflict, ClusterNotFound, HeadUnreachable, InvalidInput
-from ..core.job import ON_THIS_MACHINE, Job, JobState
+from ..core.job import Job, JobState
 from ..host.processes import is_alive
 from ..node.node_list import expand
 from ..state.view import Look
@@ -56,7 +56,7 @@ def entry_of(
     chosen = _choose(look, named[1] if named else job)
     inner = ["/bin/bash", str(look.directory.environment()), *words]
     held = spec.allocation
-    if spec.backend in ON_THIS_MACHINE and record.head and is_alive(record.head) is None:
+    if on_this_machine(spec.backend) and record.head and is_alive(record.head) is None:
         raise HeadUnreachable(
             f"Cluster {record.name} runs on {record.head.host}.",
             hint=f"Use it from there: ssh {record.head.host}",
@@ -76,7 +76,8 @@ def entry_of(
     shape = spec_of_group(spec, chosen.group).job
     rank = int(named[2]) // shape.ranks if named and named[2] else 0
     node = nodes[min(rank, len(nodes) - 1)] if nodes else ""
-    if not node and system not in (*ON_THIS_MACHINE, "slurm", "htcondor", "kubernetes"):
+    by_number = on_this_machine(system) or system in ("slurm", "htcondor", "kubernetes")
+    if not node and not by_number:
         raise ClusterConflict(
             f"The queueing system does not tell the node of job {chosen.id}.",
             hint="The first line of its log does; see the verb logs.",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..batch import arguments_elsewhere, elsewhere
+from ..batch import arguments_elsewhere, elsewhere, on_this_machine
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
 from ..core.errors import InvalidInput
-from ..core.job import ON_THIS_MACHINE, JobShape
+from ..core.job import JobShape
 from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import Machine
 from ..host.memory_shares import LEAST_SHARE
@@ -125,7 +125,7 @@ def make_spec(
     gpus = uses_gpus(profile, machine)
     spread = is_spread(profile)
     local = profile.backend == "local" and not spread
-    here = profile.backend in ON_THIS_MACHINE and not spread
+    here = on_this_machine(profile.backend) and not spread
     simulated = profile.backend == "demo"
     per_job = workers_per_job(profile, machine)
     asked = int(profile.job.gpus) if gpus and not local else 0
@@ -224,7 +224,7 @@ def make_spec(
         ),
         options=options,
         scratch=str(scratch),
-        in_job=profile.head.placement == "job" and profile.backend not in ON_THIS_MACHINE,
+        in_job=profile.head.placement == "job" and not on_this_machine(profile.backend),
         relayed=profile.head.placement == "job" and profile.head.submit == "relay",
         spread=spread,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..batch import find_backend, job_classes
+from ..batch import find_backend, job_classes, on_this_machine
 from ..batch.contradictions import directives_of
 from ..batch.interactive import interactive_line
 from ..batch.queue import submit_line
@@ -27,7 +27,7 @@ from ..core.errors import (
     StateError,
     UnsuitableEnvironment,
 )
-from ..core.job import ON_THIS_MACHINE, Job, Submission
+from ..core.job import Job, Submission
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, make_private, trouble, write_private
 from ..host.detach import Survival, find_survival
@@ -142,14 +142,14 @@ def check_network(profile: Profile) -> None:
     """Refuse an interface that this host lacks, where the head is to listen on it."""
     own = profile.head.interface
     name = own or profile.network.interface
-    alone = profile.backend in ON_THIS_MACHINE and not is_spread(profile)
+    alone = on_this_machine(profile.backend) and not is_spread(profile)
     if name and has_head_here(profile) and not alone and profile.backend != EXISTING:
         check_interface(name, "head.interface" if own else "network.interface")
 
 
 def has_head_here(profile: Profile) -> bool:
     """Tell whether the head is a process of this machine, not one inside a job."""
-    return profile.head.placement == "server" or profile.backend in ON_THIS_MACHINE
+    return profile.head.placement == "server" or on_this_machine(profile.backend)
 
 
 def submit_head(directory: ClusterDirectory, record: Record) -> Look:
@@ -166,7 +166,7 @@ def submit_head(directory: ClusterDirectory, record: Record) -> Look:
 
 def refuse_unbuilt(profile: Profile) -> None:
     """Refuse what a profile says and this version cannot do; anything else would cost GPU-hours."""
-    if profile.backend in ON_THIS_MACHINE:
+    if on_this_machine(profile.backend):
         return
     for key, asked in (("network.ports", profile.network.ports is not None),):
         if asked:
@@ -213,7 +213,7 @@ def preview(root: Path, request: Request) -> Script:
         commands.append(submit_line(backend, submission))
     hours = gpu_hours_estimate(spec, plan.target.maximum)
     interactive = ""
-    if spec.backend not in ON_THIS_MACHINE:
+    if not on_this_machine(spec.backend):
         given = bool(profile.dask_config)
         lines = directives_of(backend, spec.job, "x", "/dev/null", as_given=given)
         interactive = interactive_line(profile.backend, lines, spec.job.submit_args)

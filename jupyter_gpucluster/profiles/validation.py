@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..batch import on_this_machine
 from ..core.cluster import EXISTING
-from ..core.job import ON_THIS_MACHINE
 from .fields import kind_of
 from .keys import SETTABLE, Path, exists, join, places, section_at, split, suggestion
 from .model import Option, Profile
@@ -69,7 +69,7 @@ def bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
     All are read as seconds.
     """
     # Dask's settings are in each system's own form, and are numbers only in our tree.
-    if profile.backend in (*ON_THIS_MACHINE, EXISTING) or profile.dask_config:
+    if profile.backend == EXISTING or on_this_machine(profile.backend) or profile.dask_config:
         return
     walltime = ("job", "walltime")
     paths: list[Path] = [walltime, *(("groups", name, *walltime) for name in profile.groups)]

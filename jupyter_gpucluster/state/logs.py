@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.job import ON_THIS_MACHINE, Job
+from ..batch import on_this_machine
+from ..core.job import Job
 from .view import Look
 
 OURS = re.compile(r".*\.(?:log|out(?:\.\d+)?|[oe]\d+(?:[.\-_]\d+)?)")
@@ -26,7 +27,7 @@ def find_logs(look: Look) -> list[Path]:
     found = [directory.logs / name for name in _names(directory.logs) if OURS.fullmatch(name)]
     found.sort(key=lambda path: (path.name != "head.log", path.name))
     elsewhere = record.spec.started_in
-    if elsewhere and record.spec.backend not in ON_THIS_MACHINE:
+    if elsewhere and not on_this_machine(record.spec.backend):
         pattern = re.compile("|".join(map(theirs, record.jobs)) or NOTHING)
         names = filter(pattern.fullmatch, _names(Path(elsewhere)))
         found += sorted(Path(elsewhere, name) for name in names)

@@ -9,10 +9,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from ..batch import on_this_machine
 from ..batch.cancel import cancel_jobs
 from ..core.cluster import Phase, Record
 from ..core.errors import BackendUnavailable, HeadUnreachable, StateError
-from ..core.job import FINAL, ON_THIS_MACHINE, Job, JobState
+from ..core.job import FINAL, Job, JobState
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.processes import end_heirs, is_alive, kill_group
@@ -114,7 +115,7 @@ def bury(
         if len(job.process) == 2 and job.state not in FINAL:
             kill_group(job.process[0], job.process[1], grace=0)
     now = time.time()
-    if record.spec.backend in ON_THIS_MACHINE:
+    if on_this_machine(record.spec.backend):
         end_heirs(directory.path)
         record = replace(record, jobs=tuple(over(job, now) for job in record.jobs))
     record, jobs = cancel_jobs(record, directory)

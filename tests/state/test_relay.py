@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.batch import BACKENDS, cancel_command, find_backend, submit_command
+from jupyter_gpucluster.batch import (
+    BACKENDS,
+    cancel_command,
+    find_backend,
+    on_this_machine,
+    submit_command,
+)
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
 from jupyter_gpucluster.core.cluster import Phase, Process, Record, Spec, Target
 from jupyter_gpucluster.core.job import (
-    ON_THIS_MACHINE,
     CommandResult,
     Job,
     JobShape,
@@ -25,7 +30,7 @@ from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state.relay import answer, clean_up, permitted
 from tests.commands import put_command
 
-SYSTEMS = sorted(BACKENDS.keys() - ON_THIS_MACHINE)
+SYSTEMS = sorted(name for name in BACKENDS if not on_this_machine(name))
 
 
 def cluster(root: Path, backend: str) -> tuple[ClusterDirectory, Record]:

@@ -62,6 +62,8 @@ class Kubernetes:
     task = "${GPUCLUSTER_TASK:-0}"
     restarts = "0"
     listing_proves = True
+    keeps_ended = True
+    on_this_machine = False
     remarks: re.Pattern[str] | None = re.compile(r"^No resources found.*$", re.MULTILINE)
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

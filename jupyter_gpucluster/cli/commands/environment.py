@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 
 def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str]:
-    from ...core.job import ON_THIS_MACHINE
+    from ...batch import on_this_machine
     from ...doctor.here import is_shared
     from ...host.hardware import look_around
     from ...launch.spec import uses_gpus
@@ -114,7 +114,7 @@ def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str
     if profile is None:
         return []
     name, warnings = profile.name, []
-    if profile.profile.backend not in ON_THIS_MACHINE:
+    if not on_this_machine(profile.profile.backend):
         if not is_shared(kind := file_system(str(place))):
             where = f"{place} is on {kind or 'an unknown file system'}"
             warnings.append(f"the nodes of {name} may not see it: {where}, not shared as it seems.")

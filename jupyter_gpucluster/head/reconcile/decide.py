@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
+from ...batch import keeps_ended
 from ...core.absence import STOP_SECONDS, is_unproved, since_when
 from ...core.cluster import ASKED, ENDED, Phase, Record, Target, heads_job
-from ...core.job import KEEPS_ENDED, Job, JobState
+from ...core.job import Job, JobState
 from .apply_status import News
 from .model import (
     ABSENT_SECONDS,
@@ -77,7 +78,7 @@ class _Step(News):
 
     def remove_ended(self) -> None:
         """Cancel what is over, too, where it is listed until somebody does."""
-        if self.seen.listing is None or self.record.spec.backend not in KEEPS_ENDED:
+        if self.seen.listing is None or not keeps_ended(self.record.spec.backend):
             return
         listed = [job for job in self.record.jobs if job.id in self.seen.listing]
         self.cancel(job for job in listed if not is_alive(job))

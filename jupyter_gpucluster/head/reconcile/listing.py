@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ...batch import elsewhere, find_backend
+from ...batch import elsewhere, find_backend, keeps_ended, on_this_machine
 from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
 from ...batch.status_cache import SharedQueue
 from ...core.cluster import Record
-from ...core.job import FINAL, KEEPS_ENDED, ON_THIS_MACHINE, Job, JobStatus
+from ...core.job import FINAL, Job, JobStatus
 from ...host.cluster_directory import ClusterDirectory
 from .model import is_alive
 
@@ -36,7 +36,7 @@ class Told:
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
     """Return the queueing system of a cluster; that of a site is shared with other heads."""
     backend, shared = find_backend(record.spec.backend), None
-    if record.spec.backend not in ON_THIS_MACHINE:
+    if not on_this_machine(record.spec.backend):
         # A head in a job has them for commands only, and in a pod perhaps its node's name, too.
         there = elsewhere(record.spec.backend, record.spec.job)
         shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id, there)
@@ -63,7 +63,7 @@ async def ask(
     if not ids and all(job.id or not is_alive(job) for job in record.jobs):
         return _nothing(before)
     lost = _lost(record, now)
-    if record.spec.backend in KEEPS_ENDED:
+    if keeps_ended(record.spec.backend):
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
     alive = [job for job in record.jobs if job.id and is_alive(job)]

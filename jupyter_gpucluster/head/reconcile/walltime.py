@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...batch import on_this_machine
 from ...core.cluster import Record, heads_job
-from ...core.job import ON_THIS_MACHINE, Job, JobState, JobStatus
+from ...core.job import Job, JobState, JobStatus
 from ...core.summary import Clock
 from .model import end_of, staying
 
@@ -56,7 +57,7 @@ def by_our_clock(job: Job, status: JobStatus, record: Record, now: float) -> Job
     Else the jobs of a site whose clock is hours behind, or in another time zone, would be past
     their walltime as they start, and their deaths too old to count.
     """
-    if record.spec.backend in ON_THIS_MACHINE:
+    if on_this_machine(record.spec.backend):
         return status  # the clock is ours, and that of the simulated site is pushed on purpose
     first = min(job.submitted, now)
     told = status.started if status.started is not None else status.ended

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...batch import on_this_machine
 from ...core.cluster import Spec
-from ...core.job import ON_THIS_MACHINE
 from ...host.environ import LEFT, LIFETIME
 
 MOST_SECONDS = 60
@@ -16,7 +16,7 @@ def seconds_of(spec: Spec) -> int:
     middle of the walltime on.
     """
     walltime, before = spec.job.walltime, spec.policy.drain_before
-    if spec.simulated or spec.backend in ON_THIS_MACHINE or not walltime or not before:
+    if spec.simulated or on_this_machine(spec.backend) or not walltime or not before:
         return 0
     margin = int(min(MOST_SECONDS, before / 2, walltime / 4))
     return walltime - margin if margin else 0
