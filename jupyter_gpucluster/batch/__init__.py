@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol
 
 from ..core.errors import InvalidInput
 from ..core.job import Submission
-from .base import Backend
-from .htcondor import elsewhere as on_another_schedd
-from .kubernetes.kubectl import arguments_elsewhere as arguments_of_place
-from .kubernetes.kubectl import elsewhere as in_another_place
-from .slurm import elsewhere as on_another_slurm
+from .base import Backend, Sent
 
 
 class Registry(Mapping[str, Backend]):
@@ -74,13 +69,6 @@ WAYS_OUT = {
 }
 """Of systems that a profile may name and no dialect speaks yet."""
 
-REHEARSALS = {
-    "slurm": ("--test-only",),
-    "sge": ("-w", "v"),
-    "kubernetes": ("--dry-run=server",),
-}
-"""Options with which a submit command says what would become of a job, and submits nothing."""
-
 
 def find_backend(name: str) -> Backend:
     """Return the backend of that name.
@@ -125,44 +113,11 @@ def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str
     return [program, *arguments, *rest]
 
 
-def array_of(name: str, id: str) -> str:
-    """Return the id under which a system lists the end of tasks that never started.
-
-    Slurm drops such tasks when they are cancelled; if all that waited are, it lists their array as
-    cancelled [tried, 22.05].
-    """
-    return id.partition("_")[0] if name == "slurm" else id
-
-
-class Sent(Protocol):
-    """What tells where a job is sent to: a profile's ``job``, or a shape."""
-
-    @property
-    def account(self) -> str:
-        """Who pays, which on Kubernetes is a namespace."""
-
-    @property
-    def directives(self) -> Sequence[str]:
-        """The profile's own lines."""
-
-    @property
-    def submit_args(self) -> Sequence[str]:
-        """More arguments of the submit command."""
-
-
 def elsewhere(name: str, job: Sent) -> dict[str, str]:
-    """Return the variables by which commands find jobs that are sent elsewhere.
-
-    A script of Slurm's may name another of its clusters; what lists and cancels does not read it.
-    Neither does it know the arguments of the submit command, nor a pod's context and namespace.
-    """
-    if name == "slurm":
-        return on_another_slurm(job.directives, job.submit_args)
-    if name == "kubernetes":
-        return in_another_place(job.account, job.submit_args)
-    return on_another_schedd(job.submit_args) if name == "htcondor" else {}
+    """Return the variables by which commands find jobs that are sent elsewhere."""
+    return BACKENDS[name].routing(job).variables if name in BACKENDS else {}
 
 
 def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
     """Return the arguments by which commands that end or enter jobs find those sent elsewhere."""
-    return arguments_of_place(job.account, job.submit_args) if name == "kubernetes" else ()
+    return BACKENDS[name].routing(job).arguments if name in BACKENDS else ()

@@ -3,10 +3,38 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Protocol
 
+from ..core.fast_dataclass import frozen
 from ..core.job import Capacity, CommandResult, JobShape, JobStatus, Submission
+
+
+class Sent(Protocol):
+    """What tells where a job is sent to: a profile's ``job``, or a shape."""
+
+    @property
+    def account(self) -> str:
+        """Who pays, which on Kubernetes is a namespace."""
+
+    @property
+    def directives(self) -> Sequence[str]:
+        """The profile's own lines."""
+
+    @property
+    def submit_args(self) -> Sequence[str]:
+        """More arguments of the submit command."""
+
+
+@frozen
+class Routing:
+    """How commands find the jobs that a profile sends to another part of a system."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    """Those of commands that end or enter jobs."""
 
 
 class Backend(Protocol):
@@ -15,6 +43,9 @@ class Backend(Protocol):
     Three answers, never two: a *listed* job has a state; of one that is *not listed* history, its
     exit file or the system's own words (`denies`) prove the end; *no answer*
     (`BackendUnavailable`) changes nothing.
+
+    Dialects inherit this class and state all of it, also what is empty; only the last methods have
+    a default, since nothing rests on them.
     """
 
     name: str
@@ -40,6 +71,14 @@ class Backend(Protocol):
     """Whether jobs that are over are listed until they are removed."""
     on_this_machine: bool
     """Whether jobs are processes of the head's machine, which a server of its own starts."""
+    needs_node: bool
+    """Whether the way into a job needs the name of one of its nodes."""
+    rehearsal: tuple[str, ...]
+    """Options with which `submit` says what would become of a job, and submits nothing."""
+    interactive: tuple[tuple[str, ...], tuple[str, ...]] | None
+    """What stands before and after a job's options where a user gets a shell in it."""
+    batch_only: frozenset[str]
+    """Options that a job with a user in it has no use for, or that `interactive` does not take."""
     remarks: re.Pattern[str] | None
     """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
 
@@ -106,8 +145,36 @@ class Backend(Protocol):
     def cancel(self, ids: Sequence[str]) -> list[str]:
         """Return the command that asks to end jobs; the next status is the truth."""
 
+    def routing(self, job: Sent) -> Routing:
+        """Return how commands find a job that is sent elsewhere.
+
+        What lists and cancels reads no script, and knows no arguments of the submit command.
+        """
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        """Return the command that runs other words inside a job.
+
+        Parameters
+        ----------
+        node
+            The one of the job's nodes that is meant; empty for the first one.
+        terminal
+            Whether a user sits at a terminal, which the words then get.
+        """
+
     def capacity(self) -> list[str] | None:
         """Return the command that tells free and total GPUs, or None."""
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
         """Return free and total GPUs per partition."""
+
+    def array_of(self, id: str) -> str:
+        """Return the id under which the end of tasks that never started is listed."""
+        return id
+
+    def directive_words(self, text: str) -> list[str]:
+        """Return the words of a directive as the system reads them in a script."""
+        try:
+            return shlex.split(text)
+        except ValueError:  # a lone quote; the system reads its lines in a way of its own
+            return [text]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
+from .entering import by_ssh
 from .exit_codes import ended_with
 from .quoting import directive_value, hours
 from .reasons import cobalt as reasons
@@ -42,7 +44,7 @@ STATES = {
 """Ended jobs vanish; what became of one is in the file that its script leaves."""
 
 
-class Cobalt:
+class Cobalt(Backend):
     """Dialect of Cobalt's qsub, qstat and qdel."""
 
     name = "cobalt"
@@ -57,7 +59,11 @@ class Cobalt:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
-    remarks: re.Pattern[str] | None = None
+    needs_node = True
+    rehearsal = ()
+    interactive = (("qsub", "-I"), ())
+    batch_only = frozenset("--jobname -o -e -O --mode".split())
+    remarks = None
     gpu_requests = ("nodes", "gpus", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -156,6 +162,12 @@ class Cobalt:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["qdel", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing()
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        return by_ssh(node, words, terminal=terminal)
 
     def capacity(self) -> list[str] | None:
         return None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
 from .exit_codes import ended_with
 from .job_classes import head
 from .memory import memory_of
@@ -51,7 +53,7 @@ DEAD = "JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0"
 """What HTCondor put on hold as it ended it (memory, say) would stay in the queue for ever."""
 
 
-class HTCondor:
+class HTCondor(Backend):
     """Dialect of condor_submit, condor_q, condor_history, condor_rm and condor_status."""
 
     name = "htcondor"
@@ -71,7 +73,12 @@ class HTCondor:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
-    remarks: re.Pattern[str] | None = None
+    needs_node = False
+    rehearsal = ()
+    # Its sessions are described in a file.
+    interactive = None
+    batch_only = frozenset()
+    remarks = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         if job.nodes > 1:
@@ -237,6 +244,12 @@ class HTCondor:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["condor_rm", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing(elsewhere(job.submit_args))
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        return ["condor_ssh_to_job", id, shlex.join(words)]
 
     def capacity(self) -> list[str] | None:
         gpus = ["-constraint", "TotalGPUs > 0", "-attributes", ",".join(GPU_SLOTS)]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
 from .exit_codes import worded
 
 COMMAND = "gpucluster-jobs"
 """The job server answers this name on its socket; no such file exists."""
 
 
-class Local:
+class Local(Backend):
     """Dialect of `head.local_scheduler`."""
 
     name = "local"
@@ -30,7 +30,11 @@ class Local:
     listing_proves = True
     keeps_ended = False
     on_this_machine = True
-    remarks: re.Pattern[str] | None = None
+    needs_node = False
+    rehearsal = ()
+    interactive = None
+    batch_only = frozenset()
+    remarks = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         return []
@@ -94,6 +98,12 @@ class Local:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return [COMMAND, "cancel", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing()
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        return list(words)
 
     def capacity(self) -> list[str] | None:
         return [COMMAND, "capacity"]

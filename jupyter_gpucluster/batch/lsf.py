@@ -12,6 +12,8 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
+from .entering import by_ssh
 from .exit_codes import ended_with
 from .job_classes import head, named, without
 from .memory import memory_of
@@ -62,7 +64,7 @@ GPU_LINE = re.compile(
 """The vendor comes last since Fix Pack 11."""
 
 
-class Lsf:
+class Lsf(Backend):
     """Dialect of bsub, bjobs, bkill and bhosts."""
 
     name = "lsf"
@@ -79,6 +81,10 @@ class Lsf:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    needs_node = True
+    rehearsal = ()
+    interactive = (("bsub", "-Is"), ("bash",))
+    batch_only = frozenset("-J -o -e -oo -eo -r".split())
     remarks: re.Pattern[str] | None = NOTHING
     gpu_requests = ("gpu", "ngpus_physical", "ngpus_excl_p", "nnodes", "none")
 
@@ -239,6 +245,12 @@ class Lsf:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["bkill", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing()
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        return by_ssh(node, words, terminal=terminal)
 
     def capacity(self) -> list[str] | None:
         return ["bhosts", "-gpu", "-w"]

@@ -54,7 +54,8 @@ class Moab(Torque):
     job_class = "moab.MoabJob"
     most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks
     task = "0"
-    remarks: re.Pattern[str] | None = None
+    remarks = None
+    interactive = (("msub", "-I"), ())
 
     def submit(self, submission: Submission) -> list[str]:
         return ["msub", submission.script]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -11,6 +12,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
 from .exit_codes import ended_with
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -41,7 +43,7 @@ STATES = {
 }
 
 
-class Oar:
+class Oar(Backend):
     """Dialect of oarsub, oarstat, oardel and oarnodes."""
 
     name = "oar"
@@ -56,7 +58,11 @@ class Oar:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
-    remarks: re.Pattern[str] | None = None
+    needs_node = True
+    rehearsal = ()
+    interactive = (("oarsub", "-I"), ())
+    batch_only = frozenset("-n -O -E".split())
+    remarks = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         told = {
@@ -208,6 +214,19 @@ class Oar:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["oardel", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing()
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        tty = ["-t"] if terminal else []
+        return ["env", f"OAR_JOB_ID={id}", "oarsh", *tty, node, shlex.join(words)]
+
+    def directive_words(self, text: str) -> list[str]:
+        # It takes off one pair of double quotes; single ones are part of a condition.
+        option, _, value = text.partition(" ")
+        quoted = len(value) > 1 and value[0] == value[-1] == '"'
+        return [option, value[1:-1] if quoted else value] if value else [option]
 
     def capacity(self) -> list[str] | None:
         return ["oarnodes", "-J", "--sql", "gpu IS NOT NULL"]

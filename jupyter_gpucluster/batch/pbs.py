@@ -11,6 +11,8 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
+from .entering import by_ssh
 from .exit_codes import worded
 from .job_classes import head, named
 from .memory import memory_of
@@ -55,7 +57,7 @@ PREEMPTED, CANCELLED = 45, 91
 """Substates that tell why a job is suspended, and why it is over."""
 
 
-class Pbs:
+class Pbs(Backend):
     """Dialect of qsub, qstat, qdel and pbsnodes."""
 
     name = "pbs"
@@ -70,6 +72,10 @@ class Pbs:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    needs_node = True
+    rehearsal = ()
+    interactive = (("qsub", "-I"), ())
+    batch_only = frozenset("-N -o -e -j -r -J".split())
     remarks: re.Pattern[str] | None = UNKNOWN
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -223,6 +229,12 @@ class Pbs:
     def cancel(self, ids: Sequence[str]) -> list[str]:
         # Task by task: deleting a whole array overwrites the exit codes of those that are over.
         return ["qdel", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing()
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        return by_ssh(node, words, terminal=terminal)
 
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-a", "-F", "json"]

@@ -25,7 +25,7 @@ from ..core.job import FINAL, CommandResult, JobStatus, Submission
 from ..host.cluster_directory import DAMAGE, write_private
 from ..host.environ import for_commands
 from ..host.processes import lower_open_files, signal_group
-from . import array_of, cancel_command, submit_command
+from . import cancel_command, submit_command
 from .base import Backend
 from .pacing import LOOK_UPS_PER_MINUTE
 from .status_cache import Listing, Poll, SharedQueue
@@ -380,7 +380,7 @@ class Queue:
         """
         jobs, lines = dict(listing.jobs), {_bare(line): line for line in listing.words}
         for id in expected:
-            array = jobs.get(array_of(self.backend.name, id))
+            array = jobs.get(self.backend.array_of(id))
             if id not in jobs and array is not None and array.state in FINAL:
                 jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
         lacks = any(id not in jobs for id in expected)

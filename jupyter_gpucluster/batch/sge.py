@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
+from .entering import by_ssh
 from .exit_codes import ended_with
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -54,7 +56,7 @@ SOFT_LIMITS = {
 """The signals of limits that a job may still react to, where it had asked for one."""
 
 
-class Sge:
+class Sge(Backend):
     """Dialect of qsub, qstat, qacct and qdel."""
 
     name = "sge"
@@ -73,7 +75,12 @@ class Sge:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
-    remarks: re.Pattern[str] | None = None
+    needs_node = True
+    rehearsal = ("-w", "v")
+    # qlogin takes neither -cwd nor a variable list.
+    interactive = (("qrsh",), ())
+    batch_only = frozenset("-N -o -e -j -S -r -t".split())
+    remarks = None
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         lines = [*self.resources(job), f"-o {directive_value(output, 'output')}"]
@@ -191,6 +198,12 @@ class Sge:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["qdel", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing()
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        return by_ssh(node, words, terminal=terminal)
 
     def capacity(self) -> list[str] | None:
         return ["sh", "-c", CAPACITY, "qconf"]

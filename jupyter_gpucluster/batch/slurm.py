@@ -9,6 +9,7 @@ from datetime import datetime
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Backend, Routing, Sent
 from .directives import option_of, options_in
 from .exit_codes import ended_with
 from .job_classes import head, named, without
@@ -31,6 +32,11 @@ SILENT = re.compile(
 )
 """No answer, as opposed to a refusal: slurmctld stopped or hanging, slurmdbd or munged down."""
 UNKNOWN = "Invalid job id specified"
+SRUN_INTO_TASK = (
+    'id=$(squeue -h -o %A -j "$1") && shift && [ "$id" ] && exec srun --jobid="$id" "$@"'
+)
+"""srun takes no number of an array's task ("Invalid numeric value"); the script is fixed, and what
+is named its argument."""
 NOT_LAUNCHED = -53
 """What Slurm writes in place of an exit code where a job did not even start."""
 PHRASES = Phrases(
@@ -72,7 +78,7 @@ BUSY_STATES = re.compile(r"down|drain|maint|reserved|planned|fail|unknown|power"
 """Nodes whose free GPUs nobody can have now; a drained node reports no GPU in use."""
 
 
-class Slurm:
+class Slurm(Backend):
     """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
 
     name = "slurm"
@@ -87,7 +93,13 @@ class Slurm:
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
-    remarks: re.Pattern[str] | None = None
+    needs_node = False
+    rehearsal = ("--test-only",)
+    interactive = (("salloc",), ())
+    batch_only = frozenset(
+        "--job-name --output --error --open-mode --array --requeue --no-requeue --export".split()
+    )
+    remarks = None
     gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -273,6 +285,22 @@ class Slurm:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["scancel", *_by_array(ids)]
+
+    def routing(self, job: Sent) -> Routing:
+        return Routing(elsewhere(job.directives, job.submit_args))
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        # Another step beside the workers, which hold all that the job has.
+        options = ["--overlap", "--nodes=1", "--ntasks=1"]
+        options += [*([f"--nodelist={node}"] if node else []), *(["--pty"] if terminal else [])]
+        if "_" in id:
+            return ["sh", "-c", SRUN_INTO_TASK, "srun", id, *options, *words]
+        return ["srun", f"--jobid={id}", *options, *words]
+
+    def array_of(self, id: str) -> str:
+        # Slurm drops tasks that never started when they are cancelled; if all that waited are, it
+        # lists their array as cancelled [tried, 22.05].
+        return id.partition("_")[0]
 
     def capacity(self) -> list[str] | None:
         fields = ("NodeList", "Partition", "StateLong", "Gres", "GresUsed")

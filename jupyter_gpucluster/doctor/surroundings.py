@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..batch import REHEARSALS, elsewhere, find_backend, on_this_machine, submit_command
+from ..batch import elsewhere, find_backend, on_this_machine, submit_command
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import SharedQueue
@@ -127,13 +127,12 @@ def of_submission(profile: Profile, script: str) -> Finding | None:
         The text that a start would submit.
     """
     backend = find_backend(profile.backend)
-    options = REHEARSALS.get(profile.backend)
-    if options is None:
+    if not backend.rehearsal:
         return None
     with tempfile.TemporaryDirectory(prefix="gpc-doctor-") as place:
         file = Path(place, "job.sh")
         file.write_text(script)
-        arguments = (*options, *profile.job.submit_args)
+        arguments = (*backend.rehearsal, *profile.job.submit_args)
         submission = Submission("gpc-doctor-1", str(file), text=script, arguments=arguments)
         program, *rest = submit_command(backend, submission)
         result = answer_of([program, *rest], stdin=backend.stdin(submission))

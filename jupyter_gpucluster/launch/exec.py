@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..batch import arguments_elsewhere, elsewhere, on_this_machine
-from ..batch.entering import enter
+from ..batch import arguments_elsewhere, elsewhere, find_backend, on_this_machine
 from ..core.cluster import ENDED, EXISTING, spec_of_group
 from ..core.errors import ClusterConflict, ClusterNotFound, HeadUnreachable, InvalidInput
 from ..core.job import Job, JobState
@@ -76,13 +75,13 @@ def entry_of(
     shape = spec_of_group(spec, chosen.group).job
     rank = int(named[2]) // shape.ranks if named and named[2] else 0
     node = nodes[min(rank, len(nodes) - 1)] if nodes else ""
-    by_number = on_this_machine(system) or system in ("slurm", "htcondor", "kubernetes")
-    if not node and not by_number:
+    dialect = find_backend(system)
+    if not node and dialect.needs_node:
         raise ClusterConflict(
             f"The queueing system does not tell the node of job {chosen.id}.",
             hint="The first line of its log does; see the verb logs.",
         )
-    argv = enter(system, id, node, inner, terminal=terminal)
+    argv = dialect.enter(id, node, inner, terminal=terminal)
     if arguments := arguments_elsewhere(spec.backend, shape):
         return [argv[0], *arguments, *argv[1:]]
     there = elsewhere(spec.backend, shape)

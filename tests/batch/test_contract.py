@@ -42,6 +42,8 @@ METHODS = sorted(
     for name, value in vars(Backend).items()
     if inspect.isfunction(value) and not name.startswith("_")
 )
+CONVENIENCES = {"array_of", "directive_words"}
+"""What most dialects leave to the class that they inherit."""
 CHECKED: tuple[Backend, ...] = (
     Local(), Demo(), Slurm(), Oar(), Sge(), Moab(), Torque(), Pbs(), Cobalt(), HTCondor(), Lsf(),
     Kubernetes(),
@@ -95,6 +97,13 @@ def test_it_has_every_call_of_the_protocol_with_the_same_arguments(
 ) -> None:
     expected = list(inspect.signature(getattr(Backend, method)).parameters)
     assert list(inspect.signature(getattr(type(backend), method)).parameters) == expected
+
+
+@every
+def test_it_states_all_that_a_promise_rests_on(backend: Backend) -> None:
+    own = [each for each in type(backend).__mro__ if each not in Backend.__mro__]
+    stated = {name for each in own for name in vars(each)}
+    assert {*METHODS, *Backend.__annotations__} - CONVENIENCES <= stated
 
 
 @every

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from jupyter_gpucluster.batch.entering import enter
+from jupyter_gpucluster.batch import find_backend
 
 WORDS = ["/bin/bash", "/state/it's/environment.sh", "nvidia-smi"]
 
@@ -31,20 +31,20 @@ WORDS = ["/bin/bash", "/state/it's/environment.sh", "nvidia-smi"]
 def test_a_job_is_entered_by_the_system_s_own_way_else_by_ssh(
     backend: str, id: str, begins: list[str], at_a_terminal: str
 ) -> None:
-    argv = enter(backend, id, "n1", WORDS, terminal=False)
+    argv = find_backend(backend).enter(id, "n1", WORDS, terminal=False)
     assert argv[: len(begins)] == begins
     rest = argv[len(begins) :]
     rest = rest[rest.index("--") + 1 :] if "--" in rest else rest
     # What passes through a shell on the other side is quoted for it.
     assert rest == WORDS or shlex.split(rest[0]) == WORDS
-    there = enter(backend, id, "n1", WORDS, terminal=True)
+    there = find_backend(backend).enter(id, "n1", WORDS, terminal=True)
     assert [word for word in there if word not in argv] == (
         [at_a_terminal] if at_a_terminal else []
     )
 
 
 def test_srun_is_told_the_number_behind_an_array_s_task() -> None:
-    argv = enter("slurm", "12_3", "n1", WORDS, terminal=False)
+    argv = find_backend("slurm").enter("12_3", "n1", WORDS, terminal=False)
     assert argv[:2] == ["sh", "-c"]
     assert argv[3:5] == ["srun", "12_3"]
     assert argv[-3:] == WORDS

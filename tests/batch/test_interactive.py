@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.batch.contradictions import directives_of
-from jupyter_gpucluster.batch.interactive import COMMANDS, interactive_line
+from jupyter_gpucluster.batch.interactive import interactive_line
 from jupyter_gpucluster.core.job import JobShape
 
 SHAPE = JobShape(
@@ -30,7 +30,11 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+def test_each_system_with_such_a_command_is_tried() -> None:
+    assert {name for name, dialect in BACKENDS.items() if dialect.interactive} == LINES.keys()
+
+
+@pytest.mark.parametrize("name", LINES)
 def test_it_has_what_the_script_asks_for_and_nothing_about_files(name: str) -> None:
     shape = SHAPE if name != "cobalt" else JobShape(queue="gpu", account="abc", walltime=3600)
     lines = directives_of(find_backend(name), shape, "gpc-abc123-1", "/logs/out")

@@ -15,11 +15,12 @@ from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
 from ...core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..base import Backend, Routing, Sent
 from ..exit_codes import ended_with
 from ..memory import memory_of
 from ..reasons import kubernetes as reasons
 from ..refusal import Phrases, refusal
-from .kubectl import FREE, LIST, refuse_without_context
+from .kubectl import FREE, LIST, arguments_elsewhere, elsewhere, refuse_without_context
 from .manifest import PREFIX, escaped, look, pod_of
 from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 
@@ -49,7 +50,7 @@ NO_COMMAND = 127
 UNITS = (("Gi", 2**30), ("G", 10**9), ("Mi", 2**20), ("M", 10**6), ("Ki", 2**10))
 
 
-class Kubernetes:
+class Kubernetes(Backend):
     """Dialect of kubectl create, get and delete."""
 
     name = "kubernetes"
@@ -64,6 +65,10 @@ class Kubernetes:
     listing_proves = True
     keeps_ended = True
     on_this_machine = False
+    needs_node = False
+    rehearsal = ("--dry-run=server",)
+    interactive = None
+    batch_only = frozenset()
     remarks: re.Pattern[str] | None = re.compile(r"^No resources found.*$", re.MULTILINE)
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
@@ -171,6 +176,14 @@ class Kubernetes:
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["kubectl", "delete", "pods", "--wait=false", "--ignore-not-found", *ids]
+
+    def routing(self, job: Sent) -> Routing:
+        where = job.account, job.submit_args
+        return Routing(elsewhere(*where), arguments_elsewhere(*where))
+
+    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
+        tty = ["--tty"] if terminal else []
+        return ["kubectl", "exec", "--stdin", *tty, id, "--", *words]
 
     def capacity(self) -> list[str] | None:
         return ["sh", "-c", FREE, "kubectl"]
