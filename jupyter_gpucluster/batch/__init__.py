@@ -48,18 +48,20 @@ class Registry(Mapping[str, Backend]):
 
 
 BACKENDS = Registry(
+    # In this order they are asked whether a process is in one of their jobs: PBS shares its
+    # variables with Torque and Moab, which come after it; a pod may be inside of all.
     {
         "local": "local:Local",
         "demo": "demo:Demo",
         "slurm": "slurm:Slurm",
-        "oar": "oar:Oar",
-        "sge": "sge:Sge",
-        "moab": "moab:Moab",
-        "torque": "torque:Torque",
         "pbs": "pbs:Pbs",
+        "torque": "torque:Torque",
+        "moab": "moab:Moab",
+        "lsf": "lsf:Lsf",
+        "oar": "oar:Oar",
         "cobalt": "cobalt:Cobalt",
         "htcondor": "htcondor:HTCondor",
-        "lsf": "lsf:Lsf",
+        "sge": "sge:Sge",
         "kubernetes": "kubernetes.dialect:Kubernetes",
     }
 )

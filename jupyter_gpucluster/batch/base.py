@@ -71,6 +71,20 @@ class Backend(Protocol):
     """Whether jobs that are over are listed until they are removed."""
     on_this_machine: bool
     """Whether jobs are processes of the head's machine, which a server of its own starts."""
+    job_variables: tuple[str, ...]
+    """Variables that are all set in a job; the first is the job's number."""
+    job_words: str
+    """How a user calls the job of that number, such as ``Slurm job {}``."""
+    job_prefixes: tuple[str, ...]
+    """How the names of variables begin that describe a job to what runs in it."""
+    steering: tuple[str, ...]
+    """How others begin by which a user filters, formats, delays or answers for commands."""
+    locating: tuple[str, ...]
+    """Variables of those names by which commands find the system, and which stay."""
+    selecting: tuple[str, ...]
+    """Variables that say which of several such systems a command speaks to."""
+    command_variables: tuple[tuple[str, str], ...]
+    """Variables that each command whose answer is read gets, and their values."""
     needs_node: bool
     """Whether the way into a job needs the name of one of its nodes."""
     rehearsal: tuple[str, ...]

@@ -59,6 +59,13 @@ class Cobalt(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    job_variables = ("COBALT_JOBID",)
+    job_words = "Cobalt job {}"
+    job_prefixes = ("COBALT_",)
+    steering = ("QSTAT_HEADER", "CQSTAT_HEADER")
+    locating = ("COBALT_CONFIG_FILES",)
+    selecting = ("COBALT_CONFIG_FILES",)
+    command_variables = ()
     needs_node = True
     rehearsal = ()
     interactive = (("qsub", "-I"), ())

@@ -73,6 +73,14 @@ class HTCondor(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    job_variables = ("_CONDOR_SLOT",)
+    job_words = "HTCondor job {}"
+    job_prefixes = ("_CONDOR_",)
+    # HTCondor reads its settings in small letters, too.
+    steering = ("_condor_",)
+    locating = ("_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST")
+    selecting = ("CONDOR_CONFIG", "_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST")
+    command_variables = ()
     needs_node = False
     rehearsal = ()
     # Its sessions are described in a file.

@@ -30,6 +30,13 @@ class Local(Backend):
     listing_proves = True
     keeps_ended = False
     on_this_machine = True
+    job_variables = ()
+    job_words = ""
+    job_prefixes = ()
+    steering = ()
+    locating = ()
+    selecting = ()
+    command_variables = ()
     needs_node = False
     rehearsal = ()
     interactive = None

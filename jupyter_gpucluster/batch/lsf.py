@@ -81,6 +81,21 @@ class Lsf(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    job_variables = ("LSB_JOBID",)
+    job_words = "LSF job {}"
+    job_prefixes = ("LSB_",)
+    # BSUB_QUIET hides the number of a job, BSUB_BLOCK waits for its end.
+    steering = (
+        "BSUB_",
+        "LSF_CMD_LOG",
+        "LSF_DEBUG_CMD",
+        "LSF_TIME_CMD",
+        "LSF_NIOS_",
+        "LSF_INTERACTIVE_STDERR",
+    )
+    locating = ("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR")
+    selecting = ("LSF_ENVDIR", "LSF_CONFDIR")
+    command_variables = ()
     needs_node = True
     rehearsal = ()
     interactive = (("bsub", "-Is"), ("bash",))

@@ -55,6 +55,8 @@ class Moab(Torque):
     most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks
     task = "0"
     remarks = None
+    steering = (*Torque.steering, "MSUBQUERYINTERVAL")
+    selecting = (*Torque.selecting, "MOABHOMEDIR")
     interactive = (("msub", "-I"), ())
 
     def submit(self, submission: Submission) -> list[str]:

@@ -58,6 +58,13 @@ class Oar(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    job_variables = ("OAR_JOB_ID",)
+    job_words = "OAR job {}"
+    job_prefixes = ("OAR_",)
+    steering = ()
+    locating = ("OARCONFFILE", "OARDIR")
+    selecting = ("OARCONFFILE",)
+    command_variables = ()
     needs_node = True
     rehearsal = ()
     interactive = (("oarsub", "-I"), ())

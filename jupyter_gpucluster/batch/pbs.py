@@ -72,6 +72,13 @@ class Pbs(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    job_variables = ("PBS_JOBID",)
+    job_words = "PBS job {}"
+    job_prefixes = ("PBS_",)
+    steering: tuple[str, ...] = ()
+    locating = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER")
+    selecting: tuple[str, ...] = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
+    command_variables = ()
     needs_node = True
     rehearsal = ()
     interactive = (("qsub", "-I"), ())

@@ -23,12 +23,12 @@ from ..core.absence import Trace
 from ..core.errors import BackendError, GpuClusterError
 from ..core.job import FINAL, CommandResult, JobStatus, Submission
 from ..host.cluster_directory import DAMAGE, write_private
-from ..host.environ import for_commands
 from ..host.processes import lower_open_files, signal_group
 from . import cancel_command, submit_command
 from .base import Backend
 from .pacing import LOOK_UPS_PER_MINUTE
 from .status_cache import Listing, Poll, SharedQueue
+from .variables import for_commands
 
 T = TypeVar("T")
 LONGEST_ANSWER = 1 << 24

@@ -75,6 +75,14 @@ class Sge(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    # JOB_ID alone is too plain a name to mean Grid Engine.
+    job_variables = ("JOB_ID", "SGE_ROOT")
+    job_words = "Grid Engine job {}"
+    job_prefixes = ("JOB_ID", "PE_", "SGE_")
+    steering = ()
+    locating = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
+    selecting = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
+    command_variables = ()
     needs_node = True
     rehearsal = ("-w", "v")
     # qlogin takes neither -cwd nor a variable list.

@@ -93,6 +93,13 @@ class Slurm(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    job_variables = ("SLURM_JOB_ID",)
+    job_words = "Slurm job {}"
+    job_prefixes = ("SLURM_", "SBATCH_")
+    steering = ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_", "SREPORT_")
+    locating = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS")
+    selecting = ("SLURM_CONF", "SLURM_CLUSTERS")
+    command_variables = ()
     needs_node = False
     rehearsal = ("--test-only",)
     interactive = (("salloc",), ())

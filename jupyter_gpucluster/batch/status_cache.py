@@ -31,14 +31,6 @@ REMEMBERED = 900.0
 LOCK_RETRY = 0.1
 BUSY_SECONDS = 1.0
 """How long a head waits while another one asks, before it goes on with what it knows."""
-PLACES = (
-    "SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "SGE_ROOT",
-    "SGE_CELL", "SGE_QMASTER_PORT", "LSF_ENVDIR", "LSF_CONFDIR", "CONDOR_CONFIG",
-    "_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST", "OARCONFFILE",
-    "COBALT_CONFIG_FILES", "MOABHOMEDIR", "KUBECONFIG", "GPUCLUSTER_CONTEXT",
-    "GPUCLUSTER_NAMESPACE",
-)  # fmt: skip
-"""Variables that say which of several queueing systems a command speaks to."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +90,7 @@ class SharedQueue:
         everybody = backend.status(user, ())
         self.by_ids = backend.status(user, ("1",)) != everybody
         found = {**os.environ, **(variables or {})}
-        place = [f"{name}={found[name]}" for name in PLACES if name in found]
+        place = [f"{name}={found[name]}" for name in backend.selecting if name in found]
         commands = [shutil.which(word) or "" for word in everybody[:4]]
         words = json.dumps([os.uname().nodename, user, backend.name, place, commands])
         stem = f".{backend.name}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"

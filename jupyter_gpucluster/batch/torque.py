@@ -37,6 +37,7 @@ class Torque(Pbs):
     name = "torque"
     title = "Torque"
     task = "${PBS_ARRAYID:-0}"
+    steering: tuple[str, ...] = ("PBSDEBUG", "PBSAPITIMEOUT")
 
     def resources(self, job: JobShape) -> list[str]:
         node = f"nodes={job.nodes}"

@@ -16,12 +16,12 @@ from ..batch import elsewhere, find_backend, on_this_machine, submit_command
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import SharedQueue
+from ..batch.variables import inherited, surrounding_job
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, GpuClusterError
 from ..core.job import FINAL, CommandResult, Submission
 from ..host.cluster_directory import check_private
 from ..host.detach import find_survival
-from ..host.environ import inherited
 from ..host.hardware import look_around
 from ..launch.interpreters import ask_python, shown
 from ..launch.spec import maximum_workers, uses_gpus, workers_per_job
@@ -53,7 +53,7 @@ def of_machine(root: Path, *, batch: bool = False, workers: int = 0) -> list[Fin
     return [
         of_root(root, batch=batch),
         here.look_at_open_files(probe.open_files(), workers),
-        here.look_at_survival(find_survival()),
+        here.look_at_survival(find_survival(job=surrounding_job())),
     ]
 
 

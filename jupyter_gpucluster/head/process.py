@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from ..batch import elsewhere, on_this_machine
 from ..batch.cancel import cancel_jobs_of
 from ..batch.queue import JobServerRunner, ProcessRunner, Runner
+from ..batch.variables import inherited
 from ..core.cluster import ENDED, Phase, Record, heads_mark
 from ..core.errors import GpuClusterError, StateError
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, check_private
 from ..host.dask_settings import own_settings
-from ..host.environ import inherited
 from ..host.processes import end_heirs, raise_open_files, this_process
 from ..node.start_worker import stacks
 from .mailbox import MailboxRunner, NodeRunner

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .environ import BATCH_JOBS
-
 CONTAINER_MAINS = ("jupyter", "tini", "dumb-init", "docker-init", "catatonit", "start.sh")
 """Process 1 of a container that lives as long as the Jupyter in it does."""
 PROBE_SECONDS = 5.0
@@ -28,6 +26,7 @@ class Survival:
 def find_survival(
     environment: Mapping[str, str] = os.environ,
     *,
+    job: str = "",
     cgroup: str | None = None,
     init: str | None = None,
     scope_works: bool | None = None,
@@ -37,21 +36,16 @@ def find_survival(
     Parameters
     ----------
     environment
-        Variables of this process; a batch job is known by them.
+        Variables of this process.
+    job
+        The batch job that this process is in, such as ``Slurm job 12``; empty if it is in none.
     cgroup, init, scope_works
         The text of ``/proc/self/cgroup``, the name of process 1, and whether ``systemd-run
         --user --scope`` works; read from this machine where they are not given.
     """
-    for variable, system in BATCH_JOBS.items():
-        if variable == "JOB_ID" and not environment.get("SGE_ROOT"):
-            continue  # too plain a name to mean Grid Engine by itself
-        if environment.get(variable):
-            return Survival(
-                False, f"No: it ends with {system} job {environment[variable]} that Jupyter is in."
-            )
+    if job:
+        return Survival(False, f"No: it ends with {job} that Jupyter is in.")
     init = _read("/proc/1/comm") if init is None else init
-    if environment.get("KUBERNETES_SERVICE_HOST"):
-        return Survival(False, "No: it ends with the pod that Jupyter is in.")
     if init.startswith(CONTAINER_MAINS):
         return Survival(False, "No: it ends with the container that Jupyter keeps running.")
     if init != "systemd":

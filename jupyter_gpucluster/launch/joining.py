@@ -13,10 +13,10 @@ from ..batch import find_backend
 from ..batch.allocations import ALLOCATIONS
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..batch.variables import inherited
 from ..core.cluster import HeldJob
 from ..core.errors import BackendError, BackendUnavailable, InvalidInput
 from ..core.job import Allocation, JobState, Share
-from ..host.environ import inherited
 from ..node.node_list import OUTSIDE, allocation_hosts, expand
 from ..profiles import Profile
 from .allocation import GPUS_HERE, MEMORY_HERE, is_spread

@@ -11,8 +11,8 @@ from ..batch.kubernetes.dialect import DNS_LABEL
 from ..batch.kubernetes.kubectl import ARGUMENT, context_in, missing_context
 from ..batch.kubernetes.manifest import look
 from ..batch.queue import ProcessRunner, run_aside
+from ..batch.variables import inherited
 from ..core.errors import InvalidInput
-from ..host.environ import inherited
 from ..profiles import Profile
 from ..profiles.sections import Job
 from .own_pod import ACCOUNT, IN_A_POD

@@ -12,8 +12,8 @@ from ..batch.directives import option_of
 from ..batch.kubernetes.kubectl import arguments_elsewhere
 from ..batch.kubernetes.manifest import PREFIX, look, steps_of
 from ..batch.queue import ProcessRunner, run_aside
+from ..batch.variables import inherited
 from ..core.errors import InvalidInput
-from ..host.environ import inherited
 from ..profiles import Profile
 from ..profiles.sections import Job
 

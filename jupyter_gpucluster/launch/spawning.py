@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..batch import elsewhere
+from ..batch.variables import inherited
 from ..core.cluster import Record, Spec
 from ..core.errors import StateError
 from ..host.cluster_directory import ClusterDirectory, write_private
-from ..host.environ import inherited
 from ..host.processes import is_alive, signal_group
 
 SPAWN_SECONDS = 30.0

@@ -19,6 +19,7 @@ from ..batch import find_backend, job_classes, on_this_machine
 from ..batch.contradictions import directives_of
 from ..batch.interactive import interactive_line
 from ..batch.queue import submit_line
+from ..batch.variables import surrounding_job
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, Target, heads_mark, spec_of_group
 from ..core.errors import (
     GpuClusterError,
@@ -267,7 +268,7 @@ def settle(request: Request, *, here: bool = True) -> Plan:
         )
     found = choose_python(request, profile, here=here)
     asked_for, profile = profile, speaking(profile, found)
-    survival = find_survival() if has_head_here(profile) else IN_A_JOB
+    survival = find_survival(job=surrounding_job()) if has_head_here(profile) else IN_A_JOB
     if joined is not None:
         words = (
             f"{survival.words} It uses {joined.held.name} ({joined.held.nodes}), and ends with it."

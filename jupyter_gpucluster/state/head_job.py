@@ -16,13 +16,13 @@ from typing import TypeVar
 from ..batch import elsewhere, find_backend
 from ..batch.exit_codes import worded
 from ..batch.queue import ProcessRunner, Queue, submit_line
+from ..batch.variables import inherited
 from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, missed, since_when
 from ..core.cluster import Phase, Record, heads_job
 from ..core.errors import BackendUnavailable, GpuClusterError, StateError
 from ..core.job import FINAL, Job, JobState, JobStatus, Submission
 from ..core.summary import Summary, WorkerCounts
 from ..host.cluster_directory import ClusterDirectory, tail, write_private
-from ..host.environ import inherited
 from ..host.log_diagnosis import ERROR_LINE, diagnose, log_end
 from ..host.processes import is_alive
 from ..host.startup_watch import SlowStarts

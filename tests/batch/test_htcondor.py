@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch import elsewhere
 from jupyter_gpucluster.batch.htcondor import HTCondor
+from jupyter_gpucluster.batch.variables import inherited
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     Capacity,
@@ -21,7 +22,6 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from jupyter_gpucluster.host.environ import inherited
 from tests.batch.golden import example_of, golden, script_of
 
 CONDOR = HTCondor()

@@ -1,4 +1,4 @@
-"""Whether a head outlives its starter, told from variables, process 1 and control group."""
+"""Whether a head outlives its starter, told from its batch job, process 1 and control group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.host.detach import find_survival
-from jupyter_gpucluster.host.environ import BATCH_JOBS
 from tests.commands import put_command
 
 SESSION = "0::/user.slice/user-1000.slice/session-4.scope"
@@ -15,19 +14,13 @@ SERVICE = "0::/system.slice/jupyterhub-alice.service"
 TERMINAL = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn-1.scope"
 
 
-@pytest.mark.parametrize("variable, system", sorted(BATCH_JOBS.items()))
-def test_inside_a_batch_job_it_ends_with_the_job(variable: str, system: str) -> None:
+def test_inside_a_batch_job_it_ends_with_the_job() -> None:
     found = find_survival(
-        {variable: "4711", "SGE_ROOT": "/sge"}, cgroup=SESSION, init="systemd", scope_works=True
+        {}, job="Slurm job 4711", cgroup=SESSION, init="systemd", scope_works=True
     )
     assert not found.survives
-    assert system in found.words
-    assert "4711" in found.words
+    assert found.words == "No: it ends with Slurm job 4711 that Jupyter is in."
     assert found.prefix == ()
-
-
-def test_an_empty_variable_is_no_batch_job() -> None:
-    assert find_survival({"SLURM_JOB_ID": ""}, cgroup="", init="bash").survives
 
 
 def test_without_systemd_only_the_machine_s_end_ends_it() -> None:
@@ -85,16 +78,8 @@ def test_without_a_runtime_directory_systemd_is_not_even_asked(
     assert not calls.exists()
 
 
-def test_a_variable_job_id_alone_is_no_batch_job() -> None:
-    assert find_survival({"JOB_ID": "7"}, cgroup=SESSION, init="systemd", scope_works=True).survives
-
-
 @pytest.mark.parametrize("main", ["tini", "jupyter-lab", "docker-init"])
 def test_in_jupyters_own_container_it_ends_with_jupyter(main: str) -> None:
     found = find_survival({}, init=main)
     assert not found.survives
     assert "container" in found.words
-
-
-def test_in_a_pod_it_ends_with_the_pod() -> None:
-    assert not find_survival({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, init="python3").survives

@@ -13,13 +13,13 @@ import pytest
 from jupyter_gpucluster.batch import cancel, find_backend
 from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT, NAMESPACE
 from jupyter_gpucluster.batch.queue import ProcessRunner, run_aside
+from jupyter_gpucluster.batch.variables import inherited
 from jupyter_gpucluster.core.cluster import HeldJob, Record
 from jupyter_gpucluster.core.errors import GpuClusterError
 from jupyter_gpucluster.doctor.surroundings import answer_of
 from jupyter_gpucluster.head import process
 from jupyter_gpucluster.head.allocation_watch import HeldJobWatch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.environ import inherited
 from jupyter_gpucluster.launch import capacity, joining, kube_context
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.state.head_job import variables_of

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.batch.variables import inherited
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.host.environ import inherited
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.allocation import in_allocation
 from jupyter_gpucluster.launch.spec import default_workers, maximum_workers

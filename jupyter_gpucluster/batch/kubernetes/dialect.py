@@ -20,7 +20,15 @@ from ..exit_codes import ended_with
 from ..memory import memory_of
 from ..reasons import kubernetes as reasons
 from ..refusal import Phrases, refusal
-from .kubectl import FREE, LIST, arguments_elsewhere, elsewhere, refuse_without_context
+from .kubectl import (
+    CONTEXT,
+    FREE,
+    LIST,
+    NAMESPACE,
+    arguments_elsewhere,
+    elsewhere,
+    refuse_without_context,
+)
 from .manifest import PREFIX, escaped, look, pod_of
 from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 
@@ -65,6 +73,14 @@ class Kubernetes(Backend):
     listing_proves = True
     keeps_ended = True
     on_this_machine = False
+    job_variables = ("KUBERNETES_SERVICE_HOST",)
+    job_words = "the pod"
+    job_prefixes = ()
+    steering = ("KUBECTL_", "KUBERC")
+    locating = ()
+    selecting = ("KUBECONFIG", CONTEXT, NAMESPACE)
+    # The user's file of kubectl's defaults may make `delete` ask, or `get` show other things.
+    command_variables = (("KUBERC", "off"),)
     needs_node = False
     rehearsal = ("--dry-run=server",)
     interactive = None

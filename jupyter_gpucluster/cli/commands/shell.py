@@ -7,8 +7,8 @@ import os
 import shlex
 import sys
 
+from ...batch.variables import inherited
 from ...core.errors import GpuClusterError, InvalidInput
-from ...host.environ import inherited
 from ..output import Outcome
 from ..parsing import Parser
 from ..session import Session

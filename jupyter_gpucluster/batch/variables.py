@@ -1,0 +1,47 @@
+"""The variables of all batch systems together, for what is started or asked in a process."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+
+from ..host import environ
+from . import BACKENDS
+
+
+@functools.cache
+def of_all_systems() -> environ.SystemVariables:
+    """Return what the dialects say about variables."""
+    every = list(BACKENDS.values())
+    return environ.SystemVariables(
+        tuple(dict.fromkeys(name for each in every for name in each.job_prefixes)),
+        tuple(dict.fromkeys(name for each in every for name in each.steering)),
+        frozenset(name for each in every for name in each.locating),
+        tuple(pair for each in every for pair in each.command_variables),
+    )
+
+
+def inherited(environment: Mapping[str, str], *, with_job: bool = False) -> dict[str, str]:
+    """Return the variables that a head, or a submitted job, takes over.
+
+    Parameters
+    ----------
+    with_job
+        Whether it works inside the batch job that this process is in.
+    """
+    return environ.inherited(environment, of_all_systems(), with_job=with_job)
+
+
+def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a batch system's command whose answer is read here."""
+    return environ.for_commands(environment, of_all_systems())
+
+
+def surrounding_job(environment: Mapping[str, str] = os.environ) -> str:
+    """Return how a user calls the job that a process is in; empty if it is in none."""
+    for backend in BACKENDS.values():
+        names = backend.job_variables
+        if names and all(environment.get(name) for name in names):
+            return backend.job_words.format(environment[names[0]])
+    return ""

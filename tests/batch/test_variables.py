@@ -1,0 +1,40 @@
+"""Which job a process is in, told from its variables, and whose variables they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_gpucluster.batch import BACKENDS
+from jupyter_gpucluster.batch.variables import of_all_systems, surrounding_job
+
+
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        ({"SLURM_JOB_ID": "12"}, "Slurm job 12"),
+        ({"PBS_JOBID": "12.head"}, "PBS job 12.head"),
+        ({"LSB_JOBID": "12"}, "LSF job 12"),
+        ({"OAR_JOB_ID": "12"}, "OAR job 12"),
+        ({"COBALT_JOBID": "12"}, "Cobalt job 12"),
+        ({"_CONDOR_SLOT": "slot1_1"}, "HTCondor job slot1_1"),
+        ({"JOB_ID": "12", "SGE_ROOT": "/sge"}, "Grid Engine job 12"),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "the pod"),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "SLURM_JOB_ID": "12"}, "Slurm job 12"),
+        # Too plain a name to mean Grid Engine by itself; set and empty is no job.
+        ({"JOB_ID": "12"}, ""),
+        ({"SLURM_JOB_ID": ""}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_process_knows_its_job(variables: dict[str, str], words: str) -> None:
+    assert surrounding_job(variables) == words
+
+
+def test_each_dialect_s_job_is_recognised_and_its_variables_are_filtered() -> None:
+    known = of_all_systems()
+    for name, dialect in BACKENDS.items():
+        if not dialect.on_this_machine:
+            found = surrounding_job(dict.fromkeys(dialect.job_variables, "12"))
+            assert found == dialect.job_words.format("12"), name
+        for variable in dialect.job_variables[:1]:
+            assert name == "kubernetes" or variable.startswith(known.job)
