@@ -11,7 +11,7 @@ from importlib import import_module
 
 from ..core.errors import InvalidInput
 from ..core.job import Submission
-from .base import Backend, Sent
+from .base import AllocationQuery, Backend, Sent
 
 
 class Registry(Mapping[str, Backend]):
@@ -123,3 +123,9 @@ def elsewhere(name: str, job: Sent) -> dict[str, str]:
 def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
     """Return the arguments by which commands that end or enter jobs find those sent elsewhere."""
     return BACKENDS[name].routing(job).arguments if name in BACKENDS else ()
+
+
+def allocation_queries() -> dict[str, AllocationQuery]:
+    """Return how each system is asked about a job by its number, of those where that is known."""
+    found = {name: backend.allocation() for name, backend in BACKENDS.items()}
+    return {name: query for name, query in found.items() if query is not None}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..core.fast_dataclass import frozen
-from ..core.job import Capacity, CommandResult, JobShape, JobStatus, Submission
+from ..core.job import Allocation, Capacity, CommandResult, JobShape, JobStatus, Submission
 
 
 class Sent(Protocol):
@@ -35,6 +35,23 @@ class Routing:
     variables: dict[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     """Those of commands that end or enter jobs."""
+
+
+@dataclass(frozen=True)
+class AllocationQuery:
+    """How one batch system is asked about a job that is there already, by its number."""
+
+    programs: tuple[str, ...]
+    """Those of the commands that tell this system from others of similar names."""
+    ask: Callable[[str, str], list[str]]
+    """Return the command, for a job's number and this user's name."""
+    read: Callable[[str, CommandResult], Allocation | None]
+    """Return what it answered about that number, None for a job that the system does not know.
+
+    Raises `BackendUnavailable` where it did not answer.
+    """
+    of_process: Callable[[Mapping[str, str]], str]
+    """Return the number of the job that a process with these variables is in; empty for none."""
 
 
 class Backend(Protocol):
@@ -175,6 +192,9 @@ class Backend(Protocol):
         terminal
             Whether a user sits at a terminal, which the words then get.
         """
+
+    def allocation(self) -> AllocationQuery | None:
+        """Return how a job is asked about that is not ours; None where that is not known."""
 
     def capacity(self) -> list[str] | None:
         """Return the command that tells free and total GPUs, or None."""

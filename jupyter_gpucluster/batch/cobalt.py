@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from .base import AllocationQuery, Backend, Routing, Sent
 from .entering import by_ssh
 from .exit_codes import ended_with
 from .quoting import directive_value, hours
@@ -175,6 +175,10 @@ class Cobalt(Backend):
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return by_ssh(node, words, terminal=terminal)
+
+    def allocation(self) -> AllocationQuery | None:
+        # What qstat tells of a job that is not ours has not been seen.
+        return None
 
     def capacity(self) -> list[str] | None:
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from .base import AllocationQuery, Backend, Routing, Sent
 from .exit_codes import ended_with
 from .job_classes import head
 from .memory import memory_of
@@ -258,6 +258,10 @@ class HTCondor(Backend):
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return ["condor_ssh_to_job", id, shlex.join(words)]
+
+    def allocation(self) -> AllocationQuery | None:
+        # What condor_q tells of a job that is not ours has not been seen.
+        return None
 
     def capacity(self) -> list[str] | None:
         gpus = ["-constraint", "TotalGPUs > 0", "-attributes", ",".join(GPU_SLOTS)]

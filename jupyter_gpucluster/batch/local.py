@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from .base import AllocationQuery, Backend, Routing, Sent
 from .exit_codes import worded
 
 COMMAND = "gpucluster-jobs"
@@ -111,6 +111,9 @@ class Local(Backend):
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return list(words)
+
+    def allocation(self) -> AllocationQuery | None:
+        return None
 
     def capacity(self) -> list[str] | None:
         return [COMMAND, "capacity"]

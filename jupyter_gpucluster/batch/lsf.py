@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from ..core.job import (
+    Allocation,
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Share,
+    Submission,
+)
+from .base import AllocationQuery, Backend, Routing, Sent
 from .entering import by_ssh
 from .exit_codes import ended_with
 from .job_classes import head, named, without
@@ -62,6 +73,11 @@ GPU_LINE = re.compile(
     r"\s(\d+)\s+\S+\s+\S+\s+\S+\s+(\d+)\s+\d+\s+\d+\s+\d+(?:\s+[A-Za-z]\S*)?\s*$", re.ASCII
 )
 """The vendor comes last since Fix Pack 11."""
+DESCRIBED = (
+    "jobid jobindex stat user exit_reason pend_reason exec_host start_time finish_time job_name"
+)
+HOST = re.compile(r"(?:(\d+)\*)?([\w.-]+)")
+NO_SUCH_JOB = re.compile(r"is not found|No matching job found", re.IGNORECASE)
 
 
 class Lsf(Backend):
@@ -267,6 +283,9 @@ class Lsf(Backend):
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return by_ssh(node, words, terminal=terminal)
 
+    def allocation(self) -> AllocationQuery | None:
+        return AllocationQuery(("bjobs",), _ask_about, _read_about, _job_of)
+
     def capacity(self) -> list[str] | None:
         return ["bhosts", "-gpu", "-w"]
 
@@ -345,3 +364,49 @@ def time_of(text: str) -> float | None:
         return when.timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def _ask_about(id: str, user: str) -> list[str]:
+    """Return the command that describes a job, of whatever user."""
+    bjobs = ["bjobs", "-json", "-a", "-u", "all", "-o", DESCRIBED, id]
+    return ["env", "LSB_DISPLAY_YEAR=Y", *bjobs]
+
+
+def _read_about(id: str, result: CommandResult) -> Allocation | None:
+    """Read a job's record."""
+    if result.exit_code is None or SILENT.search(result.stderr):
+        raise BackendUnavailable("LSF did not answer bjobs.", detail=result.stderr)
+    said = result.stderr + result.stdout
+    if NO_SUCH_JOB.search(said) or NOTHING.search(said):
+        return None
+    records = [{str(key): str(value) for key, value in each.items()} for each in records_of(result)]
+    record = next((each for each in records if "USER" in each), None)
+    if record is None:
+        return None  # records of ids that LSF does not know have an error and nothing else
+    # The listing knows tasks of arrays only, since all jobs of ours are such.
+    number = record.get("JOBID", "").partition("[")[0]
+    status = Lsf().listed({**record, "JOBID": number, "JOBINDEX": "1"})
+    if status is None:
+        raise BackendUnavailable("LSF did not answer bjobs in a form that we can read.")
+    running = status.state is JobState.RUNNING
+    ends = time_of(record.get("FINISH_TIME", "")) if running else None
+    return Allocation(
+        replace(status, id=id, ends=ends),
+        record["USER"],
+        _shares(record.get("EXEC_HOST", "")) if status.nodes else (),
+    )
+
+
+def _job_of(environ: Mapping[str, str]) -> str:
+    """Return the number of the job that a process is in, with that of its task in an array."""
+    index = environ.get("LSB_JOBINDEX", "0")
+    id = environ.get("LSB_JOBID", "")
+    return f"{id}[{index}]" if id and index.isdecimal() and int(index) else id
+
+
+def _shares(text: str) -> tuple[Share, ...]:
+    """Read ``4*node1:4*node2``."""
+    slots: Counter[str] = Counter()
+    for count, host in HOST.findall(text):
+        slots[host] += int(count or 1)
+    return tuple(Share(host, count) for host, count in slots.items())

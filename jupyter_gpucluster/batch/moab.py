@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import CommandResult, JobState, JobStatus, Submission
+from .base import AllocationQuery
 from .pbs import exit_code_of
 from .reasons import pbs as reasons
 from .refusal import Phrases, refusal
@@ -58,6 +59,10 @@ class Moab(Torque):
     steering = (*Torque.steering, "MSUBQUERYINTERVAL")
     selecting = (*Torque.selecting, "MOABHOMEDIR")
     interactive = (("msub", "-I"), ())
+
+    def allocation(self) -> AllocationQuery | None:
+        # What Moab's commands tell of a job that is not ours has not been seen.
+        return None
 
     def submit(self, submission: Submission) -> list[str]:
         return ["msub", submission.script]

@@ -7,12 +7,22 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from ..core.job import (
+    Allocation,
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Share,
+    Submission,
+)
+from .base import AllocationQuery, Backend, Routing, Sent
 from .exit_codes import ended_with
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -41,6 +51,14 @@ STATES = {
     "Finishing": JobState.ENDING,
     "toError": JobState.ENDING,
 }
+DESCRIBE = """\
+job=$(oarstat -J -f -j "$1") || exit
+[ "$job" ] || exit 0
+printf '%s\\n' "$job"
+oarstat -p -j "$1" 2>/dev/null
+exit 0"""
+"""Only the second tells what is on which node; the script is fixed, the number its argument."""
+PROPERTY = re.compile(r"(\w+) = '([^']*)'")
 
 
 class Oar(Backend):
@@ -235,6 +253,9 @@ class Oar(Backend):
         quoted = len(value) > 1 and value[0] == value[-1] == '"'
         return [option, value[1:-1] if quoted else value] if value else [option]
 
+    def allocation(self) -> AllocationQuery | None:
+        return AllocationQuery(("oarstat",), _ask_about, _read_about, _job_of)
+
     def capacity(self) -> list[str] | None:
         return ["oarnodes", "-J", "--sql", "gpu IS NOT NULL"]
 
@@ -291,3 +312,40 @@ def _seconds(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if 0 < number < 2**40 else None
+
+
+def _ask_about(id: str, user: str) -> list[str]:
+    """Return the command that describes a job and its resources."""
+    return ["sh", "-c", DESCRIBE, "oarstat", id]
+
+
+def _read_about(id: str, result: CommandResult) -> Allocation | None:
+    """Read a job's JSON and the lines of its resources behind it."""
+    if result.exit_code == 0 and not result.stdout.strip():
+        return None
+    text, end, lines = result.stdout.rpartition("\n}")
+    job: Any = answer_of(text + end).get(id) if end else None
+    if not isinstance(job, dict):
+        raise BackendUnavailable("OAR did not answer oarstat.", detail=result.stderr)
+    status = Oar().listed(id, job)
+    walltime = job.get("walltime")
+    if status.started is not None and isinstance(walltime, (int, float)):
+        status = replace(status, ends=status.started + walltime)
+    resources = [dict(PROPERTY.findall(line)) for line in lines.splitlines()]
+    return Allocation(
+        status, str(job.get("owner") or ""), tuple(_share(host, resources) for host in status.nodes)
+    )
+
+
+def _job_of(environ: Mapping[str, str]) -> str:
+    """Return the number of the job that a process is in."""
+    return environ.get("OAR_JOB_ID", "")
+
+
+def _share(host: str, resources: list[dict[str, str]]) -> Share:
+    """Return what the job has on a node; each of its resources there is a core, if it has one."""
+    own = [each for each in resources if each.get("network_address") == host]
+    cores = {each["core"] for each in own if each.get("core")}
+    gpus = {each["gpu"] for each in own if each.get("gpu", "0") != "0"}
+    told = any("gpu" in each for each in own)
+    return Share(host, len(cores or own) or 1, len(gpus - {""}) if told else None)

@@ -10,8 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from ..core.job import (
+    Allocation,
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Share,
+    Submission,
+)
+from .base import AllocationQuery, Backend, Routing, Sent
 from .entering import by_ssh
 from .exit_codes import worded
 from .job_classes import head, named
@@ -55,6 +64,9 @@ STATES = {
 }
 PREEMPTED, CANCELLED = 45, 91
 """Substates that tell why a job is suspended, and why it is over."""
+CHUNK = re.compile(r"([\w.-]+)(?:\[\d+\])?((?::\w+=\w+)*)")
+SLOTS = re.compile(r"([\w.-]+)/\d+(?:\*(\d+))?")
+SIZE = re.compile(r"(\d+)([kmgt]?)b", re.IGNORECASE)
 
 
 class Pbs(Backend):
@@ -243,6 +255,9 @@ class Pbs(Backend):
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return by_ssh(node, words, terminal=terminal)
 
+    def allocation(self) -> AllocationQuery | None:
+        return AllocationQuery(("qstat", "pbs_rstat"), _ask_about, _read_about, _job_of)
+
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-a", "-F", "json"]
 
@@ -349,3 +364,51 @@ def _epoch(text: Any) -> float | None:
         return time.mktime(time.strptime(str(text)))
     except (ValueError, OverflowError):
         return None
+
+
+def _ask_about(id: str, user: str) -> list[str]:
+    """Return the command that describes a job."""
+    return ["qstat", "-f", "-F", "json", id]
+
+
+def _read_about(id: str, result: CommandResult) -> Allocation | None:
+    """Read a job's JSON."""
+    if result.exit_code in DEAD_OR_UNKNOWN:
+        return None
+    if result.exit_code != 0:
+        raise BackendUnavailable("PBS did not answer qstat.", detail=result.stderr)
+    jobs = section_of(result.stdout, "Jobs")
+    if not jobs:
+        return None
+    name, job = next(iter(jobs.items()))
+    status = Pbs().listed(name, job)
+    owner = str(job.get("Job_Owner", "")).partition("@")[0]
+    return Allocation(status, owner, _shares(job) if status.nodes else ())
+
+
+def _job_of(environ: Mapping[str, str]) -> str:
+    """Return the number of the job that a process is in; Torque has the same variable."""
+    return "" if "TORQUE" in environ.get("PBS_VERSION", "") else environ.get("PBS_JOBID", "")
+
+
+def _shares(job: Mapping[str, Any]) -> tuple[Share, ...]:
+    """Return what a job has on each host, from ``(n1:ncpus=4:ngpus=1:mem=9gb)+(n2:ncpus=4)``."""
+    cpus: Counter[str] = Counter()
+    for host, count in SLOTS.findall(str(job.get("exec_host", ""))):
+        cpus[host] += int(count or 1)
+    totals: dict[str, Counter[str]] = {host: Counter() for host in cpus}
+    for vnode, amounts in CHUNK.findall(str(job.get("exec_vnode", ""))):
+        # A host may be several vnodes: ``n1[0]``, ``n1[1]``.
+        total = totals.get(vnode)
+        for name, value in re.findall(r":(\w+)=(\w+)", amounts):
+            if total is not None:
+                total[name] += _bytes(value) if name == "mem" else number_of(value) or 0
+    return tuple(
+        Share(host, cpus[host], total["ngpus"], total["mem"] or None)
+        for host, total in totals.items()
+    )
+
+
+def _bytes(text: str) -> int:
+    match = SIZE.fullmatch(text)
+    return int(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " ") if match else 0

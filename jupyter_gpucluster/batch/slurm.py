@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent
+from ..core.job import (
+    Allocation,
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Share,
+    Submission,
+)
+from .base import AllocationQuery, Backend, Routing, Sent
 from .directives import option_of, options_in
 from .exit_codes import ended_with
 from .job_classes import head, named, without
@@ -76,6 +86,14 @@ STATES = {
 """https://slurm.schedmd.com/job_state_codes.html."""
 BUSY_STATES = re.compile(r"down|drain|maint|reserved|planned|fail|unknown|power", re.IGNORECASE)
 """Nodes whose free GPUs nobody can have now; a drained node reports no GPU in use."""
+NO_SUCH_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
+DESCRIBED = {
+    "JobArrayID": "JobId", "State": "JobState", "Reason": "Reason", "NodeList": "NodeList",
+    "StartTime": "StartTime", "EndTime": "EndTime", "Name": "JobName",
+}  # fmt: skip
+"""What scontrol calls the columns of squeue."""
+DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d*)(?: GRES=(\S*))?")
+"""What a job has on nodes where it has the same."""
 
 
 class Slurm(Backend):
@@ -309,6 +327,9 @@ class Slurm(Backend):
         # lists their array as cancelled [tried, 22.05].
         return id.partition("_")[0]
 
+    def allocation(self) -> AllocationQuery | None:
+        return AllocationQuery(("scontrol", "srun"), _ask_about, _read_about, _job_of)
+
     def capacity(self) -> list[str] | None:
         fields = ("NodeList", "Partition", "StateLong", "Gres", "GresUsed")
         return ["sinfo", "-h", "-N", "-O", ",".join(f"{field}:|" for field in fields)]
@@ -402,3 +423,52 @@ def _epoch(text: str) -> float | None:
 def gpus_of(gres: str) -> int:
     """Count GPUs in ``gpu:h100:4(IDX:0-3),gpu:a100:2``."""
     return sum(int(n) for n in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", gres))
+
+
+def _ask_about(id: str, user: str) -> list[str]:
+    """Return the command that describes a job, node by node."""
+    return ["scontrol", "show", "job", "-d", "-o", id]
+
+
+def _read_about(id: str, result: CommandResult) -> Allocation | None:
+    """Read scontrol's line."""
+    if result.exit_code and NO_SUCH_JOB.search(result.stderr + result.stdout):
+        return None
+    lines = [line for line in result.stdout.splitlines() if line.startswith("JobId=")]
+    if result.exit_code != 0 or SILENT.search(result.stderr) or not lines:
+        raise BackendUnavailable("Slurm did not answer scontrol.", detail=result.stderr)
+    # A whole array or a heterogeneous job has several lines; the number's own comes before others.
+    line = next((line for line in lines if line.startswith(f"JobId={id} ")), lines[0])
+    row: dict[str, Any] = dict.fromkeys(LISTED, "")
+    row |= {column: _field(line, name) for column, name in DESCRIBED.items()}
+    job = Slurm().listed(row)
+    return Allocation(job, _field(line, "UserId").partition("(")[0], tuple(_shares(line)))
+
+
+def _job_of(environ: Mapping[str, str]) -> str:
+    """Return the number of the job that a process is in."""
+    return environ.get("SLURM_JOB_ID", "")
+
+
+def _field(line: str, name: str) -> str:
+    match = re.search(rf"(?:^| ){name}=(\S*)", line)
+    return "" if match is None or match[1] == "(null)" else match[1]
+
+
+def _shares(line: str) -> Iterator[Share]:
+    found = DETAIL.findall(line)
+    for hosts, cpus, memory, gres in found:
+        mebibytes = int(memory or 0)
+        yield Share(hosts, _count(cpus), gpus_of(gres), mebibytes * 2**20 or None)
+    hosts, number = _field(line, "NodeList"), _field(line, "NumNodes").partition("-")[0]
+    if hosts and not found and number.isdecimal():
+        cpus, nodes = _field(line, "NumCPUs").partition("-")[0], int(number) or 1
+        yield Share(hosts, max(1, int(cpus or 1) // nodes))
+
+
+def _count(numbers: str) -> int:
+    """Count ``0-3,7``."""
+    total = 0
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", numbers):
+        total += int(last or first) - int(first) + 1
+    return max(1, total)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.job import (
+    Allocation,
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Share,
+    Submission,
+)
+from .base import AllocationQuery
 from .memory import memory_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, resource_name
@@ -29,6 +40,9 @@ BUSY = re.compile(r"down|offline|job-exclusive|reserve|unknown")
 GPU_STATE = re.compile(r"\bgpu_state=(\w+)")
 TERMINATED, KILLED = 271, 265
 """Exit status after qdel; older versions give it at the walltime too."""
+NO_SUCH_JOB = re.compile(r"Unknown Job Id", re.IGNORECASE)
+SLOTS = re.compile(r"([\w.-]+)/(\d+)(?:-(\d+))?")
+GPU_SLOTS = re.compile(r"([\w.-]+)-gpu/\d+")
 
 
 class Torque(Pbs):
@@ -123,6 +137,9 @@ class Torque(Pbs):
             JobState.CANCELLED: "It was cancelled, or ended by Torque at its walltime.",
         }.get(status.state) or super().explain(status)
 
+    def allocation(self) -> AllocationQuery | None:
+        return AllocationQuery(("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, _job_of)
+
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-x"]
 
@@ -159,3 +176,42 @@ def _free_gpus(node: dict[str, str]) -> int:
 def _seconds(text: str | None) -> float | None:
     number = number_of(text)
     return float(number) if number is not None and 0 < number < 2**40 else None
+
+
+def _ask_about(id: str, user: str) -> list[str]:
+    """Return the command that describes a job."""
+    return ["qstat", "-f", "-x", id]
+
+
+def _read_about(id: str, result: CommandResult) -> Allocation | None:
+    """Read a job's XML."""
+    if NO_SUCH_JOB.search(result.stderr):
+        return None
+    text = result.stdout[max(0, result.stdout.find("<")) :]
+    try:
+        job = ElementTree.fromstring(text).find("Job")  # noqa: S314  # expat bounds entities
+    except ElementTree.ParseError:
+        job = None
+    if result.exit_code != 0 or job is None or job.find("Job_Id") is None:
+        raise BackendUnavailable("Torque did not answer qstat.", detail=result.stderr)
+    fields = {field.tag: field.text or "" for field in job}
+    status = Torque().described(fields)
+    walltime = _duration(job.findtext("Resource_List/walltime") or "")
+    if status.started is not None and walltime:
+        status = replace(status, ends=status.started + walltime)
+    slots: Counter[str] = Counter()
+    for host, first, last in SLOTS.findall(fields.get("exec_host", "")):
+        slots[host] += int(last or first) - int(first) + 1
+    gpus = Counter(GPU_SLOTS.findall(fields.get("exec_gpus", "")))
+    shares = tuple(Share(host, count, gpus[host]) for host, count in slots.items())
+    return Allocation(status, fields.get("Job_Owner", "").partition("@")[0], shares)
+
+
+def _job_of(environ: Mapping[str, str]) -> str:
+    """Return the number of the job that a process is in."""
+    return environ.get("PBS_JOBID", "") if "TORQUE" in environ.get("PBS_VERSION", "") else ""
+
+
+def _duration(text: str) -> int:
+    match = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text)
+    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else 0

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 
 from ..batch import find_backend
-from ..batch.allocations import ALLOCATIONS
 from ..batch.queue import ProcessRunner, user_name
 from ..core.cluster import HeldJob
 from ..core.errors import BackendError
@@ -66,6 +65,8 @@ class HeldJobWatch:
 
     async def ask(self, held: HeldJob) -> Allocation | None:
         """Return what the system says of the allocation; None where it knows no such job."""
-        dialect = ALLOCATIONS[held.system]
+        query = find_backend(held.system).allocation()
+        if query is None:
+            raise BackendError(f"{held.name} cannot be asked about.")
         runner = ProcessRunner(os.environ, seconds=SECONDS)
-        return dialect.read(held.id, await runner.run(dialect.ask(held.id, user_name())))
+        return query.read(held.id, await runner.run(query.ask(held.id, user_name())))

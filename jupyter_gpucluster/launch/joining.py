@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..batch import find_backend
-from ..batch.allocations import ALLOCATIONS
+from ..batch import allocation_queries, find_backend
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.variables import inherited
@@ -72,8 +71,8 @@ def join(number: str, profile: Profile) -> Joined:
 
 def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
     """Return the batch job that this process is in; None for none, or one nobody tells about."""
-    for name, dialect in ALLOCATIONS.items():
-        if id := dialect.of_process(environ):
+    for name, query in allocation_queries().items():
+        if id := query.of_process(environ):
             hosts = ",".join(host for host, _ in allocation_hosts(environ))
             nodes = environ.get("SLURM_JOB_NODELIST") or hosts
             return HeldJob(name, id, f"{find_backend(name).title} job {id}", nodes)
@@ -120,12 +119,13 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
             detail=FIELD,
         )
     silent: BackendUnavailable | None = None
+    queries = allocation_queries()
     for name in names:
-        dialect = ALLOCATIONS[name]
-        argv = dialect.ask(number, user_name())
+        query = queries[name]
+        argv = query.ask(number, user_name())
         result = run_aside(ProcessRunner(inherited(os.environ), seconds=SECONDS).run(argv))
         try:
-            found = dialect.read(number, result)
+            found = query.read(number, result)
         except BackendUnavailable as error:
             silent = error
             continue
@@ -143,10 +143,10 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
 
 def systems_here(launcher: str) -> Iterator[str]:
     """Yield the queueing systems whose commands are on this machine."""
-    for name, dialect in ALLOCATIONS.items():
+    for name, query in allocation_queries().items():
         if launcher == "srun" and name != "slurm":
             continue
-        if all(map(shutil.which, dialect.programs)):
+        if all(map(shutil.which, query.programs)):
             yield name
 
 

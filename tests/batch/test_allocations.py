@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from jupyter_gpucluster.batch import BACKENDS
-from jupyter_gpucluster.batch.allocations import ALLOCATIONS
+from jupyter_gpucluster.batch import BACKENDS, allocation_queries
 from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import Allocation, CommandResult, JobState, Share
 
 from .recorded import Recording
 
 MIB = 2**20
+ALLOCATIONS = allocation_queries()
 
 
 def recorded(system: str, file: str) -> CommandResult:

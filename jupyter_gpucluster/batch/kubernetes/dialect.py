@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
 from ...core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from ..base import Backend, Routing, Sent
+from ..base import AllocationQuery, Backend, Routing, Sent
 from ..exit_codes import ended_with
 from ..memory import memory_of
 from ..reasons import kubernetes as reasons
@@ -200,6 +200,9 @@ class Kubernetes(Backend):
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         tty = ["--tty"] if terminal else []
         return ["kubectl", "exec", "--stdin", *tty, id, "--", *words]
+
+    def allocation(self) -> AllocationQuery | None:
+        return None
 
     def capacity(self) -> list[str] | None:
         return ["sh", "-c", FREE, "kubectl"]
