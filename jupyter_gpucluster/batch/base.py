@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..core.fast_dataclass import frozen
-from ..core.job import Allocation, Capacity, CommandResult, JobShape, JobStatus, Submission
+from ..core.job import Allocation, Capacity, CommandResult, JobShape, JobStatus, Share, Submission
 
 
 class Sent(Protocol):
@@ -50,8 +50,17 @@ class AllocationQuery:
 
     Raises `BackendUnavailable` where it did not answer.
     """
+    variables: Callable[[str, Sequence[tuple[list[str], Share]]], dict[str, str]]
+    """Return what the system sets in a job, by which launchers join it.
+
+    Its number is given, and its shares, each with its hosts.
+    """
     of_process: Callable[[Mapping[str, str]], str]
     """Return the number of the job that a process with these variables is in; empty for none."""
+    nodes_variable: str = ""
+    """The one of `variables` that names a job's nodes; empty if there is none."""
+    launchers: tuple[str, ...] = ()
+    """Launchers that start ranks in jobs of this system only."""
 
 
 class Backend(Protocol):
@@ -212,3 +221,13 @@ class Backend(Protocol):
             return shlex.split(text)
         except ValueError:  # a lone quote; the system reads its lines in a way of its own
             return [text]
+
+
+def least(amounts: Iterable[int | None]) -> int:
+    """Return the smallest amount, 0 where one is not told: every node must have as much."""
+    return min((amount or 0 for amount in amounts), default=0)
+
+
+def sets_nothing(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
+    """Return no variables, for a system whose launchers need none to join a job."""
+    return {}

@@ -254,7 +254,7 @@ class Oar(Backend):
         return [option, value[1:-1] if quoted else value] if value else [option]
 
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("oarstat",), _ask_about, _read_about, _job_of)
+        return AllocationQuery(("oarstat",), _ask_about, _read_about, _inside, _job_of)
 
     def capacity(self) -> list[str] | None:
         return ["oarnodes", "-J", "--sql", "gpu IS NOT NULL"]
@@ -335,6 +335,11 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
     return Allocation(
         status, str(job.get("owner") or ""), tuple(_share(host, resources) for host in status.nodes)
     )
+
+
+def _inside(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
+    """Return the variable by which oarsh joins the job."""
+    return {"OAR_JOB_ID": id}
 
 
 def _job_of(environ: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent
+from .base import AllocationQuery, Backend, Routing, Sent, sets_nothing
 from .entering import by_ssh
 from .exit_codes import ended_with
 from .job_classes import head, named
@@ -229,7 +229,7 @@ class Sge(Backend):
         return by_ssh(node, words, terminal=terminal)
 
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("qstat", "qconf"), _ask_about, _read_about, _job_of)
+        return AllocationQuery(("qstat", "qconf"), _ask_about, _read_about, sets_nothing, _job_of)
 
     def capacity(self) -> list[str] | None:
         return ["sh", "-c", CAPACITY, "qconf"]

@@ -19,7 +19,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent
+from .base import AllocationQuery, Backend, Routing, Sent, least
 from .directives import option_of, options_in
 from .exit_codes import ended_with
 from .job_classes import head, named, without
@@ -328,7 +328,10 @@ class Slurm(Backend):
         return id.partition("_")[0]
 
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("scontrol", "srun"), _ask_about, _read_about, _job_of)
+        return AllocationQuery(
+            ("scontrol", "srun"), _ask_about, _read_about, _inside, _job_of,
+            nodes_variable="SLURM_JOB_NODELIST", launchers=("srun",),
+        )  # fmt: skip
 
     def capacity(self) -> list[str] | None:
         fields = ("NodeList", "Partition", "StateLong", "Gres", "GresUsed")
@@ -443,6 +446,25 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
     row |= {column: _field(line, name) for column, name in DESCRIBED.items()}
     job = Slurm().listed(row)
     return Allocation(job, _field(line, "UserId").partition("(")[0], tuple(_shares(line)))
+
+
+def _inside(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
+    """Return what Slurm sets in a job; srun and mpirun join the job by it."""
+    nodes = ",".join(share.hosts for _, share in shares)
+    number = str(sum(len(hosts) for hosts, _ in shares))
+    cpus = ",".join(f"{share.cpus}(x{len(hosts)})" for hosts, share in shares)
+    found = {
+        **dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID"), id),
+        **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST"), nodes),
+        **dict.fromkeys(("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), number),
+        **dict.fromkeys(("SLURM_JOB_CPUS_PER_NODE", "SLURM_TASKS_PER_NODE"), cpus),
+    }
+    gpus, memory = least(share.gpus for _, share in shares), least(s.memory for _, s in shares)
+    if gpus:
+        found["SLURM_GPUS_ON_NODE"] = str(gpus)
+    if memory:
+        found["SLURM_MEM_PER_NODE"] = str(memory // 2**20)
+    return found
 
 
 def _job_of(environ: Mapping[str, str]) -> str:

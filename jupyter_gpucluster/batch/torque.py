@@ -19,7 +19,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery
+from .base import AllocationQuery, sets_nothing
 from .memory import memory_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, resource_name
@@ -138,7 +138,9 @@ class Torque(Pbs):
         }.get(status.state) or super().explain(status)
 
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, _job_of)
+        return AllocationQuery(
+            ("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, sets_nothing, _job_of
+        )
 
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-x"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..batch import allocation_queries, find_backend
-from ..batch.base import Backend
+from ..batch.base import Backend, least
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.variables import inherited
 from ..core.cluster import HeldJob
@@ -65,8 +65,9 @@ def join(number: str, profile: Profile) -> Joined:
     nodes = ",".join(share.hosts for share in found.shares)
     id = found.job.id
     held = HeldJob(name, id, f"{title} job {id}", nodes, found.job.ends)
-    told = slurm_variables if name == "slurm" else plain_variables
-    return Joined(held, {**told(id, shares), **({"OAR_JOB_ID": id} if name == "oar" else {})})
+    query = allocation_queries()[name]
+    plain = {} if query.nodes_variable else plain_variables(shares)
+    return Joined(held, {**plain, **query.variables(id, shares)})
 
 
 def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
@@ -74,7 +75,7 @@ def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
     for name, query in allocation_queries().items():
         if id := query.of_process(environ):
             hosts = ",".join(host for host, _ in allocation_hosts(environ))
-            nodes = environ.get("SLURM_JOB_NODELIST") or hosts
+            nodes = environ.get(query.nodes_variable) or hosts
             return HeldJob(name, id, f"{find_backend(name).title} job {id}", nodes)
     return None
 
@@ -143,10 +144,10 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
 
 def systems_here(launcher: str) -> Iterator[str]:
     """Yield the queueing systems whose commands are on this machine."""
-    for name, query in allocation_queries().items():
-        if launcher == "srun" and name != "slurm":
-            continue
-        if all(map(shutil.which, query.programs)):
+    queries = allocation_queries()
+    owners = {name for name, query in queries.items() if launcher in query.launchers}
+    for name, query in queries.items():
+        if (not owners or name in owners) and all(map(shutil.which, query.programs)):
             yield name
 
 
@@ -186,27 +187,8 @@ def check_job(backend: Backend, number: str, found: Allocation) -> None:
     )
 
 
-def slurm_variables(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
-    """Return what Slurm sets in a job; srun and mpirun join the job by it."""
-    nodes = ",".join(share.hosts for _, share in shares)
-    number = str(sum(len(hosts) for hosts, _ in shares))
-    cpus = ",".join(f"{share.cpus}(x{len(hosts)})" for hosts, share in shares)
-    found = {
-        **dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID"), id),
-        **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST"), nodes),
-        **dict.fromkeys(("SLURM_JOB_NUM_NODES", "SLURM_NNODES"), number),
-        **dict.fromkeys(("SLURM_JOB_CPUS_PER_NODE", "SLURM_TASKS_PER_NODE"), cpus),
-    }
-    gpus, memory = least(share.gpus for _, share in shares), least(s.memory for _, s in shares)
-    if gpus:
-        found["SLURM_GPUS_ON_NODE"] = str(gpus)
-    if memory:
-        found["SLURM_MEM_PER_NODE"] = str(memory // 2**20)
-    return found
-
-
-def plain_variables(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
-    """Return the same in variables of our own, for systems that name their nodes in a file."""
+def plain_variables(shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
+    """Return what a job has in variables of our own, for systems that name nodes in a file."""
     pairs = [f"{host} {share.cpus}" for hosts, share in shares for host in hosts]
     gpus, memory = least(share.gpus for _, share in shares), least(s.memory for _, s in shares)
     found = {OUTSIDE: " ".join(pairs)}
@@ -215,8 +197,3 @@ def plain_variables(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[
     if memory:
         found[MEMORY_HERE] = str(memory // 2**20)
     return found
-
-
-def least(amounts: Iterator[int | None]) -> int:
-    """Return the smallest amount, 0 where one is not told: every node must have as much."""
-    return min((amount or 0 for amount in amounts), default=0)

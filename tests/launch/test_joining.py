@@ -82,9 +82,7 @@ def test_of_other_systems_the_hosts_are_told_by_a_variable_of_our_own(put: Put) 
 
 
 def test_the_least_of_all_nodes_counts() -> None:
-    told = plain_variables(
-        "1", [(["a", "b"], Share("a,b", 4, 2, 8 * MIB)), (["c"], Share("c", 2, 1))]
-    )
+    told = plain_variables([(["a", "b"], Share("a,b", 4, 2, 8 * MIB)), (["c"], Share("c", 2, 1))])
     assert told == {"GPUCLUSTER_ALLOCATION": "a 4 b 4 c 2", "GPUCLUSTER_GPUS_ON_NODE": "1"}
 
 

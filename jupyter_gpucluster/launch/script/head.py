@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...batch import elsewhere
+from ...batch import arguments_elsewhere, elsewhere
 from ...core.errors import InvalidInput
 from ...profiles import Profile
 
@@ -59,8 +59,8 @@ def head_lines(profile: Profile, id: str, head: str, launch: Sequence[str]) -> l
         GPUs are asked for the head, and the job is spread by a launcher.
     """
     there = elsewhere(profile.backend, profile.job)
-    # Whoever looks for pods is told where, since that is settled at each start.
-    if there and profile.backend != "kubernetes":
+    # Where pods are sent is settled at each start, and arguments say it to all that look for them.
+    if there and not arguments_elsewhere(profile.backend, profile.job):
         raise InvalidInput(
             "A head in a job cannot be sent to another cluster by the profile: whoever looks for "
             "it asks this one.",
