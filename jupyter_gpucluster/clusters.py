@@ -179,11 +179,14 @@ class Clusters:
         if view.phase not in ENDED:
             late = {job.key for job in look.record.jobs if not job.connected}
             late -= {job for job in late if view.reason.startswith(f"{job} ")}
+            leaving = {job.key for job in look.record.jobs if job.leaving and job.ended is None}
             news = {
                 # Of a slow start only the last word is true.
                 (event.job if event.kind == "slow" else event.message): event.message
                 for event in look.directory.events()
-                if event.kind in ("gpu", "cores") or (event.kind == "slow" and event.job in late)
+                if event.kind in ("gpu", "cores")
+                or (event.kind == "slow" and event.job in late)
+                or (event.kind == "cancel" and event.job in leaving)
             }
             told += [*news.values()][-5:]
         told += [

@@ -69,6 +69,7 @@ from .reconcile.observe import Watch
 from .removal import RemovalWatch
 from .summary import summarise
 from .unsaved import Unsaved
+from .vain_cancels import VainCancels
 
 logger = logging.getLogger("gpucluster.head")
 
@@ -109,6 +110,7 @@ class Service:
         self.submitting: set[asyncio.Task[None]] = set()
         self.told = listing.Told()
         self.unsaved = Unsaved()
+        self.vain = VainCancels()
         self.written = 0.0
         self.shown_gpus: tuple[GpuReading, ...] = ()
         self.leased = 0.0
@@ -466,7 +468,8 @@ class Service:
             self.retirement.start(action.keys, self.wake)
         elif isinstance(action, Cancel):
             if ids := self.own_job.cancel(self.record, action.ids):
-                await self.queue.cancel(ids)
+                result, title = await self.queue.cancel(ids), self.queue.backend.title
+                self.events += self.vain.note(self.record, ids, result, title, time.time())
         elif isinstance(action, Finish):
             # A relay sees the end, too, and answers no more.
             if not self.record.spec.relayed and (ids := heads_job_left(self.record)):
