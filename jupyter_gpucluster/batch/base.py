@@ -85,6 +85,13 @@ class Backend(Protocol):
     """The most jobs that one submission may hold."""
     prefix: str
     """The word with which a directive begins; empty where there are none."""
+    option_keys: Mapping[str, tuple[str, ...]]
+    """The keys of ``job`` that each option of a directive or of the submit command sets.
+
+    Where the values of an option have names, ``-l walltime`` is one of them and ``-l`` all.  ``*``
+    stands for any text, ``{gpu}`` and ``{memory}`` for names in ``gpu_request`` and
+    ``memory_request``.
+    """
     job_class: str
     """dask-jobqueue's class of such jobs, such as ``slurm.SLURMJob``; empty where it has none."""
     task: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
@@ -50,6 +50,10 @@ class Cobalt(Backend):
     name = "cobalt"
     title = "Cobalt"
     prefix = "#COBALT"
+    # In queues that count GPUs, -n is the number of GPUs.
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "-q": ("queue",), "-A": ("account",), "-t": ("walltime",), "-n": ("nodes", "gpus"),
+    }  # fmt: skip
     job_class = ""
     poll_seconds = 10.0
     hurry_seconds = 3.0

@@ -1,16 +1,16 @@
-"""Refuse a profile's own directives that ask for something else than its keys do."""
+"""Refuse a profile's own directives and submit arguments that set what its keys set."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ..core.errors import BackendError, InvalidInput
 from ..core.job import JobShape
 from . import BACKENDS
-from .asked import Amount, asked
 from .base import Backend
 from .directives import (
     merge,
@@ -18,10 +18,11 @@ from .directives import (
     options_in,
     prefix_of,
     refuse_beside_select,
+    requests_of,
     without_skipped,
 )
+from .durations import parse_walltime
 from .kubernetes.manifest import look, pod_of, steps_of
-from .quoting import hours
 
 NAMES = {
     "#SBATCH": "--job-name", "#PBS": "-N", "#$": "-N", "#OAR": "-n", "#BSUB": "-J",
@@ -48,10 +49,10 @@ OURS = {
 OF_ACCESS = re.compile(r"--(?:namespace|cluster|user|kubeconfig|server)\b|--context(?!=.)|-[ns]")
 """Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
 HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
-UNITS = {"job.nodes": "node", "job.gpus": "GPU", "job.cpus": "core"}
+SPELLED_BY = {"gpus": "gpu_request", "memory": "memory_request"}
+"""The key that chooses how a system is asked for what another key sets."""
+NAMED_VALUE = re.compile(r"(?:^|,)\s*(?:gres[:/])?([\w./-]+)|(\w+)\s*[=\[]")
 BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|[\w.\[\]\\/-]+ = ')
-SAME_MEMORY = 0.1
-"""Part by which two amounts of memory may differ: 4 GB is 4 G to some, and 3815 M to others."""
 
 
 def directives_of(
@@ -67,7 +68,7 @@ def directives_of(
     Raises
     ------
     InvalidInput
-        One of the profile's own directives contradicts a key or another directive.
+        One of the profile's own directives sets what a key or another directive sets.
     """
     generated = backend.directives(job, mark, output)
     for text in job.directives:
@@ -75,10 +76,10 @@ def directives_of(
     lines = merge(generated, job.directives, job.skip_directives)
     if prefix_of(generated) == "#KUBERNETES":
         refuse_taken(generated, lines)
-    for *_, error in contradictions(job, generated) if not as_given else ():
-        raise error
+    if not as_given:
+        refuse_twice(set_twice(backend, job, generated, job.directives))
     refuse_beside_select(lines)
-    refuse_arguments(job, generated)
+    refuse_arguments(backend, job, generated)
     return lines
 
 
@@ -101,8 +102,8 @@ def refuse_taken(generated: Sequence[str], lines: Sequence[str]) -> None:
             )
 
 
-def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
-    """Refuse arguments of the submit command that say something else than the script.
+def refuse_arguments(backend: Backend, job: JobShape, generated: Sequence[str]) -> None:
+    """Refuse arguments of the submit command that set what the script's lines set.
 
     Raises
     ------
@@ -122,16 +123,21 @@ def refuse_arguments(job: JobShape, generated: Sequence[str]) -> None:
     try:
         for text in texts:
             refuse_reserved(prefix, text)
-        for *_, error in contradictions(replace(job, directives=tuple(texts)), generated):
-            raise error
+        merge(generated, texts, job.skip_directives)
+        refuse_twice(set_twice(backend, job, generated, texts))
     except InvalidInput as error:
-        raise InvalidInput(
-            error.message.replace("directive", "argument").replace(
-                "arguments ask", "submit_args ask"
-            ),
-            hint="Remove it from job.submit_args: what is asked for is up to the keys of job.",
-            detail="job.submit_args",
-        ) from error
+        raise _of_argument(error) from error
+
+
+def _of_argument(error: InvalidInput) -> InvalidInput:
+    message = error.message.replace("job.directives ask", "job.submit_args ask")
+    return InvalidInput(
+        message.replace("The directive", "The argument"),
+        hint=error.hint.replace("the directive", "the argument").replace(
+            "job.directives", "job.submit_args"
+        ),
+        detail="job.submit_args",
+    )
 
 
 def names_the_job(backend: str, text: str) -> bool:
@@ -184,30 +190,78 @@ def refuse_reserved(prefix: str, text: str) -> None:
         )
 
 
-def contradictions(
-    job: JobShape, generated: Sequence[str]
-) -> Iterator[tuple[int, str, InvalidInput]]:
-    """Yield each directive of the profile that says something else than a key, and the words.
+@dataclass(frozen=True)
+class Twice:
+    """A directive that sets what keys set."""
 
-    A key of which no generated line speaks, since it is skipped or the system is not to be asked,
-    counts nothing.  Before the error come the directive's place and the key.
-    """
-    if not job.directives:
-        return
-    kept, gpu_name = without_skipped(generated, job.skip_directives), _gpu_name(job)
-    told = asked(merge(kept, job.directives, ()), gpu_name)
-    for key, amount in asked(kept, gpu_name).items():
-        if is_set(job, key) and not same(key, amount, told):
-            place = _culprit(job, kept, key, amount)
-            line = next((line for line in kept if key in asked([line], gpu_name)), "")
-            error = _error(job.directives[place], key, amount, told, line)
-            yield place, key.partition(" ")[0], error
+    place: int
+    """Which of the directives it is."""
+    keys: tuple[str, ...]
+    same: bool
+    """Whether it asks for the keys' amounts in another spelling."""
+    error: InvalidInput
 
 
-def contradictory(
+def refuse_twice(found: Iterable[Twice]) -> None:
+    """Raise the error of the first directive that is not accepted for one more release."""
+    for each in found:
+        if not each.same:
+            raise each.error
+
+
+def set_twice(
+    backend: Backend, job: JobShape, generated: Sequence[str], texts: Sequence[str]
+) -> Iterator[Twice]:
+    """Yield the directives among texts that set what keys of ``job`` set by our own lines."""
+    kept = without_skipped(generated, job.skip_directives)
+    ours = {key for line in kept for key in keys_of(backend, job, line) if _counts(job, key)}
+    for place, text in enumerate(texts):
+        line = f"{backend.prefix} {text}"
+        if keys := tuple(key for key in keys_of(backend, job, line) if key in ours):
+            same = same_amounts(backend, job, kept, line, keys)
+            yield Twice(place, keys, same, _error(backend, job, kept, text, keys))
+
+
+def keys_of(backend: Backend, job: JobShape, line: str) -> tuple[str, ...]:
+    """Return the keys of ``job`` that a directive sets, by the names of its option and values."""
+    option, value = option_of(line)
+    if backend.prefix == "#KUBERNETES":
+        names = {".".join(map(str, steps_of(option)))}
+    else:
+        found = NAMED_VALUE.findall(_bare(value))
+        names = {option, *(f"{option} {one or other}" for one, other in found)}
+    return _keys_of_names(backend, job, names)
+
+
+def _keys_of_names(backend: Backend, job: JobShape, names: Collection[str]) -> tuple[str, ...]:
+    gpu = job.gpu_request.partition("/")[0] or "gpu"
+    memories = [each.strip().partition("/")[0] for each in job.memory_request.split(",")]
+    keys: dict[str, None] = {}
+    for pattern, set_by_it in backend.option_keys.items():
+        for memory in memories:
+            wanted = pattern.replace("{gpu}", gpu).replace("{memory}", memory or "mem_free")
+            # A whole object of a pod sets all the fields in it.
+            if any(fnmatchcase(x, wanted) or wanted.startswith(f"{x}.") for x in names):
+                keys |= dict.fromkeys(set_by_it)
+    return tuple(keys)
+
+
+def lines_that_set(backend: Backend, job: JobShape, key: str, lines: Iterable[str]) -> list[str]:
+    """Return the lines that set a key, such as ``walltime``."""
+    return [line for line in lines if key in keys_of(backend, job, line)]
+
+
+def _counts(job: JobShape, key: str) -> bool:
+    """Return whether a key is set, and the system is asked for it."""
+    return bool(getattr(job, key)) and getattr(job, SPELLED_BY.get(key, ""), "") != "none"
+
+
+def twice_in_profile(
     backend: str, values: Mapping[str, Any], unknown: Collection[str]
-) -> Iterator[tuple[int, str]]:
+) -> Iterator[tuple[str, str, bool]]:
     """Yield what is wrong with the directives of a profile that is read, before it is started.
+
+    Each is the place below ``job``, the message, and whether this release still accepts it.
 
     Parameters
     ----------
@@ -217,88 +271,139 @@ def contradictory(
         Keys whose values a user may set at start, such as ``job.walltime``.
     """
     dialect, job = BACKENDS.get(backend), JobShape(**values)
+    if dialect is None or not dialect.prefix:
+        return
+    found: list[tuple[str, str, Twice]] = []
+    arguments = [] if backend in ("htcondor", "kubernetes") else options_in(job.submit_args)
+    given = {"directives": [*job.directives], "submit_args": arguments}
     try:
-        generated = dialect.directives(job, "mark", "/output") if dialect else []
         for place, text in enumerate(job.directives):
             try:
-                refuse_reserved(prefix_of(generated), text)
+                refuse_reserved(dialect.prefix, text)
             except InvalidInput as error:
-                yield place, f"{error.message} {error.hint}"
-        found = list(contradictions(job, generated))
+                yield f"directives.{place}", f"{error.message} {error.hint}", False
+        for field, texts in given.items():
+            if any(keys_of(dialect, job, f"{dialect.prefix} {text}") for text in texts):
+                generated = dialect.directives(job, "mark", "/output")
+                for each in set_twice(dialect, job, generated, texts):
+                    found.append((f"{field}.{each.place}", texts[each.place], each))
     except (InvalidInput, BackendError):
         return  # a start says what else is wrong, with the user's options in it
-    for place, key, wrong in found:
+    for where, text, each in found:
         # Braces hold the names of options, whose values only a start knows.
-        braces = "{" in f"{job.directives[place]}{values[key.removeprefix('job.')]}"
-        if key not in unknown and not braces:
-            yield place, f"{wrong.message} {wrong.hint}"
-
-
-def is_set(job: JobShape, key: str) -> bool:
-    """Tell whether the profile's key says something; some dialects ask for a core anyway."""
-    return bool(getattr(job, key.partition(" ")[0].removeprefix("job.")))
-
-
-def same(key: str, amount: Amount, told: Mapping[str, Amount]) -> bool:
-    """Tell whether a script asks for an amount, or in a form that cannot be compared."""
-    if key not in told:
-        return False
-    other = told[key]
-    if other is None or amount is None:
-        return True
-    if isinstance(amount, frozenset) and isinstance(other, frozenset):
-        return amount <= other
-    if key.startswith("job.memory") and isinstance(amount, int) and isinstance(other, int):
-        return abs(amount - other) <= SAME_MEMORY * max(amount, other)
-    return amount == other
-
-
-def _gpu_name(job: JobShape) -> str:
-    return job.gpu_request.partition("/")[0]
-
-
-def _culprit(job: JobShape, kept: Sequence[str], key: str, amount: Amount) -> int:
-    """Return the place of the directive without which the script would ask for the amount."""
-    gpu_name, prefix = _gpu_name(job), prefix_of(kept)
-    for place, text in enumerate(job.directives):
-        if not same(key, amount, asked(merge(kept, [text], ()), gpu_name)):
-            return place
-    speak = [
-        place
-        for place, text in enumerate(job.directives)
-        if key in asked([f"{prefix} {text}"], gpu_name)
-    ]
-    return (speak or [len(job.directives) - 1])[-1]
+        braces = "{" in f"{text}{[values[key] for key in each.keys]}"
+        if not braces and not {f"job.{key}" for key in each.keys} & {*unknown}:
+            wrong = _of_argument(each.error) if where.startswith("submit_args") else each.error
+            yield where, f"{wrong.message} {wrong.hint}", each.same
 
 
 def _error(
-    text: str, key: str, amount: Amount, told: Mapping[str, Amount], line: str
+    backend: Backend, job: JobShape, kept: Sequence[str], text: str, keys: Sequence[str]
 ) -> InvalidInput:
-    key, _, name = key.partition(" ")
-    ours = _said(key, amount)
-    if name and key == "job.memory":
-        # A slot's share of it, where the site counts so.
-        ours += f" by {line.partition(' ')[2]!r}"
-    words = f"leaves out {key}, which asks for {ours}"
-    for name, other in told.items():
-        if name.partition(" ")[0] == key and other != amount:
-            words = f"asks for {_said(key, other)}, {key} for {ours}"
-    start = BEGINNING.match(line.partition(" ")[2])
-    skip = f"; skip_directives: [{start.group()!r}] leaves out our own line" if start else ""
+    *most, last = (f"job.{key}" for key in keys)
+    names = f"{', '.join(most)} and {last}" if most else last
+    verb = "sets" if len(keys) == 1 else "set"
+    lines = [line for line in kept if {*keys_of(backend, job, line)} & {*keys}]
+    starts = [found.group() for x in lines if (found := BEGINNING.match(x.partition(" ")[2]))]
+    spelled = "".join(f" job.{SPELLED_BY[x]} sets its spelling." for x in keys if x in SPELLED_BY)
+    skip = f" To keep the directive, leave out our line: skip_directives: {starts}."
     return InvalidInput(
-        f"The directive {text!r} {words}.",
-        hint=f"Remove the directive, or change {key} to the same{skip}.",
+        f"The directive {text!r} sets what {names} {verb}.",
+        hint=f"Remove the directive and use {names}.{spelled}{skip if starts else ''}",
         detail="job.directives",
     )
 
 
-def _said(key: str, amount: Amount) -> str:
-    if isinstance(amount, frozenset):
-        amount = " and ".join(sorted(amount))
-    if key in UNITS:
-        return f"{amount or 'no'} {UNITS[key]}{'' if amount in (1, '1') else 's'}"
-    if key == "job.memory" and isinstance(amount, int):
-        return f"{amount / 2**30:.4g} GiB"
-    if key == "job.walltime" and isinstance(amount, int):
-        return hours(amount)
-    return f"{amount or 'nothing'}"
+# What follows accepts the same amounts in another spelling for one more release.
+
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgtpe]?)(i?b?w?)", re.IGNORECASE | re.ASCII)
+SAME_MEMORY = 0.1
+"""Part by which two amounts of memory may differ: 4 GB is 4 G to some, and 3815 M to others."""
+SYNONYMS = {"select": "nodes", "ncpus": "ppn", "ngpus": "gpus"}
+UNCOMPARED = ("mpiprocs", "j_exclusive")
+Value = tuple[str, float | int | str | None]
+
+
+def same_amounts(
+    backend: Backend, job: JobShape, kept: Sequence[str], line: str, keys: Sequence[str]
+) -> bool:
+    """Return whether a directive asks for the amounts of these keys in another spelling."""
+    own, requests = _values(backend, job, line), {*requests_of(line)}
+    others: list[str] = getattr(backend, "spellings", lambda _: [])(job)
+    for key in keys:
+        for other in lines_that_set(backend, job, key, [*kept, *others]):
+            theirs = [
+                value
+                for value in _values(backend, job, other)
+                # OAR is asked for one core where job.cpus is unset.
+                if {*keys} & {*(_keys_of_names(backend, job, [value[0]]) or keys)}
+            ]
+            # What stands beside our line need not say all of it.
+            beside = not requests & {*requests_of(other)}
+            if _among(theirs, own) or (beside and _among(own, theirs)):
+                break
+        else:
+            return False
+    return True
+
+
+def walltimes_of(backend: Backend, job: JobShape, lines: Iterable[str]) -> list[Value]:
+    """Return the walltimes that directives ask for."""
+    found: list[Value] = []
+    for line in lines_that_set(backend, job, "walltime", lines):
+        alone = keys_of(backend, job, line) == ("walltime",)
+        found += [x for x in _values(backend, job, line) if alone or x[0].endswith("walltime")]
+    return found
+
+
+def _values(backend: Backend, job: JobShape, line: str) -> list[Value]:
+    """Return the named values of a directive, amounts as numbers."""
+    option, value = option_of(line)
+    keys = {*keys_of(backend, job, line)}
+    if backend.prefix == "#KUBERNETES":
+        return [(".".join(map(str, steps_of(option))), _number(backend, keys, value))]
+    pieces = [_bare(value)] if "[" in value else _bare(value).split(",")
+    if backend.prefix != "#OAR" and len(pieces) > 1:
+        prefix, blank = backend.prefix, "" if option.startswith("--") else " "
+        pieces = [x for x in pieces if keys_of(backend, job, f"{prefix} {option}{blank or '='}{x}")]
+    values: list[Value] = []
+    for piece in pieces:
+        if keys <= {"gpus", "gpu_type"} and "=" not in piece:
+            values += [(option, _number(backend, keys, x)) for x in re.split("[:/]", piece)]
+            continue
+        for part in re.split(r"[:/](?=[A-Za-z])", piece):
+            name, equals, amount = part.rpartition("=")
+            name = SYNONYMS.get(name, name)
+            if not equals and len(keys & {"cpus", "nodes"}) == len(keys) == 1:
+                amount = amount.rpartition(" ")[2]  # of "smp 8" the site knows the name
+            if part and name not in UNCOMPARED:
+                timed = {"walltime"} if name == "walltime" else keys
+                values.append((f"{option} {name}", _number(backend, timed, amount)))
+    return values
+
+
+def _number(backend: Backend, keys: Collection[str], text: str) -> float | int | str:
+    if {*keys} == {"walltime"} or re.fullmatch(r"[\d:-]+:\d+", text):
+        seconds = parse_walltime(text.partition("/")[0], backend.name)
+        return text if seconds is None else seconds
+    if text.isascii() and text.isdigit() and len(text) < 16:
+        # A bare amount of memory is in MiB to most systems.
+        return float(int(text) * 2**20) if {*keys} == {"memory"} else int(text)
+    if match := SIZE.fullmatch(text):
+        return float(match[1]) * float(1024 ** " kmgtpe".index(match[2].lower() or " "))
+    return text
+
+
+def _among(some: Sequence[Value], others: Sequence[Value]) -> bool:
+    return all(any(_alike(one, other) for other in others) for one in some)
+
+
+def _alike(one: Value, other: Value) -> bool:
+    first, second = one[1], other[1]
+    if one[0] == other[0] and isinstance(first, float) and isinstance(second, float):
+        return abs(first - second) <= SAME_MEMORY * max(first, second)
+    return one == other
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

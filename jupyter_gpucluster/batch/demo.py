@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
@@ -46,6 +46,10 @@ class Demo(Local):
     name = "demo"
     title = "the simulated site"
     prefix = "#DEMO"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "--queue": ("queue",), "--account": ("account",), "--walltime": ("walltime",),
+        "--nodes": ("nodes",), "--gpus": ("gpus",),
+    }  # fmt: skip
     job_class = ""
     most_tasks = 100
 

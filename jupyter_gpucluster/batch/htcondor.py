@@ -59,6 +59,11 @@ class HTCondor(Backend):
     name = "htcondor"
     title = "HTCondor"
     prefix = "#CONDOR"
+    # Own periodic_remove and require_gpus are joined with ours, so they replace nothing.
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "accountinggroup": ("account",), "requestcpus": ("cpus",), "requestgpus": ("gpus",),
+        "requestmemory": ("memory",),
+    }  # fmt: skip
     job_class = "htcondor.HTCondorJob"
     poll_seconds = 10.0
     hurry_seconds = 3.0

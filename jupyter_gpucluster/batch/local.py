@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
@@ -21,6 +21,7 @@ class Local(Backend):
     name = "local"
     title = "this machine"
     prefix = ""
+    option_keys: Mapping[str, tuple[str, ...]] = {}
     job_class = ""
     poll_seconds = 1.0
     hurry_seconds = 0.05

@@ -86,6 +86,11 @@ class Lsf(Backend):
     name = "lsf"
     title = "LSF"
     prefix = "#BSUB"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "-q": ("queue",), "-P": ("account",), "-W": ("walltime",), "-n": ("cpus",),
+        "-M": ("memory",), "-nnodes": ("nodes",), "-R span": ("nodes",),
+        "-gpu": ("gpus", "gpu_type"), "-R ngpus*": ("gpus",),
+    }  # fmt: skip
     job_class = "lsf.LSFJob"
     poll_seconds = 10.0
     hurry_seconds = 3.0
@@ -172,6 +177,12 @@ class Lsf(Backend):
                 detail="job.gpu_type",
             )
         return [] if request == "none" else [f'-R "rusage[{request}={each}]"']
+
+    def spellings(self, job: JobShape) -> list[str]:
+        """Return other lines for the keys' amounts, which count as ours for one more release."""
+        gpus, memory = -(-job.gpus // job.nodes), -(-(job.memory or 0) // job.nodes)
+        names = ("ngpus", "ngpus_physical", "ngpus_excl_p", "ngpus_shared")
+        return [f"#BSUB -M {memory}B", *(f"#BSUB -R rusage[{name}={gpus}]" for name in names)]
 
     def submit(self, submission: Submission) -> list[str]:
         # One task is an array too, so that every task has an id and a log of the same form.

@@ -67,6 +67,11 @@ class Oar(Backend):
     name = "oar"
     title = "OAR"
     prefix = "#OAR"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "-q": ("queue",), "--project": ("account",),
+        "-l": ("nodes", "gpus", "cpus", "walltime"), "-l core": ("cpus",),
+        "-p gpu_model": ("gpu_type",), "-p gpumodel": ("gpu_type",),
+    }  # fmt: skip
     job_class = "oar.OARJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0

@@ -75,6 +75,13 @@ class Pbs(Backend):
     name = "pbs"
     title = "PBS"
     prefix = "#PBS"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "-q": ("queue",), "-A": ("account",), "-l walltime": ("walltime",),
+        "-l select": ("nodes", "cpus", "memory", "gpus"),
+        "-l nodes": ("nodes", "cpus", "gpus", "gpu_type"),
+        "-l ncpus": ("cpus",), "-l mem": ("memory",), "-l gpu_type": ("gpu_type",),
+        "-l gpu": ("gpus",), "-l gpus": ("gpus",), "-l ngpus": ("gpus",), "-l {gpu}": ("gpus",),
+    }  # fmt: skip
     job_class = "pbs.PBSJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0

@@ -77,6 +77,10 @@ class Sge(Backend):
     name = "sge"
     title = "Grid Engine"
     prefix = "#$"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "-q": ("queue",), "-P": ("account",), "-l h_rt": ("walltime",), "-pe": ("cpus",),
+        "-l {gpu}": ("gpus",), "-l gpu_type": ("gpu_type",), "-l {memory}": ("memory",),
+    }  # fmt: skip
     job_class = "sge.SGEJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0

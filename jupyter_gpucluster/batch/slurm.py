@@ -102,6 +102,14 @@ class Slurm(Backend):
     name = "slurm"
     title = "Slurm"
     prefix = "#SBATCH"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "--partition": ("queue",), "--account": ("account",), "--time": ("walltime",),
+        "--nodes": ("nodes",), "--ntasks": ("cpus",), "--cpus-per-task": ("cpus",),
+        "--cpus-per-gpu": ("cpus",), "--mem": ("memory",), "--mem-per-cpu": ("memory",),
+        "--mem-per-gpu": ("memory",), "--gpus": ("gpus", "gpu_type"),
+        "--gpus-per-*": ("gpus", "gpu_type"), "--gres gpu": ("gpus", "gpu_type"),
+        "--tres-per-* gpu": ("gpus", "gpu_type"),
+    }  # fmt: skip
     job_class = "slurm.SLURMJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
@@ -173,6 +181,32 @@ class Slurm(Backend):
             "gpus-per-task": [f"--gpus-per-task={kind}{-(-each // job.ranks)}"],
             "none": [],
         }[request]
+
+    def spellings(self, job: JobShape) -> list[str]:
+        """Return other lines for the keys' amounts, which count as ours for one more release."""
+        cpus, kind = job.cpus or 0, f"{job.gpu_type}:" if job.gpu_type else ""
+        tasks, own = job.nodes * job.ranks, dict(option_of(f"#SBATCH {x}") for x in job.directives)
+        lines = [f"--ntasks={tasks}", "--mem=0"]
+        given, each = own.get("--ntasks", ""), own.get("--cpus-per-task", "")
+        if given.isdecimal() and each.isdecimal() and int(given) * int(each) == cpus:
+            tasks = int(given)
+            lines += [f"--ntasks={given}", f"--cpus-per-task={each}"]
+        mebibytes = (job.memory or 0) // 2**20
+        for text, amount, count in (
+            (f"--gpus={kind}", job.gpus, 1),
+            (f"--gpus-per-node={kind}", job.gpus, job.nodes),
+            (f"--gpus-per-task={kind}", job.gpus, tasks),
+            (f"--gres=gpu:{kind}", job.gpus, job.nodes),
+            (f"--tres-per-node=gres/gpu:{kind}", job.gpus, job.nodes),
+            (f"--tres-per-node=gres/gpu={kind}", job.gpus, job.nodes),
+            ("--cpus-per-gpu=", cpus, job.gpus),
+            ("--mem=", mebibytes, job.nodes),
+            ("--mem-per-cpu=", mebibytes, cpus),
+            ("--mem-per-gpu=", mebibytes, job.gpus),
+        ):
+            if amount and count and (amount % count == 0 or "--mem" in text):
+                lines.append(f"{text}{amount // count}")
+        return [f"#SBATCH {line}" for line in lines]
 
     def submit(self, submission: Submission) -> list[str]:
         # One task is an array too, so that every task has an id and a log of the same form.

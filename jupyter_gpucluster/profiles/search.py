@@ -18,7 +18,7 @@ from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
 from .model import Profile
 from .reader import read_file
 from .tree import Mark, Unreadable
-from .validation import Finding, bare_walltimes, validate, without_meaning
+from .validation import Finding, bare_walltimes, spelled_twice, validate, without_meaning
 
 BUILT_IN = Path(__file__).parent / "sites"
 DEMO = Path(__file__).parent / "demo"
@@ -244,6 +244,7 @@ def _load(
         if profile is not None:
             warnings = [*_refusals(merged), *without_meaning(profile, merged.tree)]
             warnings += bare_walltimes(profile, merged.tree)
+            warnings += spelled_twice(profile, merged.tree)
             problems += [_problem(name, finding, "warning") for finding in warnings]
             return _loaded(name, profile, merged)
         bad = _culprits(files, findings)

@@ -222,25 +222,38 @@ def _checks(profile: Profile) -> Iterator[tuple[Path, str]]:
         yield from wrong
         if not wrong:
             yield from _fits(profile, name, option)
-    yield from _contradictions(profile)
+    for path, message, same in _set_twice(profile):
+        if not same:
+            yield path, message
 
 
-def _contradictions(profile: Profile) -> Iterator[tuple[Path, str]]:
-    """Yield directives that say something else than a key of ``job`` which no option sets."""
+def spelled_twice(profile: Profile, tree: Branch) -> Iterator[Finding]:
+    """Yield directives that ask for the amount of a key once more, in another spelling."""
+    for path, message, same in _set_twice(profile):
+        if same:
+            words = "Both ask for the same amount, so this release accepts the line"
+            yield Finding(_mark(tree, path)[0], f"{message} {words}; the next one refuses it.")
+
+
+def _set_twice(profile: Profile) -> Iterator[tuple[Path, str, bool]]:
+    """Yield directives that set what a key of ``job`` sets which no option sets."""
     job = profile.job
     open_keys = {
         join(path)
         for name, option in profile.options.items()
         for path in targets(profile, name, option)
     }
-    if profile.dask_config or not job.directives or "job.directives" in open_keys:
+    if profile.dask_config or not (job.directives or job.submit_args):
+        return
+    if {"job.directives", "job.submit_args"} & open_keys:
         return
     # The package of all dialects is not loaded for profiles without directives of their own.
-    from ..batch.contradictions import contradictory
+    from ..batch.contradictions import twice_in_profile
 
     values = job.model_dump(exclude={"gpus"}) | {"gpus": 0 if job.gpus == "auto" else job.gpus}
-    for place, message in contradictory(profile.backend, values, open_keys):
-        yield ("job", "directives", str(place)), f"`job.directives`: {message}"
+    for place, message, same in twice_in_profile(profile.backend, values, open_keys):
+        field, _, number = place.partition(".")
+        yield ("job", field, number), f"`job.{field}`: {message}", same
 
 
 def _close_path(dotted: str) -> str:

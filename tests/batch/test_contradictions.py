@@ -1,14 +1,17 @@
-"""A profile's own directives that say something else than its keys are refused by name."""
+"""A profile's own directives that set what its keys set are refused by name."""
 
 from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.batch import find_backend
-from jupyter_gpucluster.batch.asked import READERS, asked
-from jupyter_gpucluster.batch.contradictions import directives_of
+from jupyter_gpucluster.batch import BACKENDS, find_backend
+from jupyter_gpucluster.batch.contradictions import directives_of, keys_of, set_twice
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.job import JobShape
 
@@ -27,77 +30,86 @@ def lines(system: str, job: JobShape, *own: str, skip: tuple[str, ...] = ()) -> 
 
 
 @pytest.mark.parametrize(
-    "system,job,own,said,key",
+    "system,job,own,key,line",
     [
-        ("slurm", BARE, "--gres=gpu:1", "1 GPU, job.gpus for 2 GPUs", "--gpus-per-node="),
-        ("slurm", BARE, "--gpus-per-task=4", "4 GPUs, job.gpus for 2", "--gpus-per-node="),
-        ("slurm", TWO_NODES, "--gpus=2", "2 GPUs, job.gpus for 4", "--gpus-per-node="),
-        ("slurm", BARE, "--tres-per-node=gres/gpu:1", "1 GPU, job.gpus for 2", "skip"),
-        ("slurm", BARE, "-N 2", "2 nodes, job.nodes for 1 node", "'-N '"),
-        ("slurm", BARE, "-N2", "2 nodes, job.nodes for 1 node", "'-N '"),
-        ("slurm", BARE, "-c 4", "4 cores, job.cpus for 8 cores", "--cpus-per-task="),
-        ("slurm", BARE, "-n 4", "32 cores, job.cpus for 8 cores", "--cpus-per-task="),
-        ("slurm", BARE, "--cpus-per-gpu=8", "16 cores, job.cpus for 8", "skip"),
-        ("slurm", BARE, "--mem=64G", "64 GiB, job.memory for 16 GiB", "--mem="),
-        ("slurm", BARE, "--mem-per-cpu=1G", "8 GiB, job.memory for 16", "--mem="),
-        ("slurm", BARE, "-t 30", "00:30:00, job.walltime for 02:00:00", "'-t '"),
-        ("slurm", BARE, "--time=1-0", "24:00:00, job.walltime for 02", "'-t '"),
-        ("slurm", FULL, "--partition=cpu", "cpu, job.queue for gpu", "'-p '"),
-        ("slurm", FULL, "-A chem", "chem, job.account for phys", "'-A '"),
-        ("slurm", FULL, "--gres=gpu:v100:2", "v100, job.gpu_type for a100", "skip"),
-        ("slurm", FULL, "--gres=gpu:2", "leaves out job.gpu_type, which asks for a100", "skip"),
-        ("pbs", BARE, "-l select=1:ncpus=8:mem=16gb", "leaves out job.gpus", "'-l select='"),
-        ("pbs", BARE, "-l select=2:ncpus=8:mem=16gb:ngpus=2", "2 nodes, job.nodes for 1", "skip"),
-        ("pbs", BARE, "-l select=1:ncpus=8:mem=16gb:ngpus=1", "1 GPU, job.gpus for 2", "skip"),
-        ("pbs", BARE, "-l nodes=1:ppn=4", "4 cores, job.cpus for 8", "skip"),
-        ("pbs", BARE, "-l ncpus=4", "4 cores, job.cpus for 8", "skip"),
-        ("pbs", BARE, "-l mem=64gb", "64 GiB, job.memory for 16", "skip"),
-        ("pbs", BARE, "-l walltime=01:00:00", "01:00:00, job.walltime for 02", "'-l walltime='"),
-        ("pbs", BARE, "-l software=x,walltime=600", "00:10:00, job.walltime for 02", "skip"),
-        ("pbs", FULL, "-q cpu", "cpu, job.queue for gpu", "'-q '"),
-        ("pbs", FULL, "-l gpu_type=v100", "v100, job.gpu_type for a100", "'-l gpu_type='"),
-        ("torque", BARE, "-l nodes=1:ppn=8:gpus=1", "1 GPU, job.gpus for 2", "'-l nodes='"),
-        ("torque", BARE, "-l nodes=1:ppn=8", "leaves out job.gpus", "'-l nodes='"),
-        ("torque", BARE, "-l mem=64gb", "64 GiB, job.memory for 16", "'-l mem='"),
-        ("torque", FULL, "-l nodes=1:ppn=8:gpus=2", "leaves out job.gpu_type", "skip"),
-        ("torque", BARE, "-l walltime=1:00:00:00", "24:00:00, job.walltime", "skip"),
-        ("moab", BARE, "-l nodes=2:ppn=4:gpus=1", "2 nodes, job.nodes for 1", "'-l nodes='"),
-        ("sge", BARE, "-l gpu=1", "1 GPU, job.gpus for 2 GPUs", "'-l gpu='"),
-        ("sge", BARE, "-pe threads 4", "4 cores, job.cpus for 8", "'-pe '"),
-        ("sge", BARE, "-l mem_free=8G", "8 GiB, job.memory for 2 GiB", "'-l mem_free='"),
-        ("sge", BARE, "-l h_rt=600", "00:10:00, job.walltime for 02", "'-l h_rt='"),
-        ("sge", FULL, "-q all.q", "all.q, job.queue for gpu", "'-q '"),
-        ("lsf", BARE, '-gpu "num=1"', "1 GPU, job.gpus for 2", "'-gpu '"),
-        ("lsf", BARE, '-R "rusage[ngpus_physical=4]"', "4 GPUs, job.gpus for 2", "skip"),
-        ("lsf", BARE, "-n 4", "4 cores, job.cpus for 8", "'-n '"),
-        ("lsf", BARE, '-R "span[ptile=4]"', "2 nodes, job.nodes for 1", "span["),
-        ("lsf", BARE, "-M 64GB", "job.memory for 16 GiB", "'-M '"),
-        ("lsf", BARE, "-W 30", "00:30:00, job.walltime for 02", "'-W '"),
-        ("lsf", FULL, "-q normal", "normal, job.queue for gpu", "'-q '"),
-        ("oar", TIMELESS, "-l /nodes=1/gpu=1/core=4", "1 GPU, job.gpus for 2", "'-l /nodes='"),
-        ("oar", TIMELESS, "-l /nodes=1/core=8", "leaves out job.gpus", "skip"),
-        ("oar", BARE, "-l /nodes=1/gpu=2/core=4", "leaves out job.walltime", "skip"),
-        ("oar", BARE, "-l /nodes=1/gpu=2/core=4,walltime=1", "01:00:00, job.walltime", "skip"),
-        ("oar", FULL, "-p gpu_model='V100'", "V100 and a100, job.gpu_type for a100", "'-p '"),
-        ("oar", FULL, "--queue=besteffort", "besteffort, job.queue for gpu", "'-q '"),
-        ("htcondor", BARE, "request_gpus = 1", "1 GPU, job.gpus for 2", "'request_gpus = '"),
-        ("htcondor", BARE, "request_cpus = 4", "4 cores, job.cpus for 8", "'RequestCpus = '"),
-        ("htcondor", BARE, "RequestMemory = 64 GB", "64 GiB, job.memory for 16", "skip"),
-        ("cobalt", BARE, "-n 2", "2 nodes, job.nodes for 1", "'-n '"),
-        ("cobalt", BARE, "-t 30", "00:30:00, job.walltime for 02", "'-t '"),
-        ("demo", BARE, "--gpus=4", "4 GPUs, job.gpus for 2", "'--gpus='"),
+        ("slurm", BARE, "--gres=gpu:1", "job.gpus", "--gpus-per-node="),
+        ("slurm", BARE, "--gpus-per-task=4", "job.gpus", "--gpus-per-node="),
+        ("slurm", TWO_NODES, "--gpus=2", "job.gpus", "--gpus-per-node="),
+        ("slurm", BARE, "--tres-per-node=gres/gpu:1", "job.gpus", "skip"),
+        ("slurm", BARE, "-N 2", "job.nodes", "'-N '"),
+        ("slurm", BARE, "-N2", "job.nodes", "'-N '"),
+        ("slurm", BARE, "-c 4", "job.cpus", "--cpus-per-task="),
+        ("slurm", BARE, "-n 4", "job.cpus", "--cpus-per-task="),
+        ("slurm", BARE, "--cpus-per-gpu=8", "job.cpus", "skip"),
+        ("slurm", BARE, "--mem=64G", "job.memory", "--mem="),
+        ("slurm", BARE, "--mem-per-cpu=1G", "job.memory", "--mem="),
+        ("slurm", BARE, "-t 30", "job.walltime", "'-t '"),
+        ("slurm", BARE, "--time=1-0", "job.walltime", "'-t '"),
+        ("slurm", FULL, "--partition=cpu", "job.queue", "'-p '"),
+        ("slurm", FULL, "-A chem", "job.account", "'-A '"),
+        ("slurm", FULL, "--gres=gpu:v100:2", "job.gpu_type", "skip"),
+        ("slurm", FULL, "--gres=gpu:2", "job.gpu_type", "skip"),
+        ("pbs", BARE, "-l select=1:ncpus=8:mem=16gb", "job.gpus", "'-l select='"),
+        ("pbs", BARE, "-l select=2:ncpus=8:mem=16gb:ngpus=2", "job.nodes", "skip"),
+        ("pbs", BARE, "-l select=1:ncpus=8:mem=16gb:ngpus=1", "job.gpus", "skip"),
+        ("pbs", BARE, "-l nodes=1:ppn=4", "job.cpus", "skip"),
+        ("pbs", BARE, "-l ncpus=4", "job.cpus", "skip"),
+        ("pbs", BARE, "-l mem=64gb", "job.memory", "skip"),
+        ("pbs", BARE, "-l walltime=01:00:00", "job.walltime", "'-l walltime='"),
+        ("pbs", BARE, "-l software=x,walltime=600", "job.walltime", "skip"),
+        ("pbs", FULL, "-q cpu", "job.queue", "'-q '"),
+        ("pbs", FULL, "-l gpu_type=v100", "job.gpu_type", "'-l gpu_type='"),
+        ("torque", BARE, "-l nodes=1:ppn=8:gpus=1", "job.gpus", "'-l nodes='"),
+        ("torque", BARE, "-l nodes=1:ppn=8", "job.gpus", "'-l nodes='"),
+        ("torque", BARE, "-l mem=64gb", "job.memory", "'-l mem='"),
+        ("torque", FULL, "-l nodes=1:ppn=8:gpus=2", "job.gpu_type", "skip"),
+        ("torque", BARE, "-l walltime=1:00:00:00", "job.walltime", "skip"),
+        ("moab", BARE, "-l nodes=2:ppn=4:gpus=1", "job.nodes", "'-l nodes='"),
+        ("sge", BARE, "-l gpu=1", "job.gpus", "'-l gpu='"),
+        ("sge", BARE, "-pe threads 4", "job.cpus", "'-pe '"),
+        ("sge", BARE, "-l mem_free=8G", "job.memory", "'-l mem_free='"),
+        ("sge", BARE, "-l h_rt=600", "job.walltime", "'-l h_rt='"),
+        ("sge", FULL, "-q all.q", "job.queue", "'-q '"),
+        ("lsf", BARE, '-gpu "num=1"', "job.gpus", "'-gpu '"),
+        ("lsf", BARE, '-R "rusage[ngpus_physical=4]"', "job.gpus", "skip"),
+        ("lsf", BARE, "-n 4", "job.cpus", "'-n '"),
+        ("lsf", BARE, '-R "span[ptile=4]"', "job.nodes", "span["),
+        ("lsf", BARE, "-M 64GB", "job.memory", "'-M '"),
+        ("lsf", BARE, "-W 30", "job.walltime", "'-W '"),
+        ("lsf", FULL, "-q normal", "job.queue", "'-q '"),
+        ("oar", TIMELESS, "-l /nodes=1/gpu=1/core=4", "job.gpus", "'-l /nodes='"),
+        ("oar", TIMELESS, "-l /nodes=1/core=8", "job.gpus", "skip"),
+        ("oar", BARE, "-l /nodes=1/gpu=2/core=4", "job.walltime", "skip"),
+        ("oar", BARE, "-l /nodes=1/gpu=2/core=4,walltime=1", "job.walltime", "skip"),
+        ("oar", FULL, "-p gpu_model='V100'", "job.gpu_type", "'-p '"),
+        ("oar", FULL, "--queue=besteffort", "job.queue", "'-q '"),
+        ("htcondor", BARE, "request_gpus = 1", "job.gpus", "'request_gpus = '"),
+        ("htcondor", BARE, "request_cpus = 4", "job.cpus", "'RequestCpus = '"),
+        ("htcondor", BARE, "RequestMemory = 64 GB", "job.memory", "skip"),
+        ("cobalt", BARE, "-n 2", "job.nodes", "'-n '"),
+        ("cobalt", BARE, "-t 30", "job.walltime", "'-t '"),
+        ("demo", BARE, "--gpus=4", "job.gpus", "'--gpus='"),
     ],
 )  # fmt: skip
-def test_another_amount_than_the_key_s_is_refused(
-    system: str, job: JobShape, own: str, said: str, key: str
+def test_a_directive_that_sets_what_a_key_sets_is_refused(
+    system: str, job: JobShape, own: str, key: str, line: str
 ) -> None:
     job = JobShape(**{**job.__dict__, "queue": ""}) if system == "htcondor" else job
     with pytest.raises(InvalidInput) as caught:
         lines(system, job, own)
-    assert repr(own) in caught.value.message
-    assert said in caught.value.message
-    assert key in caught.value.hint
-    assert "change job." in caught.value.hint
+    assert f"{own!r} sets what job." in caught.value.message
+    assert key in caught.value.message
+    assert "Remove the directive and use job." in caught.value.hint
+    assert line in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "own,spelling", [("--gres=gpu:1", "job.gpu_request"), ("--mem=64G", "job.memory_request")]
+)
+def test_the_key_that_sets_the_spelling_is_named(own: str, spelling: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        lines("slurm", BARE, own)
+    assert f"{spelling} sets its spelling" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -119,18 +131,35 @@ def test_another_amount_than_the_key_s_is_refused(
         ("oar", BARE, "-l /nodes=1/gpu=2/core=4,walltime=2:00:00"),
         ("htcondor", BARE, "request_memory = 16 GB"),
         ("cobalt", BARE, "-t 120"),
+        ("slurm", TWO_NODES, "--gres=gpu:a100:2,lscratch:10"),
+        ("slurm", BARE, "--tres-per-node=gres/gpu:2"),
+        ("slurm", BARE, "--tres-per-node=gres/gpu=2"),
+        ("slurm", BARE, "--gpus-per-task=2"),
+        ("slurm", BARE, "-N 1"),
+        ("slurm", BARE, "-n 1"),
+        ("slurm", FULL, "--partition=gpu"),
+        ("pbs", BARE, "-l nodes=1:ppn=8:gpus=2:mem=16gb"),
+        ("lsf", BARE, '-R "rusage[ngpus_physical=2]"'),
+        ("lsf", BARE, "-M 16GB"),
+        ("oar", FULL, "-p gpu_model='a100'"),
+        ("kubernetes", BARE, "spec.containers[0].resources.limits.memory = 16Gi"),
+        ("demo", BARE, "--walltime=2:00:00"),
     ],
 )
-def test_the_same_amount_stands_once_in_the_profile_s_words(
+def test_the_same_amount_is_accepted_for_one_more_release_and_stands_once(
     system: str, job: JobShape, own: str
 ) -> None:
+    dialect = find_backend(system)
+    [found] = set_twice(dialect, job, dialect.directives(job, "m", "/o"), [own])
+    assert found.same
+    assert repr(own) in found.error.message
     prefix = lines(system, job)[0].split(" ")[0]
     merged = lines(system, job, own)
     assert merged[-1] == f"{prefix} {own}"
     assert len(merged) == len(lines(system, job))
 
 
-def test_several_directives_are_reckoned_together() -> None:
+def test_tasks_and_cores_of_a_task_are_multiplied() -> None:
     merged = lines("slurm", BARE, "-n 8", "-c 1", "--gpus-per-task=1", skip=("--gpus-per-node",))
     assert merged[-3:] == ["#SBATCH -n 8", "#SBATCH -c 1", "#SBATCH --gpus-per-task=1"]
 
@@ -140,10 +169,12 @@ def test_what_the_profile_does_not_ask_for_may_be_said_by_its_directives() -> No
     assert lines("oar", JobShape(), "-l /nodes=1/core=4")[-1] == "#OAR -l /nodes=1/core=4"
 
 
-def test_a_generated_line_that_is_skipped_contradicts_nothing() -> None:
+def test_a_directive_stands_where_our_line_is_skipped_or_not_asked_for() -> None:
     assert lines("slurm", BARE, "--gres=gpu:1", skip=("--gpus-per-node",))[-1].endswith("gpu:1")
-    none = JobShape(gpus=2, gpu_request="none")
+    none = JobShape(gpus=2, gpu_request="none", memory=GIB, memory_request="none")
     assert lines("slurm", none, "--gres=gpu:1")[-1].endswith("gpu:1")
+    assert lines("slurm", none, "--mem=64G")[-1].endswith("64G")
+    assert lines("pbs", none, "-l select=1:ngpus=4:mem=9gb")[-1].endswith("ngpus=4:mem=9gb")
 
 
 @pytest.mark.parametrize(
@@ -192,8 +223,8 @@ def test_other_directives_of_the_same_option_are_let_through() -> None:
 @pytest.mark.parametrize(
     "system, arguments, words",
     [
-        ("slurm", ("--gpus", "8"), "The argument '--gpus 8' asks for 8 GPUs, job.gpus for 4 GPUs"),
-        ("slurm", ("--qos", "x", "-N4"), "The argument '-N4' asks for 4 nodes"),
+        ("slurm", ("--gpus", "8"), "The argument '--gpus 8' sets what job.gpus sets"),
+        ("slurm", ("--qos", "x", "-N4"), "The argument '-N4' sets what job.nodes sets"),
         ("slurm", ("--array=0-9",), "makes an array of the job"),
         ("slurm", ("--wait",), "makes the submission wait"),
         ("slurm", ("-p", "a", "-p", "b"), "job.submit_args ask for the same thing twice"),
@@ -201,7 +232,7 @@ def test_other_directives_of_the_same_option_are_let_through() -> None:
         ("lsf", ("-J", "mine"), "sets the job's name"),
     ],
 )
-def test_arguments_of_the_submit_command_say_nothing_else_than_the_script(
+def test_arguments_of_the_submit_command_that_set_what_the_script_sets_are_refused(
     system: str, arguments: tuple[str, ...], words: str
 ) -> None:
     job = JobShape(gpus=4, submit_args=arguments)
@@ -242,8 +273,13 @@ def test_what_pbs_refuses_beside_a_select_is_refused_before() -> None:
     assert "#PBS -l select=1:ncpus=8:mem=4gb" in lines("pbs", JobShape(cpus=8), "-l mem=4gb")
 
 
+@lru_cache
+def generated(system: str) -> list[str]:
+    return find_backend(system).directives(JobShape(gpus=2, cpus=8, memory=GIB), "m", "/o")
+
+
 @given(
-    prefix=st.sampled_from(sorted(READERS)),
+    system=st.sampled_from(sorted({*BACKENDS} - {"local", "kubernetes"})),
     option=st.sampled_from(
         ["-l", "-n", "-N", "--gres=", "--gpus ", "--mem=", "-t", "-M", "-R", "-gpu", "-pe", "-p",
          "RequestMemory =", "-W", "--time="]
@@ -251,7 +287,38 @@ def test_what_pbs_refuses_beside_a_select_is_refused_before() -> None:
     text=st.text(alphabet="0123456789gpunodesct=:,+/-[].GMB'\"² ", max_size=30)
     | st.integers(0, 10**30).map(str),
 )  # fmt: skip
-def test_any_directive_can_be_read(prefix: str, option: str, text: str) -> None:
-    for key, amount in asked([f"{prefix} {option} {text}"], "gpu").items():
-        assert key.startswith("job.")
-        assert amount is None or isinstance(amount, (int, str, frozenset))
+def test_any_directive_can_be_read(system: str, option: str, text: str) -> None:
+    job = JobShape(gpus=2, cpus=8, memory=GIB, directives=(f"{option} {text}",))
+    for found in set_twice(find_backend(system), job, generated(system), job.directives):
+        assert found.keys
+
+
+def test_a_dialect_names_keys_of_job_only() -> None:
+    known = {field.name for field in fields(JobShape)}
+    for dialect in BACKENDS.values():
+        assert {key for keys in dialect.option_keys.values() for key in keys} <= known
+
+
+@pytest.mark.parametrize("system", sorted({*BACKENDS} - {"local"}))
+def test_each_line_that_a_dialect_writes_for_a_key_is_declared(system: str) -> None:
+    dialect = find_backend(system)
+    full: dict[str, Any] = {
+        "gpus": 2,
+        "cpus": 8,
+        "memory": GIB,
+        "walltime": 60,
+        "queue": "q",
+        "account": "a",
+    }
+    # HTCondor has no queues, and its walltime is part of periodic_remove.
+    absent = {
+        "htcondor": {"queue", "walltime"}, "cobalt": {"cpus", "memory"}, "oar": {"memory"},
+        "demo": {"cpus", "memory"},
+    }.get(system, set())  # fmt: skip
+    job = JobShape(**{key: value for key, value in full.items() if key not in absent})
+    found = {
+        key
+        for line in dialect.directives(job, "mark", "/out")
+        for key in keys_of(dialect, job, line)
+    }
+    assert found >= full.keys() - absent

@@ -219,12 +219,12 @@ def test_directives_set_any_field_by_its_path() -> None:
         ("spec.x. = 1", "is not the path"),
         ('spec.nodeSelector["a"] = 1', "is not the path"),
         ("nodes 5", "is not the path"),
-        ("spec.containers[0].resources.limits.cpu = 2", "2 cores"),
-        ("spec.containers[0].resources.limits.memory = 1Gi", "1 GiB"),
-        ("spec.containers[0].resources = {}", "leaves out job.cpus"),
-        (r"spec.containers[0].resources.limits.nvidia\.com/gpu = 2", "2 GPUs"),
-        (r"spec.nodeSelector.nvidia\.com/gpu\.product = T4", "T4"),
-        ("spec.activeDeadlineSeconds = 60", "00:01:00"),
+        ("spec.containers[0].resources.limits.cpu = 2", "job.cpus"),
+        ("spec.containers[0].resources.limits.memory = 1Gi", "job.memory"),
+        ("spec.containers[0].resources = {}", "job.cpus"),
+        (r"spec.containers[0].resources.limits.nvidia\.com/gpu = 2", "job.gpus"),
+        (r"spec.nodeSelector.nvidia\.com/gpu\.product = T4", "job.gpu_type"),
+        ("spec.activeDeadlineSeconds = 60", "job.walltime"),
     ],
 )
 def test_a_directive_that_cannot_be_or_contradicts_is_refused(directive: str, words: str) -> None:

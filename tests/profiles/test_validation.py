@@ -13,7 +13,7 @@ from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.model import Option
 from jupyter_gpucluster.profiles.reader import read_text
 from jupyter_gpucluster.profiles.tree import Branch, Items, Leaf, Mark, Tree
-from jupyter_gpucluster.profiles.validation import validate
+from jupyter_gpucluster.profiles.validation import spelled_twice, validate
 
 HEAD = "title: x\nbackend: slurm\n"
 
@@ -242,24 +242,43 @@ def test_the_example_of_the_design_is_a_profile() -> None:
     assert profile.policy.max_lifetime == 12 * 3600
 
 
-def test_directives_that_contradict_a_key_are_found_where_they_stand() -> None:
+def test_directives_that_set_what_a_key_sets_are_found_where_they_stand() -> None:
     text = HEAD + "job:\n  gpus: 2\n  directives: ['-C gpu', '--gres=gpu:1', --het-group=1]\n"
     profile, findings = validate(read_text(text, "f"))
     assert profile is None
     gpus, parts = findings
     assert gpus.mark == Mark("f", 5, 26)
     assert gpus.message == (
-        "`job.directives`: The directive '--gres=gpu:1' asks for 1 GPU, job.gpus for 2 GPUs. "
-        "Remove the directive, or change job.gpus to the same; "
-        "skip_directives: ['--gpus-per-node='] leaves out our own line."
+        "`job.directives`: The directive '--gres=gpu:1' sets what job.gpus sets. "
+        "Remove the directive and use job.gpus. job.gpu_request sets its spelling. "
+        "To keep the directive, leave out our line: skip_directives: ['--gpus-per-node=']."
     )
     assert "heterogeneous" in parts.message
 
 
 @pytest.mark.parametrize(
+    "keys, words",
+    [
+        ("directives: ['-C gpu', '--gres=gpu:2']", "The directive '--gres=gpu:2' sets what"),
+        ("submit_args: ['--gpus', '2']", "The argument '--gpus 2' sets what job.gpus sets"),
+    ],
+)
+def test_the_same_amount_in_another_spelling_is_a_warning_at_its_line(
+    keys: str, words: str
+) -> None:
+    tree = read_text(HEAD + "job: {gpus: 2,\n  " + keys + "}\n", "f")
+    profile, findings = validate(tree)
+    assert profile is not None, findings
+    [warning] = spelled_twice(profile, tree)
+    assert warning.mark.line == 4
+    assert words in warning.message
+    assert "the next one refuses it" in warning.message
+
+
+@pytest.mark.parametrize(
     "text",
     [
-        # What users set at start is compared then.
+        # The values of options are known at start.
         "job: {walltime: 1 h, directives: ['-t 30']}\noptions: {walltime: {type: duration}}",
         "job: {queue: a, directives: ['-p {kind}']}\noptions: {kind: {type: string}}",
         "job: {gpus: 2, directives: ['--gres=gpu:1'], skip_directives: [--gpus-per-node]}",
@@ -267,9 +286,12 @@ def test_directives_that_contradict_a_key_are_found_where_they_stand() -> None:
         "job: {directives: ['--gres=gpu:1', '-t 30', '-n 4']}",
     ],
 )
-def test_directives_that_may_agree_with_the_keys_are_no_finding(text: str) -> None:
-    _, findings = validate(read_text(HEAD + text, "f"))
+def test_directives_that_set_no_key_of_our_lines_are_no_finding(text: str) -> None:
+    tree = read_text(HEAD + text, "f")
+    profile, findings = validate(tree)
     assert findings == []
+    assert profile is not None
+    assert list(spelled_twice(profile, tree)) == []
 
 
 def test_a_launcher_is_its_name_or_a_mapping() -> None:

@@ -10,7 +10,7 @@ import copy
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
@@ -64,6 +64,16 @@ class Kubernetes(Backend):
     name = "kubernetes"
     title = "Kubernetes"
     prefix = "#KUBERNETES"
+    option_keys: Mapping[str, tuple[str, ...]] = {
+        "metadata.namespace": ("account",),
+        f"metadata.labels.{KUEUE}": ("queue",),
+        "spec.activeDeadlineSeconds": ("walltime",),
+        "spec.containers.0.resources.limits.cpu": ("cpus",),
+        "spec.containers.0.resources.limits.memory": ("memory",),
+        "spec.containers.0.resources.limits.nvidia.com/*": ("gpus",),
+        "spec.containers.0.resources.limits.{gpu}/*": ("gpus",),
+        f"spec.nodeSelector.{PRODUCT}": ("gpu_type",),
+    }
     job_class = ""
     poll_seconds = 10.0
     hurry_seconds = 1.0

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...batch import elsewhere
-from ...batch.asked import Amount, asked
 from ...batch.base import Backend
-from ...batch.contradictions import directives_of
+from ...batch.contradictions import directives_of, walltimes_of
 from ...core.cluster import Spec, spec_of_group
 from ...host.cluster_directory import ClusterDirectory
 from ...host.environ import LEFT
@@ -82,8 +81,10 @@ def render(
     exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
     # With the head's own job the cluster ends.
     seconds = 0 if head or work else seconds_of(spec)
-    if seconds and walltime_of(directives) != walltime_of(backend.directives(job, MARK, output)):
-        seconds = 0  # a directive of the profile's own has the last word on it
+    if seconds:
+        ours = backend.directives(job, MARK, output)
+        if walltimes_of(backend, job, directives) != walltimes_of(backend, job, ours):
+            seconds = 0  # a directive of the profile sets another walltime
     launch = _launch(profile, spec, directory, exports, [*before, command], seconds)
     lines = [
         "#!/bin/bash",
@@ -101,11 +102,6 @@ def render(
         *(head_lines(profile, directory.id, head, launch) if head else [*launch, *GUARD]),
     ]
     return "\n".join(lines) + "\n"
-
-
-def walltime_of(directives: Sequence[str]) -> Amount:
-    """Return the walltime that directives ask for, None where that is not known."""
-    return asked(directives).get("job.walltime")
 
 
 def export_lines(variables: Mapping[str, str]) -> list[str]:
