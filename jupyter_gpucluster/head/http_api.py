@@ -7,6 +7,7 @@ import json
 import math
 import shlex
 import sys
+from dataclasses import replace
 from typing import Any, Protocol
 
 from distributed import Scheduler
@@ -14,7 +15,7 @@ from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
-from ..core.cluster import NAME, TOKEN_HEADER, Record, Target
+from ..core.cluster import ENDED, NAME, TOKEN_HEADER, Phase, Record, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, InvalidInput
 from ..core.serialize import to_json
 from ..core.summary import Summary as ClusterSummary
@@ -133,6 +134,9 @@ class Control(web.RequestHandler):
             raise InvalidInput("The body must be a JSON object.")
         return data
 
+    def summary(self) -> ClusterSummary:
+        return with_requests(self.service.summary, self.service.record)
+
     def number(self, name: str, default: float) -> float:
         text = self.get_query_argument(name, str(default))
         try:
@@ -156,6 +160,19 @@ class Control(web.RequestHandler):
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         if not isinstance(value, GpuClusterError):
             super().log_exception(typ, value, tb)
+
+
+def with_requests(summary: ClusterSummary, record: Record) -> ClusterSummary:
+    """Return the last summary with what was requested since: a listing may hold the loop up."""
+    if record.stop_requested is not None and summary.phase not in {*ENDED, Phase.STOPPING}:
+        summary = replace(
+            summary,
+            phase=Phase.STOPPING,
+            phase_since=record.stop_requested,
+            words=Phase.STOPPING.value,
+            reason=record.reason,
+        )
+    return replace(summary, name=record.name, target=record.target)
 
 
 def read_target(data: object) -> Target:
@@ -191,7 +208,7 @@ class Summary(Control):
             return
         self.answer(
             {
-                "summary": self.service.summary,
+                "summary": self.summary(),
                 "jobs": self.service.record.jobs,
                 "tasks": self.service.watch.tasks,
             }
@@ -207,7 +224,7 @@ class Cluster(Control):
         if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
             raise InvalidInput("That cannot be a cluster's name.", detail="name")
         await self.service.update(name=name, target=None if target is None else read_target(target))
-        self.answer({"summary": self.service.summary})
+        self.answer({"summary": self.summary()})
 
 
 class Stop(Control):
@@ -215,7 +232,7 @@ class Stop(Control):
 
     async def post(self) -> None:
         await self.service.ask_to_stop(str(self.body().get("reason", "")))
-        self.answer({"summary": self.service.summary}, 202)
+        self.answer({"summary": self.summary()}, 202)
 
 
 def install(scheduler: Scheduler, service: Head, token: str) -> None:

@@ -159,7 +159,9 @@ class News:
         # Without an id nothing can be asked about: accounting was asked for its mark.
         certain = seen.listing_proves or not job.id
         evidence = Evidence(seen.history, seen.unknown, seen.exits, certain)
-        ends = None if job.started is None else end_of(job, self.record)
+        # The walltime of a suspended job does not pass on every system.
+        runs = job.started is not None and job.state is not JobState.SUSPENDED
+        ends = end_of(job, self.record) if runs else None
         proved = evidence.of(job, ends, self.now)
         if proved is None:
             if job.missing == LISTINGS_UNTIL_GONE:

@@ -25,6 +25,7 @@ from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import HOST_READER, MARK, render
 from jupyter_gpucluster.launch.script.launchers import find_dialect, lay_out, options_of
+from jupyter_gpucluster.launch.script.worker_command import WORKER_STARTER
 from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.node import node_list, start_worker
 from jupyter_gpucluster.profiles import Profile
@@ -48,9 +49,8 @@ class Job:
         self.bin.mkdir()
         reads_hosts = f'case "$1" in */{HOST_READER}) exec {sys.executable} "$@" ;; esac'
         worker = self.put("python", f"#!/bin/bash\n{reads_hosts}\n{python}\n")
-        for module in (node_list, start_worker):
-            ours = Path(str(module.__file__))
-            (self.directory.jobs / ours.name).write_bytes(ours.read_bytes())
+        for name, module in ((HOST_READER, node_list), (WORKER_STARTER, start_worker)):
+            (self.directory.jobs / name).write_bytes(Path(str(module.__file__)).read_bytes())
         self.nodes = home / "nodes"
         self.nodes.write_text("n1\nn2\n")
         parsed = Profile.model_validate({"title": "x", "backend": "pbs", **profile})
