@@ -351,13 +351,14 @@ class ClusterDirectory:
             path.rename(aside)
         return RecordError(
             f"The record {path} is damaged ({error}); it was set aside as {aside.name}.",
-            hint=f"Delete {self.path} when none of its processes or jobs is left.",
+            hint=self.fix(),
         )
 
     def fix(self, *, newer: bool = False) -> str:
-        """Return what to do about a record that cannot be read; empty where its head is gone."""
+        """Return what to do about a record that cannot be read."""
         if not self.head_may_live():
-            return ""
+            left = f"Delete {self.path} when none of its processes or jobs is left."
+            return "" if newer else left
         stop = f"To stop the cluster: jupyter gpucluster stop {self.id}"
         return stop if newer else f"Its scheduler writes it again within a minute. {stop}"
 

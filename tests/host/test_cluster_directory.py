@@ -327,8 +327,10 @@ def test_a_damaged_record_is_set_aside_and_told(
 
 
 def test_a_missing_record_is_an_error_of_its_own(directory: ClusterDirectory) -> None:
-    with pytest.raises(RecordError, match="Cannot read"):
+    with pytest.raises(RecordError, match="Cannot read") as caught:
         directory.read_record()
+    # Its head is gone, so nothing writes it again.
+    assert caught.value.hint.startswith(f"Delete {directory.path} ")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"id": 5}', b"[" * 200_000])
