@@ -101,6 +101,14 @@ test('a failed node comes first, scripts are those that ran, and a stop is not r
     name: /^Submit command of/
   });
   await expect(newest.first()).toContainText('--count 1');
+  // Nodes whose loss is noticed one after the other bring a submission each.
+  const all = details.getByRole('button', { name: /^Show all/ });
+  const showAll = async (): Promise<void> => {
+    if (await all.isVisible()) {
+      await all.click();
+    }
+  };
+  await showAll();
   await expect(
     details.getByRole('region', { name: `Submit command of gpc-${id}-1` })
   ).toContainText('--count 2');
@@ -133,6 +141,7 @@ test('a failed node comes first, scripts are those that ran, and a stop is not r
     () => (window as unknown as { told: string[] }).told
   );
   expect(told.join()).not.toMatch(/lost|red/);
+  await showAll();
   await expect(
     details.getByRole('region', { name: `Job script of gpc-${id}-1` })
   ).toContainText('#!/bin/sh');
