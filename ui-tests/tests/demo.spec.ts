@@ -39,7 +39,18 @@ function site(...words: string[]): string {
   return run('python3', '-m', 'tools.demo_site', ...words);
 }
 
+const started: string[] = [];
+
+// Other files expect an empty history.
+test.afterEach(() => {
+  for (const name of started.splice(0)) {
+    gpucluster('stop', name, '--wait');
+    gpucluster('forget', name);
+  }
+});
+
 function start(profile: string, name: string, gpus: number): void {
+  started.push(name);
   gpucluster('start', profile, '--name', name, '--gpus', `${gpus}`);
 }
 
@@ -169,5 +180,4 @@ test('the end of a job by its walltime is readable in a narrow panel', async ({
     expect(await lab.narrowestFact(card)).toBeGreaterThan(0.4);
     await lab.screenshot(`walltime-${width}`);
   }
-  gpucluster('stop', 'short-stork', '--wait');
 });
