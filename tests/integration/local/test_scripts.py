@@ -13,6 +13,7 @@ from .driving import fixed, until
 PROFILE = """\
 job: {gpus: 0}
 environment: {prologue: [export FIRST=1]}
+workers: {memory_limit: 1 GiB}
 """
 
 

@@ -24,8 +24,9 @@ from .tasks import double
 
 KILLED_AT = """
 import os, signal, subprocess, sys
-from jupyter_gpucluster import clusters, starting
+from jupyter_gpucluster import clusters
 from jupyter_gpucluster.core.cluster import Target
+from jupyter_gpucluster.launch import starting
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] != "afterwards":
@@ -101,7 +102,7 @@ def test_a_starter_killed_before_there_is_a_head_is_told_after_a_while(
     clusters.forget(view.id)
 
 
-@pytest.mark.parametrize("point", ["make_scratch", "make_certificates", "make_spec"])
+@pytest.mark.parametrize("point", ["make_scratch", "make_certificates", "render"])
 def test_a_starter_killed_before_there_is_a_record_is_cleaned_away(
     clusters: Clusters, point: str
 ) -> None:
