@@ -102,7 +102,7 @@ def german(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     )
     found = {"PATH": os.environ["PATH"], "LOCPATH": str(place), "LANG": GERMAN}
     if made.returncode or "Kommando nicht gefunden" not in bash("nosuch", found)[1]:
-        pytest.skip("needs localedef and bash's German messages")
+        pytest.skip("needs root: Debian's locales, with bash's German messages")
     return found
 
 
