@@ -12,14 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .builder import EMPTY
 from .dask_options import BACKENDS, translate
 from .dask_section import Entry, Section, tells_something
 from .merge import SourceFile
-from .reader import read_file
-from .tree import Branch, Leaf, Mark, Tree, Unreadable, plain
+from .reader import EMPTY, Branch, Finding, Leaf, Mark, Tree, Unreadable, plain, read_file
 from .units import shown
-from .validation import Finding
 
 CLUSTERS = {
     "HTCondorCluster": "htcondor",

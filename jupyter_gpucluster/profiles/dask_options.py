@@ -17,9 +17,8 @@ from .dask_section import (
     usual_processes,
     without_lifetime,
 )
-from .tree import Branch, Items, Leaf, Mark, Scalar, Tree
+from .reader import Branch, Finding, Items, Leaf, Mark, Scalar, Tree
 from .units import shown
-from .validation import Finding
 
 TITLES = {
     "slurm": "Slurm",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .tree import Mark
+from .reader import Mark
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 OLD = {

@@ -8,7 +8,7 @@ from typing import Literal
 
 from .keys import Path, covers, join, split
 from .placeholders import PLACEHOLDER
-from .tree import Branch, Items, Leaf, Mark, Tree
+from .reader import Branch, Items, Leaf, Mark, Tree
 
 Reason = Literal["overridden", "locked", "final"]
 

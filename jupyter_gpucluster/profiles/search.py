@@ -16,9 +16,8 @@ from .hosts import is_elsewhere, matches
 from .keys import join, suggestion
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
 from .model import Profile
-from .reader import read_file
-from .tree import Mark, Unreadable
-from .validation import Finding, bare_walltimes, spelled_twice, validate, without_meaning
+from .reader import Finding, Mark, Unreadable, read_file
+from .validation import bare_walltimes, spelled_twice, validate, without_meaning
 
 BUILT_IN = Path(__file__).parent / "sites"
 DEMO = Path(__file__).parent / "demo"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,16 +14,8 @@ from .keys import SETTABLE, Path, exists, join, places, section_at, split, sugge
 from .model import Option, Profile
 from .options import AMOUNTS, bounds, check_value, matches, parse_value, put, targets
 from .placeholders import PLACEHOLDER, placeholders
-from .tree import Branch, Items, Leaf, Mark, Tree, plain
+from .reader import Branch, Finding, Items, Leaf, Mark, Tree, plain
 from .units import shown
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something wrong in a profile, and where."""
-
-    mark: Mark
-    message: str
 
 
 def validate(tree: Branch) -> tuple[Profile | None, list[Finding]]:

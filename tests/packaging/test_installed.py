@@ -20,7 +20,10 @@ from tests.packaging.environment import Installed
 
 pytestmark = pytest.mark.slow
 
-HEAVY = ("bokeh", "cryptography", "dask", "distributed", "numpy", "pydantic", "tornado", "yaml")
+HEAVY = (
+    "bokeh", "cryptography", "dask", "distributed", "numpy", "pydantic", "ruamel.yaml", "tornado",
+    "yaml",
+)  # fmt: skip
 
 
 def test_its_requirements_fit_together(installed: Installed) -> None:

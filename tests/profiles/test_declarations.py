@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.profiles.reader import read_text
-from jupyter_gpucluster.profiles.tree import Mark
+from jupyter_gpucluster.profiles.reader import Mark, read_text
 from jupyter_gpucluster.profiles.validation import validate
 
 HEAD = "title: x\nbackend: slurm\n"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from jupyter_gpucluster.profiles import Shadowed, find_profile, load_profiles
 from jupyter_gpucluster.profiles.merge import SourceFile, merge
-from jupyter_gpucluster.profiles.reader import read_text
-from jupyter_gpucluster.profiles.tree import plain
+from jupyter_gpucluster.profiles.reader import plain, read_text
 from jupyter_gpucluster.profiles.validation import validate
 from tests.profiles.conftest import Places, Site
 

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.profiles.builder import MAXIMUM_DEPTH, MAXIMUM_VALUES
-from jupyter_gpucluster.profiles.reader import MAXIMUM_BYTES, read_file, read_text
-from jupyter_gpucluster.profiles.tree import Branch, Items, Mark, Unreadable, plain
+from jupyter_gpucluster.profiles.reader import (
+    MAXIMUM_BYTES,
+    MAXIMUM_DEPTH,
+    MAXIMUM_VALUES,
+    Branch,
+    Items,
+    Mark,
+    Unreadable,
+    plain,
+    read_file,
+    read_text,
+)
 from tests.profiles.conftest import as_nobody
 
 BOMB = "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + "".join(
@@ -39,6 +48,7 @@ BAD = {
     "wrong indentation": ("job:\n  gpus: 4\n nodes: 1\n", 3, 2, "wrong indentation"),
     "starts with @": ("title: @home\n", 1, 8, "cannot start with @; quote it"),
     "starts with %": ("title: %foo\n", 1, 8, "cannot start with %"),
+    "text after the end": ("{title: x} y\n", 1, 12, "the mapping above has ended"),
     "unknown escape": ('title: "a\\q"\n', 1, 11, "unknown escape"),
     "duplicate key": (
         "title: x\nbackend: local\ntitle: y\n",

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from jupyter_gpucluster.profiles import Profile
-from jupyter_gpucluster.profiles.reader import read_file
+from jupyter_gpucluster.profiles.reader import plain, read_file
 from jupyter_gpucluster.profiles.schema import BEGIN, SCHEMA_FILE, main, profile_schema, reference
 from jupyter_gpucluster.profiles.search import BUILT_IN
-from jupyter_gpucluster.profiles.tree import plain
 from jupyter_gpucluster.profiles.units import parse_duration, parse_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.model import Option
-from jupyter_gpucluster.profiles.reader import read_text
-from jupyter_gpucluster.profiles.tree import Branch, Items, Leaf, Mark, Tree
+from jupyter_gpucluster.profiles.reader import Branch, Items, Leaf, Mark, Tree, read_text
 from jupyter_gpucluster.profiles.validation import spelled_twice, validate
 
 HEAD = "title: x\nbackend: slurm\n"
