@@ -26,8 +26,7 @@ from ..host.cluster_directory import DAMAGE, write_private
 from ..host.processes import lower_open_files, signal_group
 from . import cancel_command, submit_command
 from .base import Backend
-from .pacing import LOOK_UPS_PER_MINUTE
-from .status_cache import Listing, Poll, SharedQueue
+from .status_cache import LOOK_UPS_PER_MINUTE, Listing, Poll, StatusCache
 from .variables import for_commands
 
 T = TypeVar("T")
@@ -287,7 +286,7 @@ class Queue:
         self,
         backend: Backend,
         runner: Runner,
-        shared: SharedQueue | None = None,
+        shared: StatusCache | None = None,
         cancel_args: Sequence[str] = (),
         root: Path | None = None,
     ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..batch import elsewhere, find_backend, on_this_machine, submit_command
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
-from ..batch.status_cache import SharedQueue
+from ..batch.status_cache import StatusCache
 from ..batch.variables import inherited, surrounding_job
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, GpuClusterError
@@ -96,7 +96,7 @@ def of_queue(profile: Profile, root: Path) -> list[Finding]:
     if finding := here.look_at_commands(backend.title, missing_commands(backend)):
         return [finding]
     if os.access(root, os.W_OK | os.X_OK):
-        SharedQueue(root, backend, user_name(), "doctor").take_room(always=True)
+        StatusCache(root, backend, user_name(), "doctor").take_room(always=True)
     argv = backend.status(user_name(), [])
     began = time.monotonic()
     result = answer_of(argv, _elsewhere(profile))

@@ -12,7 +12,7 @@ from typing import Any
 from ..batch import elsewhere, find_backend, on_this_machine
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
-from ..batch.status_cache import SharedQueue
+from ..batch.status_cache import StatusCache
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult
@@ -91,7 +91,7 @@ def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandR
     # A fixed script is called as the program that it runs first.
     program = argv[3] if argv[0] == "sh" else argv[0]
     if root.is_dir():
-        SharedQueue(root, backend, user_name(), "capacity").take_room(always=True)
+        StatusCache(root, backend, user_name(), "capacity").take_room(always=True)
     runner = ProcessRunner({**os.environ, **variables}, seconds=SECONDS)
     result = run_aside(runner.run(argv))
     if result.exit_code is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tornado.httpclient import HTTPClientError
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from ..batch.pacing import CALLS_PER_MINUTE
+from ..batch.status_cache import CALLS_PER_MINUTE
 from ..core.cluster import Phase
 from ..core.errors import (
     BackendUnavailable,

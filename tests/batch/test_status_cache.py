@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,17 +11,20 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.batch import find_backend, status_cache
-from jupyter_gpucluster.batch.pacing import (
+from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
+from jupyter_gpucluster.batch.status_cache import (
+    BUSY_SECONDS,
     CALLS_PER_MINUTE,
     GAP_AFTER_CHANGE,
+    HOLDER_SECONDS,
     LONGEST_PERIOD,
     STATUS_PER_MINUTE,
     Choice,
     Ledger,
+    Poll,
+    StatusCache,
     choose,
 )
-from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
-from jupyter_gpucluster.batch.status_cache import Poll, SharedQueue
 from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from tests.commands import put_command
@@ -62,7 +66,7 @@ class Site:
     def head(self, owner: str = "abc123", backend: str = "slurm") -> Queue:
         """Return a head's way to the system."""
         dialect = find_backend(backend)
-        return Queue(dialect, ProcessRunner(), SharedQueue(self.root, dialect, "ann", owner))
+        return Queue(dialect, ProcessRunner(), StatusCache(self.root, dialect, "ann", owner))
 
     def calls(self, name: str = "squeue") -> int:
         """Count the calls of a command so far."""
@@ -77,14 +81,18 @@ def site(home: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 async def test_many_heads_make_one_call_a_period_and_all_get_its_answer(
-    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    site: Site, clock: Clock
 ) -> None:
-    monkeypatch.setattr(status_cache, "BUSY_SECONDS", 60.0)  # however slow the machine is
+    async def news(head: Queue) -> Poll:
+        while not (poll := await head.look(["7000_0"], PERIOD)).asked:
+            assert poll.again == BUSY_SECONDS
+            await asyncio.sleep(0.01)
+        return poll
+
     heads = [site.head(f"head{number}") for number in range(6)]
     for period in range(1, 5):
-        polls = await asyncio.gather(*(head.look(["7000_0"], PERIOD) for head in heads))
+        polls = await asyncio.gather(*map(news, heads))
         assert site.calls() == period
-        assert {poll.asked for poll in polls} == {True}
         for poll in polls:
             assert poll.listing is not None
             assert poll.listing["7000_0"].state is JobState.RUNNING
@@ -143,28 +151,73 @@ async def test_no_answer_changes_nothing_and_is_heard_by_all_and_makes_calls_rar
     assert (await heads[0].look([], PERIOD)).listing
 
 
+class Hang:
+    """A head that waits for an answer until a test gives it."""
+
+    def __init__(self, head: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.head = head
+        self.answer = asyncio.Event()
+        monkeypatch.setattr(head.runner, "run", self.run)
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        await self.answer.wait()
+        return CommandResult(tuple(argv), 0, ROW)
+
+    async def start(self) -> asyncio.Task[Poll]:
+        """Let the head ask; return once it does."""
+        asking = asyncio.create_task(self.head.look([], PERIOD))
+        while not self.head.shared.ledger_file.exists():  # type: ignore[union-attr]  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return asking
+
+
 async def test_a_head_does_not_stand_still_while_another_one_waits_for_a_slow_answer(
     site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_cache, "BUSY_SECONDS", 0.2)
-    slow, head = site.head("slow"), site.head()
-    answer = asyncio.Event()
-
-    async def run(argv: Sequence[str], stdin: str = "") -> CommandResult:
-        await answer.wait()
-        return CommandResult(tuple(argv), 0, ROW)
-
-    monkeypatch.setattr(slow.runner, "run", run)
-    asking = asyncio.create_task(slow.look([], PERIOD))
-    while not slow.shared.ledger_file.exists():  # type: ignore[union-attr]  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    assert await head.look([], PERIOD) == Poll(False, again=0.2)
-    clock.now += PERIOD
-    assert await head.look([], PERIOD) == Poll(False, again=0.2)
-    answer.set()
+    slow, head = Hang(site.head("slow"), monkeypatch), site.head()
+    asking = await slow.start()
+    for _ in range(2):
+        assert await head.look([], PERIOD) == Poll(False, again=BUSY_SECONDS)
+        clock.now += PERIOD
+    slow.answer.set()
     assert (await asking).listing
     assert (await head.look([], PERIOD)).asked
     assert site.calls() == 0
+
+
+async def test_the_turn_of_a_head_that_died_is_free_at_once(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = await Hang(site.head("dead"), monkeypatch).start()
+    asking.cancel()
+    monkeypatch.setattr(status_cache, "is_alive", lambda process: False)
+    assert (await site.head().look([], PERIOD)).listing
+    assert site.calls() == 1
+
+
+async def test_the_turn_of_a_head_that_does_not_end_passes_and_its_late_answer_is_its_own(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, head = Hang(site.head("slow"), monkeypatch), site.head()
+    asking = await slow.start()
+    clock.now += HOLDER_SECONDS
+    site.answer.write_text(ROW.replace("RUNNING", "PENDING") + "\n")
+    assert (await head.look([], PERIOD)).listing
+    slow.answer.set()
+    assert ((await asking).listing or {})["7000_0"].state is JobState.RUNNING
+    shown = (await site.head("third").look([], PERIOD)).listing or {}
+    assert shown["7000_0"].state is JobState.PENDING
+    assert site.calls() == 1
+
+
+async def test_a_lock_that_is_not_released_delays_a_head_but_stops_none(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_cache, "LOCK_SECONDS", 0.05)
+    head = site.head()
+    with head.shared.lock_file.open("w") as lock:  # type: ignore[union-attr]  # it has one
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert (await head.look([], PERIOD)).listing
 
 
 async def test_systems_that_list_by_id_are_asked_for_the_jobs_of_all_heads(
@@ -242,7 +295,7 @@ def test_other_sites_users_and_systems_have_files_of_their_own(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stem(user: str = "ann", backend: str = "slurm") -> Path:
-        return SharedQueue(site.root, find_backend(backend), user, "abc123").ledger_file
+        return StatusCache(site.root, find_backend(backend), user, "abc123").ledger_file
 
     stems = {stem(), stem("bob"), stem(backend="sge")}
     monkeypatch.setenv("SLURM_CONF", "/elsewhere/slurm.conf")
@@ -265,10 +318,18 @@ def test_the_slower_the_answer_the_longer_the_period(took: float, period: float)
     assert chosen(ledger, 100.0 + period, seen=100.0) == (Choice.CALL, 0.0)
 
 
-def test_a_command_that_hung_is_followed_by_a_pause_as_long_as_itself() -> None:
-    ledger = Ledger(started=100.0, seconds=60.0, failures=1)
-    assert chosen(ledger, 100.0 + 119.0, seen=100.0) == (Choice.WAIT, 1.0)
-    assert chosen(ledger, 100.0 + 120.0, seen=100.0) == (Choice.CALL, 0.0)
+async def test_a_command_that_hung_is_followed_by_a_pause_as_long_as_itself(
+    home: Path, clock: Clock
+) -> None:
+    async def hang(ids: Sequence[str]) -> None:
+        clock.now += 60.0
+
+    cache = StatusCache(home, find_backend("slurm"), "ann", "abc123")
+    assert await cache.poll([], PERIOD, hang) == Poll(True)
+    clock.now += 59.0
+    assert await cache.poll([], PERIOD, hang) == Poll(False, again=1.0)
+    clock.now += 1.0
+    assert await cache.poll([], PERIOD, hang) == Poll(True)
 
 
 def test_silence_never_makes_the_period_longer_than_five_minutes() -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
-from jupyter_gpucluster.batch.pacing import CALLS_PER_MINUTE, LOOK_UPS_PER_MINUTE
 from jupyter_gpucluster.batch.queue import LOOK_UPS, Queue
-from jupyter_gpucluster.batch.status_cache import SharedQueue
+from jupyter_gpucluster.batch.status_cache import (
+    CALLS_PER_MINUTE,
+    LOOK_UPS_PER_MINUTE,
+    StatusCache,
+)
 from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from tests.batch.recorded import CAPTURED, FORM
 
@@ -181,7 +184,7 @@ async def test_a_number_that_was_given_to_another_job_says_nothing() -> None:
 async def test_few_are_asked_about_one_by_one_and_within_the_budget(home: Path) -> None:
     slurm = find_backend("slurm")
     site = Site({"sacct": (1, "", ""), "scontrol": (1, "", "")})
-    shared = SharedQueue(home, slurm, "ann", "abc123")
+    shared = StatusCache(home, slurm, "ann", "abc123")
     queue = Queue(slurm, site, shared)
     ids = dict.fromkeys([f"{number}_0" for number in range(20)], MARK)
     await queue.trace(ids)
@@ -260,7 +263,7 @@ async def test_a_head_that_takes_another_one_s_answer_judges_it_for_its_own_jobs
 ) -> None:
     slurm = find_backend("slurm")
     site = Site({"squeue": (0, row("7_0"), "squeue: error: something\n")})
-    ours, theirs = (Queue(slurm, site, SharedQueue(home, slurm, "ann", id)) for id in "ab")
+    ours, theirs = (Queue(slurm, site, StatusCache(home, slurm, "ann", id)) for id in "ab")
     assert (await ours.look(["7_0"], 10.0)).listing is not None
     poll = await theirs.look(["8_0"], 10.0)
     assert (poll.asked, poll.listing, len(site.asked)) == (True, None, 1)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from jupyter_server.serverapp import ServerApp
 
-from jupyter_gpucluster.batch.pacing import CALLS_PER_MINUTE
+from jupyter_gpucluster.batch.status_cache import CALLS_PER_MINUTE
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.core.errors import StateError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ...batch import elsewhere, find_backend, keeps_ended, on_this_machine
 from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
-from ...batch.status_cache import SharedQueue
+from ...batch.status_cache import StatusCache
 from ...core.cluster import Record
 from ...core.job import FINAL, Job, JobStatus
 from ...host.cluster_directory import ClusterDirectory
@@ -39,7 +39,7 @@ def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Q
     if not on_this_machine(record.spec.backend):
         # A head in a job has them for commands only, and in a pod perhaps its node's name, too.
         there = elsewhere(record.spec.backend, record.spec.job)
-        shared = SharedQueue(directory.path.parent, backend, user_name(), directory.id, there)
+        shared = StatusCache(directory.path.parent, backend, user_name(), directory.id, there)
     arguments = record.spec.job.cancel_args
     return Queue(backend, runner, shared, arguments, root=directory.path.parent)
 
