@@ -28,6 +28,10 @@ from .queue import ProcessRunner, Queue, Runner, run_aside
 SECONDS = 15.0
 """How long it may take; whoever looks at the cluster waits for it, and jobs end by themselves."""
 ROUNDS = 3
+PAST_WALLTIME = 3600.0
+"""So long after its time limit a job that ran counts as ended, because systems end jobs within
+minutes.  Only without a head: no process asks about the job again, and `list --orphans` would name
+it for ever where its system proves nothing.  A live head asks on, and waits for real proof."""
 LOOK_UPS = 20
 """Jobs that the listing lacks and that are asked about one by one, at most, in each round."""
 
@@ -256,11 +260,11 @@ async def _look(
     listing = {**listing, **trace.listing}
     proves = queue.backend.listing_proves
     evidence = Evidence(trace.history, trace.unknown, exits or {}, proves)
-    proved = {
-        id: proof[1].state
-        for id in lacking
-        if id not in listing and (proof := evidence.of(jobs[id], jobs[id].ends, time.time()))
-    }
+    unlisted = {id: jobs[id] for id in lacking if id not in listing}
+    proved = {id: proof[1].state for id, job in unlisted.items() if (proof := evidence.of(job))}
+    for id, job in unlisted.items():
+        if job.ends is not None and time.time() > job.ends + PAST_WALLTIME:
+            proved.setdefault(id, JobState.UNKNOWN)
     left = {
         id: status
         for id, status in listing.items()
@@ -270,7 +274,7 @@ async def _look(
         and (not spare or status.mark != spare)
     }
     over = {id: listing[id].state for id in jobs if id in listing and listing[id].state in FINAL}
-    doubtful = tuple((id, lacking[id]) for id in lacking if id not in listing and id not in proved)
+    doubtful = tuple((id, lacking[id]) for id in unlisted if id not in proved)
     listed = {status.mark for status in listing.values()}
     unanswered = frozenset(
         job.mark

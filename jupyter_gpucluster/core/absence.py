@@ -20,8 +20,6 @@ SECONDS_UNTIL_UNPROVED = 120.0
 """After so many listings and seconds a job without proof is cancelled, and replaced once."""
 STOP_SECONDS = 600.0
 """A cluster that stops waits so long for proof that its jobs have ended."""
-PAST_WALLTIME = 3600.0
-"""So long after its walltime a job that ran has ended: systems end jobs within minutes."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +47,8 @@ class Evidence:
     listing_proves: bool
     """Whether the listing is complete by itself, as for processes of this machine."""
 
-    def of(self, job: Job, ends: float | None, now: float) -> tuple[str, JobStatus] | None:
-        """Return what proves that a job has ended, and how it did; None without proof.
-
-        Parameters
-        ----------
-        ends
-            When the job reaches its walltime, if it has run and has one.
-        """
+    def of(self, job: Job) -> tuple[str, JobStatus] | None:
+        """Return the proof that a job has ended, and how it did; None without proof."""
         status = self.history.get(job.id)
         if status is not None and status.state in FINAL:
             return "history", status
@@ -69,8 +61,6 @@ class Evidence:
             return "unknown id", gone
         if self.listing_proves:
             return "listing", gone
-        if ends is not None and now > ends + PAST_WALLTIME:
-            return "walltime", replace(gone, ended=job.missing_since)
         return None
 
 

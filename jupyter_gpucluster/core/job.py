@@ -187,7 +187,8 @@ class Job:
     missing_since: float | None = None
     """Since when they lack it; kept where it was given up for that."""
     proof: str = ""
-    """What proved its end: `listing`, `history`, `exit file`, `unknown id` or `walltime`."""
+    """The proof of its end: `listing`, `history`, `exit file` or `unknown id`.  Records of older
+    versions have `walltime`, too."""
     absent: float | None = None
     """Since when no worker of it is connected, although one was and it is listed as running."""
     abandoned: bool = False

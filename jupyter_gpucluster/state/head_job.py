@@ -174,7 +174,7 @@ async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
         return job
     exits = directory.exit_codes()
     evidence = Evidence(trace.history, trace.unknown, exits, backend.listing_proves)
-    if (proved := evidence.of(job, job.ends if job.started else None, now)) is not None:
+    if (proved := evidence.of(job)) is not None:
         proof, status = proved
         over = listed(job, status, backend.explain(status))
         return replace(over, proof=proof, ended=over.ended or now)

@@ -131,6 +131,17 @@ async def test_an_exit_file_proves_the_end_of_a_job_that_is_not_listed(tmp_path:
     assert not site.cancelled
 
 
+@pytest.mark.parametrize("ends, ended", [(10_000.0, False), (1_000.0, True), (None, False)])
+async def test_without_a_head_a_job_is_over_an_hour_after_its_time_limit(
+    monkeypatch: pytest.MonkeyPatch, ends: float | None, ended: bool
+) -> None:
+    site = Site({})
+    site.denies = False
+    monkeypatch.setattr("time.time", lambda: 10_000.0)
+    record, _ = await cancel_jobs_of(a_record(replace(a_job("7"), ends=ends)), site)
+    assert (record.jobs[0].ended is not None) is ended
+
+
 async def test_a_job_whose_number_nobody_heard_is_found_by_its_mark() -> None:
     site = Site({"9": (OURS, "PENDING")})
     lost = a_job("", state=JobState.SUBMITTING)

@@ -17,7 +17,6 @@ from .model import (
     Answer,
     Note,
     Observation,
-    end_of,
     given_up_unlisted,
     is_alive,
     staying,
@@ -95,7 +94,9 @@ class News:
             if status is not None and self.foreign(status):
                 status = None
             if is_alive(job):
-                if status is not None:
+                if status is not None and self.contradicts_worker(job, status):
+                    newer.append(self.confirm(replace(job, id=status.id)))
+                elif status is not None:
                     newer.append(self.listed(job, status))
                 elif job.id or self.now - job.submitted > ANSWER_GRACE:
                     newer.append(self.unlisted(job))
@@ -103,6 +104,23 @@ class News:
                 # Accepted after we had given it up, requeued, or lacking in two bad listings.
                 newer.append(self.listed(self.back(job), status))
         self.put(newer)
+
+    def contradicts_worker(self, job: Job, status: JobStatus) -> bool:
+        """Determine whether a job is listed as ended although a worker of it is connected.
+
+        The worker is right.  When it goes, the next listing ends the job.  That takes 30 s at most
+        after the death of a node: Dask closes connections without an answer after its TCP time-out.
+
+        A cancelled job is the exception: the final state is the answer to our command, and the
+        cluster must not wait for a connection that hangs.  If a worker lives on all the same, the
+        guard in its job script ends it when the lease is no longer renewed.
+        """
+        return status.state in FINAL and job.key in self.seen.workers and job.cancelled is None
+
+    def confirm(self, job: Job) -> Job:
+        """Return a job that a connected worker proves to live, whatever the listing says."""
+        since = job.missing_since if job.abandoned else None
+        return replace(job, missing=0, missing_since=since)
 
     def foreign(self, status: JobStatus) -> bool:
         """Tell whether an id belongs to another job now: systems give ids out again."""
@@ -150,8 +168,7 @@ class News:
     def unlisted(self, job: Job) -> Job:
         """Count a listing that lacks a job; it has ended only where something proves that."""
         if job.key in self.seen.workers:
-            since = job.missing_since if job.abandoned else None
-            return replace(job, missing=0, missing_since=since)
+            return self.confirm(job)
         job = missed(job, self.now)
         if job.missing < LISTINGS_UNTIL_GONE:
             return job
@@ -159,10 +176,7 @@ class News:
         # Without an id nothing can be asked about: accounting was asked for its mark.
         certain = seen.listing_proves or not job.id
         evidence = Evidence(seen.history, seen.unknown, seen.exits, certain)
-        # The walltime of a suspended job does not pass on every system.
-        runs = job.started is not None and job.state is not JobState.SUSPENDED
-        ends = end_of(job, self.record) if runs else None
-        proved = evidence.of(job, ends, self.now)
+        proved = evidence.of(job)
         if proved is None:
             if job.missing == LISTINGS_UNTIL_GONE:
                 told = f"not in {seen.system}'s listing since {since_when(job)}; asking again"
@@ -235,7 +249,8 @@ class News:
                 newer.append(job := replace(job, absent=None))
             if given_up_unlisted(job) and self.record.stop_requested is None:
                 newer.append(job := self.keep(job))
-            if not is_alive(job) and (job.state is JobState.UNKNOWN or job.missing):
+            doubtful = job.cancelled is None or job.state is JobState.UNKNOWN or job.missing
+            if doubtful and not is_alive(job):
                 newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
             if not job.connected:
                 newer.append(replace(job, connected=True))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.core.absence import PAST_WALLTIME, SECONDS_UNTIL_UNPROVED, STOP_SECONDS
+from jupyter_gpucluster.core.absence import SECONDS_UNTIL_UNPROVED, STOP_SECONDS
 from jupyter_gpucluster.core.cluster import Phase, Policy
-from jupyter_gpucluster.core.job import Job, JobState, JobStatus
+from jupyter_gpucluster.core.job import FINAL, Job, JobState, JobStatus
 from jupyter_gpucluster.core.serialize import from_json, to_json
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Submit, gpu_hours
 
@@ -115,22 +115,76 @@ def test_history_that_says_that_a_job_runs_proves_nothing() -> None:
     assert play.alive() == [f"{ONE}_0"]
 
 
-def test_a_job_that_ran_has_ended_an_hour_after_its_walltime() -> None:
+def test_time_limits_that_have_passed_prove_nothing() -> None:
     play = hidden(connected=True, walltime=600)
     play.deaf = True
     give_up(play)
-    play.step(PAST_WALLTIME)
+    play.step(24 * 3600)
+    play.step(60)
     assert play.job(f"{ONE}_0").ended is None
-    play.step(700)
-    assert play.job(f"{ONE}_0").proof == "walltime"
+    assert f"{ONE}_0" in play.alive()
 
 
-def test_a_job_with_a_connected_worker_lives_whatever_the_listing_says() -> None:
+def test_a_job_with_a_connected_worker_lives_although_listings_lack_it() -> None:
     play = hidden(connected=True)
     play.workers[f"{ONE}_0"] = 1
     for _ in range(100):
         assert play.step(STEP) == []
     assert play.phase() is Phase.RUNNING
+
+
+def contradicted(state: JobState) -> Play:
+    """Return a cluster whose only job has a connected worker, and is listed in a final state."""
+    play = Play(1)
+    play.get_ready()
+    [id] = play.queue.jobs
+    play.queue.change(id, state)
+    return play
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_a_listed_end_counts_when_the_worker_has_gone(state: JobState) -> None:
+    play = contradicted(state)
+    for _ in range(3):
+        assert play.step(STEP) == []
+        assert play.phase() is Phase.RUNNING
+    play.drop_dead()
+    assert play.step() == [Submit(TWO, 1)]
+    job = play.job(f"{ONE}_0")
+    assert (job.state, job.proof, job.ended) == (state, "listing", play.now)
+
+
+def test_a_stopping_cluster_does_not_wait_for_a_connection_that_hangs() -> None:
+    play = contradicted(JobState.NODE_FAIL)
+    play.step()
+    play.stop()
+    assert [type(action) for action in play.step()] == [Cancel]
+    play.workers[f"{ONE}_0"] = 1
+    assert finished(play.step())
+    assert play.job(f"{ONE}_0").state is JobState.NODE_FAIL
+
+
+def test_a_job_without_an_id_is_cancelled_by_the_id_of_its_listed_end() -> None:
+    play = Play(1)
+    play.step()
+    [id] = play.queue.jobs
+    play.answers.clear()
+    play.connect()
+    play.queue.change(id, JobState.FAILED)
+    play.stop()
+    assert play.step() == [Cancel((id,))]
+
+
+def test_a_worker_that_comes_after_its_job_s_listed_end_takes_the_end_back() -> None:
+    play = contradicted(JobState.FAILED)
+    play.drop_dead()
+    assert play.step() == [Submit(TWO, 1)]
+    play.workers[f"{ONE}_0"] = 1
+    [cancel] = play.step()
+    assert cancel == Cancel(tuple(id for id, job in play.queue.jobs.items() if job.mark == TWO))
+    play.workers[f"{ONE}_0"] = 1
+    play.step()
+    assert play.alive() == [f"{ONE}_0"]
 
 
 def test_a_job_that_shows_up_with_a_worker_is_kept_and_the_newer_one_cancelled() -> None:
