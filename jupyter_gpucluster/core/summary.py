@@ -125,6 +125,8 @@ class Summary:
     """When the first waiting job is expected to start, where the queueing system tells."""
     stale_since: float | None = None
     """Since when the queueing system has not answered."""
+    listed: float | None = None
+    """When the batch system last listed the cluster's jobs; None = not yet."""
     gpus: tuple[GpuReading, ...] = ()
     gpu_hours: float = 0.0
     """GPUs held times hours, so far."""

@@ -39,6 +39,9 @@ class Head(Protocol):
     def watch(self) -> Observer:
         """The scheduler plugin that counts."""
 
+    def summary_now(self) -> ClusterSummary:
+        """Return the last summary with the workers and the memory of this moment."""
+
     def ensure_dashboard(self) -> None:
         """Make the dashboard ready before its first page is asked for."""
 
@@ -135,7 +138,7 @@ class Control(web.RequestHandler):
         return data
 
     def summary(self) -> ClusterSummary:
-        return with_requests(self.service.summary, self.service.record)
+        return with_requests(self.service.summary_now(), self.service.record)
 
     def number(self, name: str, default: float) -> float:
         text = self.get_query_argument(name, str(default))
@@ -194,9 +197,9 @@ def read_target(data: object) -> Target:
 
 
 class Summary(Control):
-    """What is true now; with ``after``, as soon as it is newer than that revision.
+    """The summary of this moment; with ``after``, as soon as it is newer than that revision.
 
-    With ``brief`` only the revision: who waits for news of many clusters reads the rest on disk.
+    ``brief`` asks for the revision only, ``figures`` for all except the jobs.
     """
 
     async def get(self) -> None:
@@ -205,6 +208,9 @@ class Summary(Control):
         await self.service.newer_than(after, seconds)
         if self.number("brief", 0):
             self.answer({"revision": self.service.summary.revision})
+            return
+        if self.number("figures", 0):
+            self.answer({"summary": self.summary()})
             return
         self.answer(
             {

@@ -204,7 +204,9 @@ class Service:
         # Whose record is damaged is stopped by this file.
         self.directory.write_process(this_process(), self.record.http_address)
         self.directory.append_event(Event(time.time(), "head", "The head runs"))
-        self.summary = summarise(self.record, Observation(), time.time())
+        self.seen = Observation()
+        self.listed: float | None = None
+        self.summary = summarise(self.record, self.seen, time.time())
 
     def on_signal(self, number: int) -> None:
         """Stop like asked to: workers, scheduler, files, in this order."""
@@ -336,7 +338,8 @@ class Service:
             volunteers = tuple(leaving_order(self.scheduler, surplus))
         desired = self.memory.admit(desired)
         answers, self.answers = tuple(self.answers), []
-        workers = self.scheduler.workers.values()
+        if told.listing is not None:
+            self.listed = now
         return Observation(
             listing=told.listing,
             silent_since=told.silent_since,
@@ -357,11 +360,9 @@ class Service:
             idle_since=self.watch.idle_since,
             gpus_idle_since=self.gpus.idle.since,
             allocation_ends=self.held.ends,
-            clients=self.watch.clients(),
+            listed=self.listed,
             alone_since=self.watch.alone_since,
-            threads=sum(ws.nthreads for ws in workers),
-            memory_used=sum(ws.metrics.get("memory", 0) for ws in workers),
-            memory_limit=sum(ws.memory_limit or 0 for ws in workers),
+            **self.watch.figures(),
             held=self.memory.held,
             log_hint=self.watch.first_error,
             log_end=self.watch.log_end,
@@ -400,7 +401,7 @@ class Service:
                 self.saved = record
             elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
                 await asyncio.to_thread(self.directory.note_stop, record.reason or ASKED)
-        self.summary = summary
+        self.summary, self.seen = summary, seen
         moved = gpu_metrics.moved(self.shown_gpus, summary.gpus)
         kept = MOVING_SUMMARY_SECONDS if moved else KEPT_SUMMARY_SECONDS
         again = retry and "summary" in self.unsaved.troubles
@@ -538,6 +539,20 @@ class Service:
 
     # What the control routes ask.
 
+    def summary_now(self) -> Summary:
+        """Return the last summary with the workers and the memory of this moment.
+
+        A turn of the loop waits up to a minute for the batch system's answer.
+        """
+        summary, workers = self.summary, self.watch.workers()
+        if summary.phase in ENDED:
+            return summary
+        if workers != self.seen.workers:
+            seen = replace(self.seen, workers=workers)
+            fresh = summarise(self.record, seen, time.time())
+            summary = replace(summary, workers=fresh.workers, words=fresh.words)
+        return replace(summary, **self.watch.figures())
+
     async def newer_than(self, revision: int, seconds: float) -> None:
         """Wait until the summary is newer than a revision, or the time is up."""
         with contextlib.suppress(TimeoutError):
@@ -620,6 +635,7 @@ def alike(one: Summary, other: Summary) -> bool:
         "memory_used": 0,
         "gpus": (),
         "gpu_hours": 0,
+        "listed": None,
     }
     faces = [
         [(gpu.worker, gpu.uuid, gpu.slowed, gpu.xids, gpu.trouble) for gpu in each.gpus]

@@ -158,5 +158,6 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         clocks=() if ended else (*clocks(record, seen), *filter(None, [first_to_end(record)])),
         expected_start=None if ended else starts,
         stale_since=seen.silent_since,
+        listed=seen.listed,
         loss=loss,
     )

@@ -60,6 +60,8 @@ class ClusterView:
     """Since when the head cannot write the cluster's files, so that the disk is out of date."""
     loss: Loss | None = None
     """The last loss of workers; None = there was none, or it is long over."""
+    listed: float | None = None
+    """When the batch system last listed the cluster's jobs."""
 
 
 @frozen
@@ -182,4 +184,5 @@ def view_of(look: Look) -> ClusterView:
         unsaved_since=live.unsaved_since if live else None,
         allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
         loss=summary.loss if summary is not None else None,
+        listed=live.listed if live else None,
     )

@@ -37,6 +37,8 @@ class Observation:
 
     listing: Mapping[str, JobStatus] | None = None
     """All jobs by id; None where the queueing system was not asked or did not answer."""
+    listed: float | None = None
+    """When the batch system last listed the jobs."""
     silent_since: float | None = None
     cure: str = ""
     """What to do about the silence, where it does not pass by itself."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from dask.typing import Key
 from distributed import Scheduler
@@ -88,6 +89,16 @@ class Watch(SchedulerPlugin):
     def clients(self) -> int:
         """Count the clients that are connected."""
         return sum(key != NOT_A_USER for key in self.scheduler.clients)
+
+    def figures(self) -> dict[str, Any]:
+        """Return clients, threads and memory as they are now, by their names in a summary."""
+        workers = self.scheduler.workers.values()
+        return {
+            "clients": self.clients(),
+            "threads": sum(ws.nthreads for ws in workers),
+            "memory_used": sum(ws.metrics.get("memory", 0) for ws in workers),
+            "memory_limit": sum(ws.memory_limit or 0 for ws in workers),
+        }
 
     def look(self, now: float, *, waiting: bool) -> None:
         """Note since when nothing is computed, and since when nobody is connected.

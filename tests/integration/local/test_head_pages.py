@@ -142,3 +142,9 @@ def test_the_summary_waits_for_news_no_longer_than_asked(
     status, text = send(endpoint, "GET", "/gpucluster/summary?after=1000000&timeout=0.3")
     assert status == 200
     assert json.loads(text)["summary"]["phase"] == "running"
+
+
+def test_the_figures_leave_the_jobs_out(endpoint: Endpoint) -> None:
+    answer = json.loads(send(endpoint, "GET", "/gpucluster/summary?figures=1")[1])
+    assert answer.keys() == {"summary"}
+    assert answer["summary"]["memory_used"] > 0
