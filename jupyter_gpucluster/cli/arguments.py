@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from typing import Any
 
 from ..core.cluster import Target
 from ..core.errors import InvalidInput
 from ..launch.interpreters import expanded
+from ..launch.request import Request
 from .parsing import Parser, assignment, whole_number
 
 
@@ -118,6 +120,29 @@ def python_from(arguments: argparse.Namespace, default: str) -> str:
     if not arguments.python:
         return "" if arguments.kernel else default
     return absolute_python(arguments.python)
+
+
+def request_from(
+    arguments: argparse.Namespace, profile: str, python: str, **fields: Any
+) -> Request:
+    """Return the request for a cluster of a profile.
+
+    Parameters
+    ----------
+    python
+        The session's own Python.
+    fields
+        Fields of the request that these arguments do not set.
+    """
+    return Request(
+        profile,
+        target=target_from(arguments),
+        options=options_from(arguments),
+        python=python_from(arguments, python),
+        kernel=arguments.kernel or "",
+        allocation=arguments.allocation or "",
+        **fields,
+    )
 
 
 def absolute_python(path: str) -> str:

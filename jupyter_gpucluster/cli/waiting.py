@@ -65,7 +65,7 @@ def wait_ready(
     -------
     The cluster as it is afterwards, and what ended the wait too early.
     """
-    from ..clusters import is_ready
+    from ..state.waiting import is_ready
 
     if wait is None:
         return view, None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 from distributed.objects import SchedulerInfo
 from distributed.utils import Log, Logs
 
-from ..clusters import Clusters
 from ..core.cluster import Target
 from ..core.errors import InvalidInput
+from ..launch.request import Request
 from .attachment import Attachment
 from .connect import CONNECT_SECONDS, dashboard_link
 from .page import status_rows
@@ -82,21 +82,17 @@ class GPUCluster(Attachment):
         asynchronous: bool = False,
         loop: IOLoop | None = None,
     ) -> None:
-        target = first_target(workers, adapt)
-
-        def start(clusters: Clusters) -> ClusterView:
-            return clusters.start(
-                profile,
-                name=name,
-                target=target,
-                options=options,
-                python=python or sys.executable,
-                owned=shutdown_on_close,
-                allocation=allocation or "",
-            )
-
+        request = Request(
+            profile,
+            name=name,
+            target=first_target(workers, adapt),
+            options=options or {},
+            python=python or sys.executable,
+            owned=shutdown_on_close,
+            allocation=allocation or "",
+        )
         self._attach(
-            start,
+            lambda clusters: clusters.start(request),
             started_here=True,
             shutdown_on_close=shutdown_on_close,
             timeout=timeout,
@@ -129,12 +125,8 @@ class GPUCluster(Attachment):
             It does not exist, has ended, or its scheduler was not up in time.
         """
         self = cls.__new__(cls)
-
-        def find(clusters: Clusters) -> ClusterView:
-            return clusters.get(name)
-
         self._attach(
-            find,
+            lambda clusters: clusters.get(name),
             started_here=False,
             shutdown_on_close=shutdown_on_close,
             timeout=timeout,

@@ -11,7 +11,9 @@ from ..core.cluster import EXISTING
 from ..core.errors import GpuClusterError, InvalidInput, ProfileError, StateError
 from ..host.dask_settings import own_settings
 from ..launch.allocation import is_spread
-from ..launch.starting import Plan, Request, preview, refuse_unbuilt, settle
+from ..launch.plan import Plan, make_plan, refuse_unbuilt
+from ..launch.preview import preview
+from ..launch.request import Request
 from ..profiles import find_profile
 from . import surroundings
 from .findings import Finding, Report, Result, failed, ok, refused
@@ -96,14 +98,14 @@ def examine_profile(
         return Report(subject, host, (*findings, skipped))
     from .job import probe_by_job
 
-    return probe_by_job(clusters.root, plan, request, report, wait=wait, note=note)
+    return probe_by_job(clusters.root, plan, report, wait=wait, note=note)
 
 
 def _settled(clusters: Clusters, request: Request) -> tuple[Plan | None, str, list[Finding]]:
     """Settle a request as a start does; return what a start would submit, too."""
     script = ""
     try:
-        plan = settle(request)
+        plan = make_plan(request)
     except GpuClusterError as error:
         check = "environment" if error.detail in ("python", "kernel") else "profile"
         return None, "", [refused(check, error)]
@@ -128,7 +130,7 @@ def _surroundings(
         live = sum(view.profile == request.profile for view in clusters.live())
     findings = [surroundings.of_limits(profile, live)]
     if plan is not None and profile.backend != EXISTING:
-        findings += surroundings.of_environment(profile, plan.python)
+        findings += surroundings.of_environment(profile, plan.environment.python)
     if batch:
         findings += surroundings.of_queue(profile, clusters.root)
     if profile.backend == EXISTING:

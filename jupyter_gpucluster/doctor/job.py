@@ -15,7 +15,7 @@ from ..core.cluster import Record
 from ..core.errors import GpuClusterError, WaitTimeout
 from ..core.job import Job
 from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, tail
-from ..launch.starting import Plan, Request
+from ..launch.plan import Plan
 from ..node import probe
 from ..state import head_job
 from .findings import Finding, Report, failed, ok, refused, warning
@@ -54,7 +54,6 @@ class Probe:
 def probe_by_job(
     root: Path,
     plan: Plan,
-    request: Request,
     report: Report,
     *,
     wait: float | None,
@@ -63,7 +62,7 @@ def probe_by_job(
     """Add to a report what a job finds on its nodes; see `examine_profile`."""
     with job_files(root) as directory, _listening() as listener:
         try:
-            made = prepare(directory, plan, request, listener)
+            made = prepare(directory, plan, listener)
             one = Probe(directory, made.record, made.expected, listener, made.ssh)
             _submit(one, note)
         except GpuClusterError as error:

@@ -18,10 +18,10 @@ from ..core.job import Job
 from ..host.cluster_directory import ClusterDirectory, make_private, write_private
 from ..launch.interpreters import ask_python
 from ..launch.naming import new_id
+from ..launch.plan import Plan
 from ..launch.script.job import HOST_READER, render
 from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
-from ..launch.starting import Plan, Request, spec_of
 from ..node import node_list, probe
 from ..profiles import Profile
 from . import surroundings
@@ -62,9 +62,7 @@ def job_files(root: Path) -> Iterator[ClusterDirectory]:
         directory.remove()
 
 
-def prepare(
-    directory: ClusterDirectory, plan: Plan, request: Request, listener: probe.Listener
-) -> Prepared:
+def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -> Prepared:
     """Write the job's script and what it runs and reads.
 
     Raises
@@ -74,7 +72,7 @@ def prepare(
     """
     make_private(directory.path / "answers")
     directory.renew_lease()
-    spec, profile, text = _script(directory, plan, request)
+    spec, profile, text = _script(directory, plan)
     expected = _expected(profile, spec, plan)
     for name, file in (("probe.py", probe.__file__), (HOST_READER, node_list.__file__)):
         write_private(directory.jobs / name, Path(file).read_bytes())
@@ -132,27 +130,27 @@ def _expected(profile: Profile, spec: Spec, plan: Plan) -> Expected:
         head_interface=profile.head.interface or "",
         interfaces=probe.interfaces(),
         usual=probe.usual_address(),
-        versions=ask_python(plan.python).versions,
+        versions=ask_python(plan.environment.python).versions,
         python=container.python if container else spec.python,
     )
 
 
-def _script(directory: ClusterDirectory, plan: Plan, request: Request) -> tuple[Spec, Profile, str]:
+def _script(directory: ClusterDirectory, plan: Plan) -> tuple[Spec, Profile, str]:
     """Return the script of a job like the cluster's own, but short and with the probe in it."""
     own = plan.profile.model_copy(update={"groups": {}})
     shortest = min(WALLTIME, own.job.walltime or WALLTIME)
     short = own.model_copy(update={"job": own.job.model_copy(update={"walltime": shortest})})
     try:
-        return _rendered(directory, plan, request, short)
+        return _rendered(directory, plan, short)
     except InvalidInput:  # its own directives say how long it takes
-        return _rendered(directory, plan, request, own)
+        return _rendered(directory, plan, own)
 
 
 def _rendered(
-    directory: ClusterDirectory, plan: Plan, request: Request, profile: Profile
+    directory: ClusterDirectory, plan: Plan, profile: Profile
 ) -> tuple[Spec, Profile, str]:
     plan = replace(plan, profile=profile)
-    spec = spec_of(plan, directory, Path(), request)
+    spec = plan.spec(directory, Path())
     container = profile.environment.container
     place = shlex.quote(str(directory.path))
     script = shlex.quote(str(directory.jobs / "probe.py"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def make_spec(
     environment: str,
     directory: ClusterDirectory,
     scratch: Path,
-    options: dict[str, object],
+    options: Mapping[str, object],
 ) -> Spec:
     """Settle everything that does not change during a cluster's life.
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core.cluster import Target
 from ..core.errors import InvalidInput
+from ..launch.request import Request
 
 MAXIMUM_BODY = 64 * 1024
 """Bytes; a form with hundreds of options has some 10 kB."""
@@ -80,6 +81,11 @@ class StartBody(Body):
     allocation: str = ""
     request_id: str = ""
 
+    def request(self) -> Request:
+        """Return the request of a start."""
+        target = self.target.target() if self.target else None
+        return Request(**{**dict(self), "target": target})
+
 
 class UpdateBody(Body):
     """What PATCH clusters/{id} takes."""
@@ -95,6 +101,11 @@ class TrialBody(AmountBody):
     kernel: str = ""
     python: str = ""
     allocation: str = ""
+
+    def request(self, profile: str) -> Request:
+        """Return the request of a preview."""
+        fields = self.model_dump(exclude={*AmountBody.model_fields})
+        return Request(profile, target=self.target(), **fields)
 
 
 class CopyBody(Body):

@@ -23,7 +23,6 @@ from .dashboard import DashboardHandler
 from .health import check_health
 
 if TYPE_CHECKING:
-    from ..state.view import Script
     from .models import Models
     from .watching import Watch
 
@@ -57,31 +56,17 @@ class CapacityHandler(ApiHandler):
         self.respond(await self.clusters.capacity(name))
 
 
-class TrialHandler(ApiHandler):
-    """A start that is only tried out."""
-
-    async def script(self, profile: str, body: TrialBody) -> Script:
-        return await self.clusters.script(
-            profile,
-            target=body.target(),
-            options=body.options,
-            python=body.python,
-            kernel=body.kernel,
-            allocation=body.allocation,
-        )
-
-
-class ScriptHandler(TrialHandler):
+class ScriptHandler(ApiHandler):
     """The job script and the command that would submit it."""
 
     @web.authenticated
     @authorized
     async def post(self, name: str) -> None:
-        script = await self.script(name, self.body(TrialBody))
+        script = await self.clusters.script(self.body(TrialBody).request(name))
         self.respond(to_json(script))
 
 
-class CheckHandler(TrialHandler):
+class CheckHandler(ApiHandler):
     """What is wrong with a form."""
 
     @web.authenticated
@@ -91,7 +76,7 @@ class CheckHandler(TrialHandler):
         body = self.body(TrialBody)
         problems = []
         try:
-            await self.script(name, body)
+            await self.clusters.script(body.request(name))
         except InvalidInput as error:
             problems.append({"field": error.detail, "message": error.message, "hint": error.hint})
         self.respond({"ok": not problems, "problems": problems})
@@ -135,17 +120,7 @@ class ClustersHandler(ClusterRoute):
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        body = self.body(StartBody)
-        view = await self.clusters.start(
-            body.profile,
-            name=body.name,
-            target=body.target.target() if body.target else None,
-            options=body.options,
-            python=body.python,
-            kernel=body.kernel,
-            allocation=body.allocation,
-            request_id=body.request_id,
-        )
+        view = await self.clusters.start(self.body(StartBody).request())
         where = url_path_join(self.base_url, "gpucluster/api/clusters", quote(view.id, safe=""))
         self.set_header("Location", where)
         self.respond(self.models.model(view), HTTPStatus.CREATED)

@@ -1,19 +1,42 @@
-"""Where the words of a cluster's jobs are: in our logs, and in the queueing system's own files."""
+"""Find and read the logs and scripts of a cluster's jobs, also the batch system's own files."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..batch import on_this_machine
+from ..core.errors import ClusterNotFound
 from ..core.job import Job
-from .view import Look
+from ..host.cluster_directory import KEPT_SCRIPTS, ClusterDirectory, tail
+from .view import JobScript, Look
 
 OURS = re.compile(r".*\.(?:log|out(?:\.\d+)?|[oe]\d+(?:[.\-_]\d+)?)")
 """What lies among the logs of a cluster; the last two are PBS's and Grid Engine's ways."""
 NOTHING = "(?!)"
+
+
+def read_logs(look: Look, job: str, lines: int) -> str:
+    """Return the last lines of every log, or of one job's; see `Clusters.logs`."""
+    paths = find_logs(look)
+    if job:
+        known = ", ".join(path.stem for path in paths)
+        paths = logs_of(job, paths, look.record.jobs)
+        if not paths:
+            raise ClusterNotFound(
+                f"Cluster {look.record.name} has no log of job {job!r}.",
+                hint=f"There are: {known}.",
+            )
+    return "\n".join(f"==> {path.name} <==\n{tail(path, lines)}" for path in paths)
+
+
+def read_scripts(directory: ClusterDirectory) -> tuple[JobScript, ...]:
+    """Return the scripts of the last submissions, the newest first."""
+    tags = reversed(directory.marks()[-KEPT_SCRIPTS:])
+    return tuple(found for tag in tags if (found := _script(directory, tag)))
 
 
 def find_logs(look: Look) -> list[Path]:
@@ -64,6 +87,18 @@ def theirs(job: Job) -> str:
         rf"|OAR\.{mark}\.{n}\.std(?:out|err)"
         rf"|{n}\.(?:output|error|cobaltlog)"
     )
+
+
+def _script(directory: ClusterDirectory, tag: str) -> JobScript | None:
+    """Read the script of a submission and its command; None if it was deleted meanwhile."""
+    path, command = directory.script(tag), ""
+    try:
+        text, written = path.read_text("utf-8", "replace"), path.stat().st_mtime
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        command = directory.command(tag).read_text("utf-8", "replace")
+    return JobScript(tag, text, command, written)
 
 
 def _names(directory: Path) -> list[str]:

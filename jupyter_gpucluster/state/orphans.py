@@ -1,4 +1,4 @@
-"""Find what runs in the name of clusters that are over: jobs that nobody looks after."""
+"""Find processes and jobs left over from ended or unknown clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,22 @@ import os
 from collections.abc import Set
 from pathlib import Path
 
+from ..batch.cancel import left_jobs
+from ..core.cluster import ENDED
 from ..host.processes import heads, heirs
+from .reader import directories, see
+
+
+def all_orphans(root: Path) -> list[str]:
+    """Return a line for each process and job left over from ended or unknown clusters."""
+    every = list(directories(root))
+    looks = [look for each in every if (look := see(each, ended=True))]
+    live = {look.record.id for look in looks if look.record.phase not in ENDED}
+    # Of these the record may be damaged.
+    read = {look.record.id for look in looks}
+    live |= {each.id for each in every if each.id not in read and each.head_may_live()}
+    ended = [look.record for look in looks if look.record.phase in ENDED]
+    return [*find_orphans(root, live), *left_jobs(ended, root)]
 
 
 def find_orphans(root: Path, live: Set[str]) -> list[str]:

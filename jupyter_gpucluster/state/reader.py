@@ -102,23 +102,29 @@ class Memory:
         self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
     ) -> list[ClusterView]:
         """Return the views of all clusters that `see` shows."""
+        return [view for _, view in self.looks(root, ended=ended, troubles=troubles)]
+
+    def looks(
+        self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
+    ) -> list[tuple[Look, ClusterView]]:
+        """Return the looks at all clusters that `see` shows, each with its view."""
         every = {directory.id: directory for directory in directories(root, self._directories)}
         self._directories = every
-        seen = [self._view(d, ended=ended, troubles=troubles) for d in every.values()]
+        seen = [self._seen(d, ended=ended, troubles=troubles) for d in every.values()]
         for known in (self._looks, self._over):
             for gone in known.keys() - every.keys():
                 known.pop(gone, None)  # another thread may have been here as well
-        return [view for view in seen if view is not None]
+        return [each for each in seen if each is not None]
 
-    def _view(
+    def _seen(
         self, directory: ClusterDirectory, *, ended: bool, troubles: list[GpuClusterError]
-    ) -> ClusterView | None:
+    ) -> tuple[Look, ClusterView] | None:
         files = directory.files()
         if not ended and self._over.get(directory.id) == files:
             return None
         known = self._looks.get(directory.id)
         if known is not None and known[0] == files and unchanged(known[1]):
-            return known[2] if ended or shown(known[1].record) else None
+            return known[1:] if ended or shown(known[1].record) else None
         told = len(troubles)
         look = see(directory, ended=ended, troubles=troubles, jobs=False)
         if look is None:
@@ -127,7 +133,7 @@ class Memory:
             return None
         view = view_of(look)
         self._looks[directory.id] = (files, look, view)
-        return view
+        return look, view
 
 
 def unchanged(look: Look) -> bool:

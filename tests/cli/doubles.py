@@ -18,6 +18,7 @@ from jupyter_gpucluster.core.errors import (
 )
 from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.core.summary import Event, WorkerCounts
+from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.state.view import ClusterView, Script
 
 NOW = 1_700_000_000.0
@@ -65,7 +66,7 @@ class InMemoryClusters:
 
     def __init__(self, *views: ClusterView) -> None:
         self.views = {view.id: view for view in views}
-        self.started: list[dict[str, Any]] = []
+        self.started: list[Request] = []
         self.on_wait: Callable[[], None] = lambda: None
         self.damage = False
         self.left: tuple[str, ...] = ()
@@ -86,9 +87,9 @@ class InMemoryClusters:
                 return view
         raise ClusterNotFound(f"There is no cluster named {name}.", hint="Look with list.")
 
-    def start(self, profile: str, **request: Any) -> ClusterView:
-        self.started.append({"profile": profile, **request})
-        name = request["name"] or "local-1"
+    def start(self, request: Request) -> ClusterView:
+        self.started.append(request)
+        name = request.name or "local-1"
         view = a_view(name, Phase.STARTING, words="starting", workers=WorkerCounts(asked=2))
         self.views[view.id] = view
         return view
@@ -155,8 +156,8 @@ class InMemoryClusters:
         self.get(name)
         return {"connect": "a\n\nb", "magic": "c", "dask": "d"}
 
-    def script(self, profile: str, **request: Any) -> Script:
-        return Script(f"#!/bin/sh\n# {profile}\n", "sbatch job.sh")
+    def script(self, request: Request) -> Script:
+        return Script(f"#!/bin/sh\n# {request.profile}\n", "sbatch job.sh")
 
     def survey(self, *, ended: bool = False) -> tuple[Sequence[ClusterView], Sequence[RecordError]]:
         told = RecordError("The record of zzzzzz is damaged.", hint="Delete it.")

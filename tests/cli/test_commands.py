@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import BackendUnavailable
+from jupyter_gpucluster.launch.request import Request
 
 from .doubles import Desk, InMemoryClusters, a_view
 
@@ -17,15 +18,14 @@ def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
     words = ["--name", "beta", "--adapt", "0", "4", "--option", "account=x=y", "--kernel", "k"]
     assert desk.types("start", "local", "--allocation", "7", *words) == 0
     assert desk.clusters.started == [
-        {
-            "profile": "local",
-            "name": "beta",
-            "target": Target(0, 4),
-            "options": {"account": "x=y"},
-            "python": "",
-            "kernel": "k",
-            "allocation": "7",
-        }
+        Request(
+            "local",
+            name="beta",
+            target=Target(0, 4),
+            options={"account": "x=y"},
+            kernel="k",
+            allocation="7",
+        )
     ]
     assert desk.out.startswith("beta: starting\n")
     assert "jupyter gpucluster connect beta" in desk.out
@@ -38,8 +38,8 @@ def test_an_allocation_of_a_variable_that_is_not_set_starts_nothing(desk: Desk) 
 
 def test_start_leaves_everything_else_to_the_profile(desk: Desk) -> None:
     assert desk.types("start", "local") == 0
-    assert desk.clusters.started[0]["target"] is None
-    assert desk.clusters.started[0]["python"] == ""
+    assert desk.clusters.started[0].target is None
+    assert desk.clusters.started[0].python == ""
 
 
 def test_a_relative_python_becomes_absolute_and_a_bare_one_is_looked_up(
@@ -48,7 +48,7 @@ def test_a_relative_python_becomes_absolute_and_a_bare_one_is_looked_up(
     monkeypatch.chdir(tmp_path)
     desk.types("start", "local", "--python", "venv/bin/python")
     desk.types("start", "local", "--python", "sh")
-    pythons = [request["python"] for request in desk.clusters.started]
+    pythons = [request.python for request in desk.clusters.started]
     assert pythons[0] == str(tmp_path / "venv/bin/python")
     assert Path(pythons[1]).is_absolute()
     assert Path(pythons[1]).name == "sh"

@@ -110,7 +110,7 @@ def test_a_verb_tells_its_options(desk: Desk, capsys: pytest.CaptureFixture[str]
 
 def test_a_bare_wait_does_not_swallow_the_next_word(desk: Desk) -> None:
     assert desk.types("start", "--wait", "local") == 0
-    assert desk.clusters.started[0]["profile"] == "local"
+    assert desk.clusters.started[0].profile == "local"
 
 
 def test_wait_takes_seconds(desk: Desk) -> None:

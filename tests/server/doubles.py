@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tornado import web, websocket
@@ -22,6 +22,7 @@ from jupyter_gpucluster.core.errors import (
 )
 from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.core.summary import Clock, Event, WorkerCounts
+from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.state.control_client import Endpoint
 from jupyter_gpucluster.state.view import ClusterView, JobScript, Script
 
@@ -76,41 +77,22 @@ class InMemoryClusters:
             LOST: a_view(LOST, Phase.UNREACHABLE),
         }
         self.endpoints: dict[str, Endpoint] = {}
-        self.started: list[dict[str, Any]] = []
+        self.started: list[Request] = []
         self.broken: Exception | None = None
         """Raised by `list`."""
         self.damage = False
         self.unwritable: Exception | None = None
 
-    async def start(
-        self,
-        profile: str,
-        *,
-        name: str | None = None,
-        target: Target | None = None,
-        options: Mapping[str, Any] | None = None,
-        python: str = "",
-        kernel: str = "",
-        request_id: str = "",
-        owned: bool = False,
-        allocation: str = "",
-    ) -> ClusterView:
-        if profile != "local":
-            raise ProfileNotFound(f"There is no profile {profile!r}.", hint="Did you mean 'local'?")
-        self._check(target)
-        self.started.append(
-            {
-                "profile": profile,
-                "name": name,
-                "target": target,
-                "options": options,
-                "python": python,
-                "kernel": kernel,
-                "request_id": request_id,
-                "allocation": allocation,
-            }
-        )
-        view = a_view("c new/1", Phase.STARTING, target=target or Target(2, 2))
+    async def start(self, request: Request | str, /, **fields: Any) -> ClusterView:
+        assert isinstance(request, Request)
+        if request.profile != "local":
+            raise ProfileNotFound(
+                f"There is no profile {request.profile!r}.", hint="Did you mean 'local'?"
+            )
+        self._check(request.target)
+        self.started.append(request)
+        target = request.target or Target(2, 2)
+        view = a_view("c new/1", Phase.STARTING, target=target)
         self.views[view.id] = view
         return view
 
@@ -184,18 +166,10 @@ class InMemoryClusters:
         await self._alive(name)
         return {"connect": "connect('x')", "magic": "%gpucluster connect x", "dask": "Client('x')"}
 
-    async def script(
-        self,
-        profile: str,
-        *,
-        target: Target | None = None,
-        options: Mapping[str, Any] | None = None,
-        python: str = "",
-        kernel: str = "",
-        allocation: str = "",
-    ) -> Script:
-        self._check(target)
-        if options:
+    async def script(self, request: Request | str, /, **fields: Any) -> Script:
+        assert isinstance(request, Request)
+        self._check(request.target)
+        if request.options:
             raise InvalidInput("There is no such option.", hint="None.", detail="options.x")
         return Script(text="#!/bin/sh\n", command="sh script.sh")
 

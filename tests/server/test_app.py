@@ -17,7 +17,8 @@ NEVER = {"dask", "distributed", "bokeh", "dask_cuda", "dask_jobqueue"}
 LOAD = """
 import json, sys
 import jupyter_gpucluster.server.app
-import jupyter_gpucluster.clusters, jupyter_gpucluster.launch.starting
+import jupyter_gpucluster.clusters
+import jupyter_gpucluster.launch.create, jupyter_gpucluster.launch.preview
 print(json.dumps(list(sys.modules)))
 """
 

@@ -18,6 +18,7 @@ from jupyter_gpucluster.batch.status_cache import CALLS_PER_MINUTE
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.core.errors import StateError
+from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.server import notebooks
 from jupyter_gpucluster.server.api import ApiHandler
 from jupyter_gpucluster.server.async_clusters import AsyncClusters
@@ -233,7 +234,7 @@ async def test_a_bad_start_is_refused_with_the_field(ask: Ask, clusters: InMemor
 async def test_a_start_answers_where_the_cluster_is(
     ask: Ask, clusters: InMemoryClusters, jp_base_url: str
 ) -> None:
-    body = {
+    body: dict[str, Any] = {
         "profile": "local",
         "name": "mine",
         "target": {"minimum": 1, "maximum": 4},
@@ -246,7 +247,7 @@ async def test_a_start_answers_where_the_cluster_is(
     assert answer.headers["Location"] == f"{jp_base_url}{API}clusters/c%20new%2F1"
     assert answer.json["id"] == "c new/1"
     assert answer.json["phase"] == "starting"
-    assert clusters.started == [{**body, "target": Target(1, 4), "python": ""}]
+    assert clusters.started == [Request(**{**body, "target": Target(1, 4)})]
     again = await ask(answer.headers["Location"].removeprefix(jp_base_url))
     assert again.json == answer.json
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...core.cluster import Target
 from ...core.errors import InvalidInput
+from ...launch.request import Request
 from ..arguments import options_from
 from ..borrowing import borrowed
 from ..output import Outcome, Text
@@ -162,8 +163,9 @@ def _cluster(
     target = None if arguments.workers is None else Target(arguments.workers, arguments.workers)
     began = time.monotonic()
     # This process is the client, so its own Python is the one that fits.
+    options = options_from(arguments)
     view = clusters.start(
-        profile, target=target, options=options_from(arguments), python=sys.executable, owned=True
+        Request(profile, target=target, options=options, python=sys.executable, owned=True)
     )
     try:
         with session.progress() as progress:

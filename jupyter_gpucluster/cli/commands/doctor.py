@@ -56,11 +56,11 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> doctor.Report:
     from ... import doctor
-    from ...launch.starting import Request
+    from ...launch.request import Request
 
     python = python_from(arguments, session.python)
     kernel = arguments.kernel or ""
-    request = Request(subject, None, None, options_from(arguments), python, kernel, "")
+    request = Request(subject, options=options_from(arguments), python=python, kernel=kernel)
     wait = doctor.WAIT_SECONDS if arguments.wait is None else timeout_from(arguments.wait)
     try:
         with Signals():  # what ends this process takes the job along

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import GpuClusterError, InvalidInput
 from ...node import run_script
 from ...state.control_client import ask
-from ..arguments import (
-    add_allocation,
-    add_place,
-    add_target,
-    options_from,
-    python_from,
-    target_from,
-)
+from ..arguments import add_allocation, add_place, add_target, request_from
 from ..output import Outcome, counted
 from ..parsing import Parser
 from ..places import default_profile, note_problems, refuse_gpus_on
@@ -59,16 +52,8 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     refuse_gpus_on(profile, arguments)
     note_problems(profile, session)
     with Signals() as signals:
-        view = session.clusters.start(
-            profile,
-            name=arguments.name,
-            target=target_from(arguments),
-            options=options_from(arguments),
-            python=python_from(arguments, session.python),
-            kernel=arguments.kernel or "",
-            owned=True,
-            allocation=arguments.allocation or "",
-        )
+        request = request_from(arguments, profile, session.python, name=arguments.name, owned=True)
+        view = session.clusters.start(request)
         code = 0
         try:
             with session.progress() as progress:

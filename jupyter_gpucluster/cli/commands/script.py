@@ -5,15 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ...core.serialize import to_json
-from ..arguments import (
-    add_allocation,
-    add_json,
-    add_place,
-    add_target,
-    options_from,
-    python_from,
-    target_from,
-)
+from ..arguments import add_allocation, add_json, add_place, add_target, request_from
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
 from ..places import note_problems, refuse_gpus_on
@@ -33,14 +25,8 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Print script and submit command."""
     refuse_gpus_on(arguments.profile, arguments)
     note_problems(arguments.profile, session)
-    script = session.clusters.script(
-        arguments.profile,
-        target=target_from(arguments),
-        options=options_from(arguments),
-        python=python_from(arguments, session.python),
-        kernel=arguments.kernel or "",
-        allocation=arguments.allocation or "",
-    )
+    request = request_from(arguments, arguments.profile, session.python)
+    script = session.clusters.script(request)
     said = f"# submitted with: {script.command}"
     if script.gpu_hours_estimate is not None:
         said += f"\n# uses at most {gpu_hours(script.gpu_hours_estimate)}"

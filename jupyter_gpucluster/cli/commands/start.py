@@ -5,15 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ...core.serialize import to_json
-from ..arguments import (
-    add_allocation,
-    add_json,
-    add_place,
-    add_target,
-    options_from,
-    python_from,
-    target_from,
-)
+from ..arguments import add_allocation, add_json, add_place, add_target, request_from
 from ..describe import named, remarks, state
 from ..output import Outcome, Text, gpu_hours
 from ..parsing import Parser
@@ -35,18 +27,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Start the cluster."""
-    target = target_from(arguments)
+    request = request_from(arguments, arguments.profile, session.python, name=arguments.name)
     refuse_gpus_on(arguments.profile, arguments)
     note_problems(arguments.profile, session)
-    view = session.clusters.start(
-        arguments.profile,
-        name=arguments.name,
-        target=target,
-        options=options_from(arguments),
-        python=python_from(arguments, session.python),
-        kernel=arguments.kernel or "",
-        allocation=arguments.allocation or "",
-    )
+    view = session.clusters.start(request)
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
     view, error = wait_ready(view, arguments.wait, session, "goes on", view.target)

@@ -18,8 +18,8 @@ from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.doctor import Result, examine_profile
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.launch.script.job import MARK
-from jupyter_gpucluster.launch.starting import Request
 from tests.launch.script.test_launchers import NAMED, Job
 from tests.waiting import until, workers_of
 
@@ -92,7 +92,7 @@ def test_the_doctor_logs_in_to_the_nodes_of_a_job_as_the_launcher_does(
     clusters: Clusters, site: SlurmSite, ssh: SshSite, write_profile: WriteProfile
 ) -> None:
     profile = write_profile("ssh", TWO_NODES + launcher_of("ssh", ssh))
-    request = Request(profile, None, None, {}, "", "", "")
+    request = Request(profile)
     report = examine_profile(clusters, request, job=True, wait=SECONDS)
     found = {finding.check: finding for finding in report.findings}
     assert report.result is not Result.FAILED

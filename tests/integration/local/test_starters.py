@@ -26,11 +26,11 @@ KILLED_AT = """
 import os, signal, subprocess, sys
 from jupyter_gpucluster import clusters
 from jupyter_gpucluster.core.cluster import Target
-from jupyter_gpucluster.launch import starting
+from jupyter_gpucluster.launch import create
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] != "afterwards":
-    setattr(starting, sys.argv[1], die)
+    setattr(create, sys.argv[1], die)
 clusters.Clusters().start("local", name="orphan", target=Target(1, 1))
 die()
 """
@@ -77,7 +77,7 @@ def test_a_cluster_goes_on_without_its_starter_and_serves_other_processes(
 
 
 def test_a_starter_killed_while_the_head_leaves_it_leaves_a_cluster(clusters: Clusters) -> None:
-    code = KILLED_AT.replace("starting, sys.argv[1], die", "subprocess.Popen, 'wait', die")
+    code = KILLED_AT.replace("create, sys.argv[1], die", "subprocess.Popen, 'wait', die")
     assert python(code, "spawn").returncode == -signal.SIGKILL
     [view] = clusters.list()
     ready = clusters.wait_ready(view.id, timeout=60)

@@ -1,0 +1,207 @@
+"""Plan -> cluster: its directory, its files, and its head."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ..batch import find_backend
+from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
+from ..core.errors import GpuClusterError, StateError
+from ..core.job import Job
+from ..core.summary import Event
+from ..host.cluster_directory import ClusterDirectory, make_private, trouble, write_private
+from ..host.processes import this_process
+from ..node import node_list, start_worker
+from ..state import head_job
+from ..state.paths import check_place
+from ..state.reader import Memory, look_at
+from ..state.view import Look
+from .attaching import attach
+from .certificates import make_certificates
+from .joining import held_from_inside
+from .naming import choose_name, new_id
+from .plan import Plan, check_clusters, check_network, has_head_here, make_plan, refuse_unbuilt
+from .request import Request
+from .script.job import HOST_READER, environment_script, group_scripts, render
+from .script.worker_command import WORKER_STARTER
+from .spawning import head_command, spawn
+
+DAY = 86400.0
+CERTIFICATE_SECONDS = 365 * DAY
+"""For clusters without a maximum lifetime: distributed cannot renew a certificate in use."""
+
+
+def start(root: Path, memory: Memory, request: Request) -> Look:
+    """Plan a request, make the cluster's files and start its head; see `Clusters.start`.
+
+    Raises
+    ------
+    GpuClusterError
+        The cluster cannot be started; nothing of it is left.
+    """
+    plan = make_plan(request)
+    refuse_unbuilt(plan.profile)
+    check_network(plan.profile)
+    check_place(root, "JUPYTER_DATA_DIR")
+    check_place(Path(tempfile.gettempdir()), "TMPDIR")
+    make_private(root.parent)
+    make_private(root)
+    with locked(root / ".lock"):
+        seen = memory.looks(root, ended=bool(request.request_id), troubles=[])
+        if request.request_id:
+            for look, _ in seen:
+                if look.record.request_id == request.request_id:
+                    return look
+        live = [view for _, view in seen if view.phase not in ENDED]
+        name = choose_name(request.profile, request.name, live)
+        check_clusters(plan, live)
+        directory = ClusterDirectory(root / new_id(root))
+        look = create(directory, plan, name)
+    if has_head_here(plan.profile) or plan.profile.backend == EXISTING:
+        return look
+    # The lock is free again: a submit command may take a minute.
+    return submit_head(directory, look.record)
+
+
+def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
+    """Make a cluster's files and start its head if it runs here; on any failure remove both."""
+    scratch = None
+    try:
+        directory.create()
+        if plan.profile.backend == EXISTING:
+            spec = plan.spec(directory, Path())
+            attach(directory, plan.profile, spec, name, plan.request.request_id)
+            return look_at(directory)
+        if not has_head_here(plan.profile):  # its scratch directory is made where the job runs
+            return Look(directory, make_files(directory, Path(), plan, name), None)
+        scratch = make_scratch(directory.id)
+        record = make_files(directory, scratch, plan, name)
+        job = plan.joined.variables if plan.joined is not None else None
+        spawn(directory, scratch, record, plan.survival.prefix, job)
+        return Look(directory, record, None)
+    except BaseException:
+        directory.remove()
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        raise
+
+
+def submit_head(directory: ClusterDirectory, record: Record) -> Look:
+    """Submit the job of a head; a cluster whose job is refused leaves nothing behind."""
+    try:
+        head_job.submit(directory, record)
+    except GpuClusterError:
+        directory.remove()
+        raise
+    words = f"The head's job is asked for as {heads_mark(record.id)}"
+    directory.append_event(Event(time.time(), "submit", words))
+    return look_at(directory)
+
+
+def make_scratch(id: str) -> Path:
+    """Make a directory of this machine for data that does not fit into the workers' memory."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=f"gpc-{id}-"))
+    except OSError as error:
+        raise StateError(
+            f"Cannot make a directory for temporary files: {error.strerror}.",
+            hint="Free some space, or point TMPDIR at a directory that you can write.",
+        ) from error
+
+
+def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str) -> Record:
+    """Write all files that the head needs, the record last."""
+    request, owner = plan.request, this_process() if plan.request.owned else None
+    spec, started_in, held = plan.spec(directory, scratch), "", None
+    if spec.spread:
+        held = held_from_inside() if plan.joined is None else plan.joined.held
+    with contextlib.suppress(OSError):  # it may have been deleted
+        started_in = os.getcwd()  # noqa: PTH109  # as text
+    spec = replace(
+        spec,
+        survives=plan.survival.survives and owner is None,
+        survival=plan.survival.words if owner is None else owned_words(spec, owner.pid),
+        scratch="" if spec.in_job else spec.scratch,
+        allocation=held,
+        started_in=started_in,
+    )
+    if spec.encrypted or spec.in_job:
+        lifetime = spec.policy.max_lifetime
+        seconds = CERTIFICATE_SECONDS if lifetime is None else lifetime + DAY
+        make_certificates(directory.tls, cluster=directory.id, seconds=seconds)
+    write_private(directory.path / "token", secrets.token_urlsafe(32).encode())
+    jobs = write_scripts(directory, plan, spec)
+    now = time.time()
+    record = Record(
+        id=directory.id,
+        name=name,
+        spec=spec,
+        target=plan.target,
+        created=now,
+        phase=Phase.PENDING if jobs else Phase.STARTING,
+        phase_since=now,
+        jobs=jobs,
+        request_id=request.request_id,
+        owner=owner,
+    )
+    directory.write_record(record)
+    if plan.without_ucx:
+        protocol = plan.profile.network.protocol
+        words = f"{spec.python} has no distributed-ucxx: {protocol} in place of UCX"
+        directory.append_event(Event(now, "start", words))
+    return record
+
+
+def write_scripts(directory: ClusterDirectory, plan: Plan, spec: Spec) -> tuple[Job, ...]:
+    """Write the scripts and the files that jobs run; return the head's job if it has one."""
+    profile, backend = plan.profile, find_backend(spec.backend)
+    texts = {
+        directory.template(): render(profile, spec, backend, directory),
+        directory.environment(): environment_script(profile, spec, directory),
+    }
+    for group, script in group_scripts(profile, spec, backend, directory):
+        texts[directory.template(group)] = script
+    jobs: tuple[Job, ...] = ()
+    if spec.in_job:
+        tag = heads_mark(directory.id)
+        command = head_command(spec, directory)
+        texts[directory.script(tag)] = render(profile, spec, backend, directory, command)
+        jobs = (Job(tag, 0, submitted=time.time()),)
+    for path, text in texts.items():
+        write_private(path, text.encode())
+    write_private(directory.jobs / WORKER_STARTER, Path(start_worker.__file__).read_bytes())
+    if profile.launcher.name != "none":
+        write_private(directory.jobs / HOST_READER, Path(node_list.__file__).read_bytes())
+    return jobs
+
+
+def owned_words(spec: Spec, pid: int) -> str:
+    """Return what ends a cluster that ends with the program that started it."""
+    if spec.in_job:  # from another host no program can tell whether a process lives
+        return "It ends when the program that started it closes it, or its head's job ends."
+    return f"It ends with the program that started it, process {pid}."
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one starter at a time choose names and count clusters."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise trouble(error, path) from error
+    try:
+        # Some shared file systems know no locks; then two starts in one second may share a name.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,237 @@
+"""Request -> plan: the profile with all that a start decides about it, before a file exists."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..batch import find_backend, job_classes, on_this_machine
+from ..batch.variables import surrounding_job
+from ..core.cluster import EXISTING, Spec, Target
+from ..core.errors import InvalidInput, LimitReached, UnsuitableEnvironment
+from ..host.cluster_directory import ClusterDirectory
+from ..host.detach import Survival, find_survival
+from ..host.hardware import Machine, check_interface, look_around
+from ..host.memory_shares import amount, check_memory
+from ..profiles import LoadedProfile, Profile, apply_options, find_profile
+from ..state.view import ClusterView
+from .allocation import in_allocation, is_spread
+from .joining import Joined, join
+from .kube_context import in_this_place
+from .naming import check_target
+from .own_pod import like_own_pod
+from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
+from .request import Request
+from .spec import default_workers, make_spec, maximum_workers, memory_here, uses_gpus
+
+IN_A_JOB = Survival(True, "Yes: its head runs in a job of the queueing system, and ends with it.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request that can be carried out; nothing has been made yet."""
+
+    request: Request
+    loaded: LoadedProfile
+    profile: Profile
+    """The loaded one with the user's options, and all that its place decides."""
+    target: Target
+    machine: Machine
+    environment: Environment
+    survival: Survival
+    joined: Joined | None = None
+    """The allocation that the request names."""
+    without_ucx: bool = False
+    """Whether the profile's fallback protocol replaces UCX."""
+
+    def spec(self, directory: ClusterDirectory, scratch: Path) -> Spec:
+        """Return what does not change during the life of a cluster in this directory."""
+        return make_spec(
+            self.profile,
+            name=self.loaded.name,
+            workers=self.target.maximum,
+            machine=self.machine,
+            python=self.environment.python,
+            environment=self.environment.name,
+            directory=directory,
+            scratch=scratch,
+            options=self.request.options,
+        )
+
+
+def make_plan(request: Request, *, here: bool = True) -> Plan:
+    """Plan a start, or refuse the request.
+
+    Parameters
+    ----------
+    here
+        Whether a start from here is meant, so that the profile's Python must be here.
+
+    Raises
+    ------
+    InvalidInput
+        Something in the request cannot be used; ``detail`` names the field.
+    LimitReached
+        It is for more workers than the profile or this machine allows.
+    """
+    loaded = find_profile(request.profile)
+    profile = apply_options(loaded.profile, request.options)
+    if profile.backend != EXISTING and find_backend(profile.backend).job_class:
+        job_classes.begin()
+    machine = look_around()
+    joined = join(request.allocation, profile) if request.allocation else None
+    environ = os.environ if joined is None else joined.environment()
+    profile = placed(profile, machine, environ, draft=not here)
+    target = request.target or Target(*[default_workers(profile, machine)] * 2)
+    check_target(target, least=1)
+    check_maximum(loaded.name, profile, machine, target)
+    environment = choose_python(request, profile, here=here)
+    protocol = profile.network.protocol
+    profile = with_fallback_protocol(profile, environment)
+    plan = Plan(
+        request,
+        loaded,
+        profile,
+        target,
+        machine,
+        environment,
+        survival_of(profile, joined),
+        joined,
+        without_ucx=profile.network.protocol != protocol,
+    )
+    refuse_memory(plan)
+    return plan
+
+
+def placed(
+    profile: Profile, machine: Machine, environ: Mapping[str, str], *, draft: bool
+) -> Profile:
+    """Return the profile with what it leaves open and its place decides: an allocation or a pod."""
+    profile = in_this_place(in_allocation(profile, machine, environ))
+    return like_own_pod(profile, draft=draft)
+
+
+def survival_of(profile: Profile, joined: Joined | None) -> Survival:
+    """Return whether and why a cluster keeps running when Jupyter stops."""
+    survival = find_survival(job=surrounding_job()) if has_head_here(profile) else IN_A_JOB
+    if joined is None:
+        return survival
+    held = joined.held
+    words = f"{survival.words} It uses {held.name} ({held.nodes}), and ends with it."
+    return replace(survival, words=words)
+
+
+def has_head_here(profile: Profile) -> bool:
+    """Return whether the head is a process of this machine, not one inside a job."""
+    return profile.head.placement == "server" or on_this_machine(profile.backend)
+
+
+# The Python.
+
+
+def choose_python(request: Request, profile: Profile, *, here: bool = True) -> Environment:
+    """Return the environment of head and workers; it is not asked if it belongs elsewhere."""
+    from_profile = profile.environment.python
+    if request.kernel and request.python:
+        raise InvalidInput(
+            "Both a kernel and a Python were chosen.", hint="Choose one of them.", detail="python"
+        )
+    chosen = request.kernel or request.python
+    elsewhere = not here and not chosen and from_profile.startswith("/")
+    if elsewhere and not os.path.exists(from_profile):  # noqa: PTH110  # never raises
+        # Of another machine, whose script is looked at here.
+        return Environment("", from_profile, from_profile, suitable=False)
+    try:
+        if request.kernel:
+            found = find_kernel(request.kernel, strict=True)
+        else:
+            usual = sys.executable if from_profile == "kernel" else from_profile
+            found = check_python(request.python or usual, strict=True)
+        alone = profile.network.protocol == "ucx" and profile.network.fallback is None
+        if alone and profile.backend != EXISTING:
+            require_ucx(found)
+        return found
+    except UnsuitableEnvironment as error:
+        error.detail = "kernel" if request.kernel else "python"
+        raise
+
+
+def with_fallback_protocol(profile: Profile, environment: Environment) -> Profile:
+    """Return the profile with the protocol that its Python has, if it allows another one."""
+    network = profile.network
+    other = network.fallback if network.protocol == "ucx" and environment.suitable else None
+    if other is None or has_ucx(environment):
+        return profile
+    return profile.model_copy(update={"network": network.model_copy(update={"protocol": other})})
+
+
+# Limits.
+
+
+def check_maximum(name: str, profile: Profile, machine: Machine, target: Target) -> None:
+    """Refuse more workers than a profile of this name allows."""
+    ceiling = maximum_workers(profile, machine)
+    if ceiling is not None and target.maximum > ceiling:
+        unit = "GPUs" if uses_gpus(profile, machine) else "workers"
+        raise LimitReached(
+            f"{target.maximum} {unit} asked for; {name} allows {ceiling}.",
+            hint=f"Ask for {ceiling} or fewer.",
+            detail="target",
+        )
+
+
+def check_clusters(plan: Plan, live: Sequence[ClusterView]) -> None:
+    """Refuse one cluster more than the profile allows."""
+    most = plan.loaded.profile.limits.clusters
+    running = [view.name for view in live if view.profile == plan.loaded.name]
+    if most is not None and len(running) >= most:
+        raise LimitReached(
+            f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(running)}.",
+            hint="Stop one of them first.",
+            detail="profile",
+        )
+
+
+def refuse_memory(plan: Plan) -> None:
+    """Refuse a local cluster that this machine's memory does not hold."""
+    profile, memory = plan.profile, plan.machine.memory
+    if memory_here(profile, plan.machine) is None:
+        return
+    for key, limit in (
+        ("job.memory", profile.job.memory),
+        ("workers.memory_limit", profile.workers.memory_limit),
+    ):
+        if isinstance(limit, int) and limit > memory:
+            options = plan.loaded.profile.options
+            named = [name for name in plan.request.options if options[name].field == key]
+            raise InvalidInput(
+                f"{key} is {amount(limit)}: this machine has {amount(memory)} of memory.",
+                hint=f"Set it to {amount(memory // plan.target.maximum)} or less, or leave it out:"
+                " then the workers share the machine's memory.",
+                detail=f"options.{named[0]}" if named else key,
+            )
+    spec = plan.spec(ClusterDirectory(Path("<id>")), Path())
+    automatic = profile.workers.memory_limit == "auto"
+    check_memory(spec, plan.target.maximum, automatic=automatic)
+
+
+def refuse_unbuilt(profile: Profile) -> None:
+    """Refuse a key that this version cannot carry out; anything else would cost GPU-hours."""
+    if profile.network.ports is not None and not on_this_machine(profile.backend):
+        raise InvalidInput(
+            "The profile sets network.ports, which this version cannot do yet.",
+            hint="Its script can be shown (verb script); to start, leave the key out.",
+            detail="network.ports",
+        )
+
+
+def check_network(profile: Profile) -> None:
+    """Refuse an interface that this host lacks, if the head is to listen on it."""
+    own = profile.head.interface
+    name = own or profile.network.interface
+    alone = on_this_machine(profile.backend) and not is_spread(profile)
+    if name and has_head_here(profile) and not alone and profile.backend != EXISTING:
+        check_interface(name, "head.interface" if own else "network.interface")

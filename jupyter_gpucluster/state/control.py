@@ -1,0 +1,173 @@
+"""Reach the head of a cluster: its address, its answers, and changes that it makes."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..core.cluster import ENDED, EXISTING, Phase
+from ..core.errors import (
+    ClusterConflict,
+    ClusterNotFound,
+    GpuClusterError,
+    HeadUnreachable,
+    RecordError,
+)
+from ..core.job import Job
+from ..core.serialize import from_json
+from ..core.summary import Summary
+from ..host.cluster_directory import DAMAGE, ClusterDirectory
+from ..host.processes import is_alive
+from .control_client import Endpoint, ask
+from .heads import ANSWER_SECONDS, endpoint_at
+from .reader import find, head_of, look_at
+from .view import ClusterView, Look, view_of
+
+POLL_SECONDS = 0.03
+STARTING_SECONDS = 10.0
+"""For so long a change waits for a head that is only just starting."""
+
+
+def endpoint_of(look: Look) -> Endpoint:
+    """Return the address of a live head, or raise; see `Clusters.endpoint`."""
+    record = look.record
+    if record.phase in ENDED:
+        raise ClusterConflict(f"Cluster {record.name} is {record.phase.value}.")
+    if record.spec.backend == EXISTING:
+        from .external import dashboard_of
+
+        return dashboard_of(look.directory, record)
+    if not record.http_address:
+        waits = _waits_for_job(look)
+        raise ClusterConflict(
+            f"Cluster {record.name} "
+            + ("waits in the queue for its head's job." if waits else "is still starting."),
+            hint="Scaling and renaming work from then on." if waits else "Try again soon.",
+        )
+    # A head that is to be asked from other hosts speaks HTTPS; any other listens on loopback.
+    https = record.http_address.startswith("https://")
+    if not https and record.head is not None and is_alive(record.head) is None:
+        raise HeadUnreachable(
+            f"The head of {record.name} runs on {record.head.host}.",
+            hint=f"Use it from there: ssh {record.head.host}",
+        )
+    try:
+        return endpoint_at(look.directory, record.http_address)
+    except OSError as error:
+        raise ClusterConflict(f"Cluster {record.name} is ending.") from error
+
+
+def find_answered(root: Path, name: str, *, jobs: bool = True) -> Look:
+    """Find a cluster, with its head's answer: the disk may be full, and is for dead heads.
+
+    A head that does not answer in time is shown as the disk has it.
+    """
+    look = find(root, name, jobs=jobs)
+    record = look.record
+    if record.phase in ENDED or record.spec.backend == EXISTING or not record.http_address:
+        return look
+    try:
+        answer = ask(endpoint_of(look), "GET", "/gpucluster/summary", seconds=ANSWER_SECONDS)
+        return as_answered(look, answer)
+    except (GpuClusterError, *DAMAGE):
+        # It may have ended while it was asked.
+        return find(root, record.id, jobs=jobs)
+
+
+def as_answered(look: Look, answer: Mapping[str, Any]) -> Look:
+    """Return a look with the head's answer, unless the disk is newer."""
+    summary = from_json(Summary, answer["summary"])
+    if summary.revision < look.record.revision:
+        return look
+    ended = summary.phase in ENDED
+    record = replace(
+        look.record,
+        name=summary.name,
+        target=summary.target,
+        phase=summary.phase,
+        phase_since=summary.phase_since,
+        ended=summary.phase_since if ended else None,
+        reason=summary.reason if ended else look.record.reason,
+        jobs=tuple(from_json(Job, job) for job in answer["jobs"]),
+        revision=summary.revision,
+    )
+    return Look(look.directory, record, summary)
+
+
+def ask_started(directory: ClusterDirectory, method: str, path: str, body: object) -> None:
+    """Ask a head, and wait for one that is only just starting; one that has ended is done."""
+    deadline = time.monotonic() + STARTING_SECONDS
+    while True:
+        look = look_at(directory)
+        if look.record.phase in ENDED:
+            return
+        if look.record.http_address or time.monotonic() > deadline:
+            break
+        if look.record.phase is Phase.PENDING and look.record.spec.in_job:
+            break  # that may take hours
+        time.sleep(POLL_SECONDS)
+    try:
+        ask(endpoint_of(look), method, path, body)
+    except (HeadUnreachable, ClusterConflict):
+        # It may have ended while it was asked.
+        if look_at(directory).record.phase not in ENDED:
+            raise
+
+
+def stop(root: Path, name: str, *, force: bool) -> ClusterView:
+    """Ask a cluster to stop, or end it without its head; see `Clusters.stop`."""
+    try:
+        look = find(root, name)
+    except (RecordError, ClusterNotFound) as error:
+        from .unread import stop_unread
+
+        return stop_unread(root, name, error, force=force)
+    if look.record.phase in ENDED:
+        return view_of(look)
+    if look.record.spec.backend == EXISTING:
+        from .external import detach
+
+        detach(look.directory, look.record)
+    else:
+        _end(look, force=force)
+    return view_of(find_answered(root, look.record.id, jobs=False))
+
+
+def _end(look: Look, *, force: bool) -> None:
+    from .reaper import ASKED_TO_STOP, end_head, end_waiting
+
+    if force:
+        end_head(look.directory, look.record)
+        return
+    if _waits_for_job(look):
+        end_waiting(look.directory, look.record)
+        return
+    asked = look.directory.path / ASKED_TO_STOP
+    with contextlib.suppress(OSError):
+        asked.touch(mode=0o600)
+    try:
+        ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": ""})
+    except BaseException as error:
+        asked.unlink(missing_ok=True)  # the head lives on, and may not have heard of it
+        if isinstance(error, (HeadUnreachable, ClusterConflict)):
+            error.hint = by_force(look) or error.hint
+        raise
+
+
+def by_force(look: Look) -> str:
+    """Return how to end a cluster whose head does not; empty if it has none on this host."""
+    head = look.record.head or look.directory.read_process()
+    if head is None or not is_alive(head):
+        return ""
+    return (
+        f"If its head (process {head.pid}) hangs, kill it and end the cluster: "
+        f"jupyter gpucluster stop --force {look.record.name}"
+    )
+
+
+def _waits_for_job(look: Look) -> bool:
+    return look.record.spec.in_job and head_of(look.directory, look.record) is None
