@@ -222,6 +222,10 @@ class Backend(Protocol):
         """Return the id under which the end of tasks that never started is listed."""
         return id
 
+    def unused_keys(self, launcher: str) -> tuple[str, ...]:
+        """Return the keys of a profile that have no meaning on this system, with a launcher."""
+        return ("job.submit_by", "existing")
+
     def directive_words(self, text: str) -> list[str]:
         """Return the words of a directive as the system reads them in a script."""
         try:

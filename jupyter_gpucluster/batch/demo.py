@@ -38,6 +38,10 @@ REFUSALS = (
     ("nodes", "Ask for fewer GPUs a job."),
 )
 """What a refusal names, and the way out."""
+UNUSED = (
+    "job.submit_by", "job.submit_args", "job.cancel_args", "launcher", "head",
+    "network.interface", "network.ports", "environment.container", "existing",
+)  # fmt: skip
 
 
 class Demo(Local):
@@ -64,6 +68,9 @@ class Demo(Local):
         if job.walltime is not None:
             asked["walltime"] = hours(job.walltime)
         return [f"#DEMO --{name}={value}" for name, value in asked.items()]
+
+    def unused_keys(self, launcher: str) -> tuple[str, ...]:
+        return UNUSED
 
     def submit(self, submission: Submission) -> list[str]:
         argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]

@@ -13,6 +13,16 @@ from .exit_codes import worded
 
 COMMAND = "gpucluster-jobs"
 """The job server answers this name on its socket; no such file exists."""
+UNUSED = (
+    "job.submit_by", "job.nodes", "job.walltime", "job.queue", "job.account", "job.directives",
+    "job.skip_directives", "job.submit_args", "job.cancel_args", "launcher", "head",
+    "network.interface", "network.ports", "policy.drain_before", "policy.at_walltime", "existing",
+)  # fmt: skip
+UNUSED_SPREAD = (
+    *(key for key in UNUSED if key not in ("launcher", "head", "network.interface")),
+    "head.placement", "head.submit", "head.gpus",
+)  # fmt: skip
+"""The same where a launcher spreads workers over the nodes of an allocation."""
 
 
 class Local(Backend):
@@ -46,6 +56,9 @@ class Local(Backend):
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         return []
+
+    def unused_keys(self, launcher: str) -> tuple[str, ...]:
+        return UNUSED if launcher == "none" else UNUSED_SPREAD
 
     def submit(self, submission: Submission) -> list[str]:
         argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]

@@ -135,6 +135,9 @@ class Lsf(Backend):
         remark = [SUBMITTED[job.submit_by]] if job.submit_by in SUBMITTED else []
         return [*written, *(f"#BSUB {line}" for line in lines), *remark]
 
+    def unused_keys(self, launcher: str) -> tuple[str, ...]:
+        return ("existing",)
+
     def resources(self, job: JobShape) -> tuple[dict[str, object], list[str], list[str]]:
         """Return what the class is told of cores and memory, what it adds, and what it lacks."""
         request = job.gpu_request or "gpu"

@@ -19,8 +19,7 @@ from ..launch.interpreters import ask_python, expanded, python_at, shown
 from ..launch.python_environments import KERNEL_METADATA, install_words
 from ..launch.script.job import export_lines
 from ..profiles import LoadedProfile, Profile, apply_options
-from ..profiles.options import targets
-from ..profiles.placeholders import placeholders
+from ..profiles.options import placeholders, targets
 
 LAUNCHER = "kernel.sh"
 CONNECTION = "{connection_file}"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from .merge import FieldSource, Shadowed
 from .model import Profile
-from .option_schema import options_schema
-from .options import apply_options, resolve_options
+from .options import apply_options, options_schema, resolve_options
 from .search import LoadedProfile, ProfileProblem, ProfileSet, find_profile, load_profiles
 
 __all__ = [

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .keys import Path, covers, join, split
-from .placeholders import PLACEHOLDER
+from .model import Path, covers, join, split
+from .options import PLACEHOLDER
 from .reader import Branch, Items, Leaf, Mark, Tree
 
 Reason = Literal["overridden", "locked", "final"]

@@ -1,7 +1,9 @@
-"""What users may set at start: values checked, and put into the profile."""
+"""What users may set at start: values checked and put into the profile, and their JSON Schema."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -10,11 +12,20 @@ from pydantic import ValidationError
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from ..core.errors import InvalidInput
-from .fields import home_expanded, one_line, whole_number
-from .keys import SETTABLE, Path, covers, join, split, suggestion
-from .model import Option, Profile
-from .placeholders import filled, placeholders
-from .units import format_duration, format_memory, parse_duration, parse_memory, shown
+from .model import SETTABLE, Option, Path, Profile, covers, join, split, suggestion
+from .values import (
+    DURATION_PATTERN,
+    MAXIMUM_TEXT,
+    MEMORY_PATTERN,
+    format_duration,
+    format_memory,
+    home_expanded,
+    one_line,
+    parse_duration,
+    parse_memory,
+    shown,
+    whole_number,
+)
 
 Value = str | int | bool
 
@@ -24,15 +35,23 @@ AMOUNTS = ("integer", "duration", "memory")
 
 VARIABLES = ("environment", "variables")
 """Their values are text, whatever the option's type is."""
-_KINDS = {
-    "string": "text on one line",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "enum": "a choice",
-    "duration": "a length of time such as 30 min",
-    "memory": "an amount of memory such as 4 GiB",
-    "path": "a path that starts with / or ~ or $",
-}
+PLACEHOLDER = re.compile(r"\{(\{[a-z][a-z0-9_]*\})\}|(?<!\$)\{([a-z][a-z0-9_]*)\}")
+"""``{name}``, not ``${name}``, which shells know; ``{{name}}`` stands for ``{name}`` itself."""
+JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+
+_PRINTABLE = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
+_LINE = f"^{_PRINTABLE}*$"
+_PATH = f"^[/~$]{_PRINTABLE}*$"
+
+# Characters, sets of characters, how often, and "or": what all dialects of regular expressions read
+# alike.  The server's own engine takes linear time; others get only few choices of how often.
+_PLAIN = re.compile(
+    r"(?: (?: [\w ,:;@%=/~\#!\"'<>&-] | \\[$^.*+?()\[\]{}|]"
+    r"  | \[ (?: [\w .,:;@%=/]-? | \\[-.\[\]] )+ -? \] )"
+    r"  (?: [*+?] | \{\d+(?:,\d*)?\} )? | \| )*",
+    re.ASCII | re.VERBOSE,
+)
+_MANY = 4
 
 
 def apply_options(profile: Profile, values: Mapping[str, Any]) -> Profile:
@@ -112,7 +131,7 @@ def check_value(option: Option, value: object) -> Value:
 
 def parse_value(option: Option, value: object) -> Value:
     """Return a value of the option's type, whatever its bounds; raises ValueError."""
-    return _PARSERS[option.type](value)
+    return _TYPES[option.type][0](value)
 
 
 def bounds(option: Option) -> tuple[int | None, int | None]:
@@ -139,7 +158,7 @@ def allowed(option: Option) -> str:
     """Say in words what an option takes."""
     if option.type == "enum":
         return "one of " + ", ".join(option.choices)
-    words = _KINDS[option.type]
+    words = _TYPES[option.type][1]
     minimum, maximum = bounds(option)
     if minimum is not None:
         words += f", at least {written(option, minimum)}"
@@ -234,18 +253,151 @@ def _file_path(value: object) -> str:
     return home_expanded(text)
 
 
-_PARSERS: dict[str, Callable[[object], Value]] = {
-    "string": one_line,
-    "enum": one_line,
-    "integer": whole_number,
-    "boolean": _boolean,
-    "duration": parse_duration,
-    "memory": parse_memory,
-    "path": _file_path,
+_TYPES: dict[str, tuple[Callable[[object], Value], str]] = {
+    "string": (one_line, "text on one line"),
+    "integer": (whole_number, "a whole number"),
+    "boolean": (_boolean, "true or false"),
+    "enum": (one_line, "a choice"),
+    "duration": (parse_duration, "a length of time such as 30 min"),
+    "memory": (parse_memory, "an amount of memory such as 4 GiB"),
+    "path": (_file_path, "a path that starts with / or ~ or $"),
 }
+"""The parser of each type of option, and its name in messages."""
 
 
 def _inserted(option: Option, value: Value) -> str:
     # Queueing systems read "4 GiB" as two words.
     text = written(option, value)
     return text.replace(" ", "") if option.type == "memory" else text
+
+
+# Names in braces
+
+
+def placeholders(profile: Profile) -> dict[str, list[Path]]:
+    """Return the names in braces and where each stands."""
+    found: dict[str, list[Path]] = {}
+    for section in SETTABLE:
+        _collect(getattr(profile, section).model_dump(), (section,), found)
+    return found
+
+
+def _collect(value: object, path: Path, found: dict[str, list[Path]]) -> None:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            _collect(below, (*path, key), found)
+    elif isinstance(value, (list, tuple)):
+        for index, below in enumerate(value):
+            _collect(below, (*path, str(index)), found)
+    elif isinstance(value, str):
+        for match in PLACEHOLDER.finditer(value):
+            if match[2]:
+                found.setdefault(match[2], []).append(path)
+
+
+def filled(value: Any, path: Path, texts: Mapping[str, str]) -> Any:
+    """Return a section's values with these texts in place of names in braces.
+
+    A list item or variable whose option has no value is left out; other text becomes empty.
+    """
+    if isinstance(value, dict):
+        if path == ("environment", "variables"):
+            value = {key: text for key, text in value.items() if not _lacking(text, texts)}
+        return {key: filled(below, (*path, key), texts) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_fill(item, path, texts) for item in value if not _lacking(item, texts)]
+    if isinstance(value, str):
+        return "" if _lacking(value, texts) else _fill(value, path, texts)
+    return value
+
+
+def _lacking(text: str, texts: Mapping[str, str]) -> bool:
+    return any(match[2] and match[2] not in texts for match in PLACEHOLDER.finditer(text))
+
+
+def _fill(text: str, path: Path, texts: Mapping[str, str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[1]
+        value, name = texts[match[2]], match[2]
+        if path == ("environment", "prologue"):
+            return shlex.quote(value)
+        if path == ("job", "directives") and re.search(r"[\s'\"\\;#]", value):
+            raise InvalidInput(
+                f"option `{name}`: {shown(value)} holds a blank, quote or other sign"
+                " that would start another directive",
+                hint="Leave these signs out.",
+                detail=f"options.{name}",
+            )
+        return value
+
+    return PLACEHOLDER.sub(replacement, text)
+
+
+# JSON Schema
+
+
+def options_schema(profile: Profile) -> dict[str, Any]:
+    """Return the JSON Schema of the options that a start of this profile takes.
+
+    Of values of the types that it names, it refuses only what a start refuses, too.  The reverse is
+    left to the start where JSON Schema has no words: for bounds of durations and memory, for
+    patterns that other readers might take for something else, and for homes of other users.
+
+    Besides the words of JSON Schema a property has ``kind``, the option's type, and ``allowed``,
+    what may be given, in words.  Defaults are written as users write them.
+    """
+    return {
+        "$schema": JSON_SCHEMA,
+        "type": "object",
+        "properties": {name: _property(name, option) for name, option in profile.options.items()},
+        "required": [
+            name
+            for name, option in profile.options.items()
+            if option.required and option.default is None
+        ],
+        "additionalProperties": False,
+    }
+
+
+def _property(name: str, option: Option) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "kind": option.type,
+        "title": option.title or name.replace("_", " ").capitalize(),
+        "description": option.help,
+        "allowed": allowed(option),
+        **_checks(option),
+    }
+    if option.default is not None:
+        default = check_value(option, option.default)
+        plain = option.type in ("integer", "boolean")
+        schema["default"] = default if plain else written(option, default)
+    return schema
+
+
+def _checks(option: Option) -> dict[str, Any]:
+    match option.type:
+        case "boolean":
+            return {"type": "boolean"}
+        case "integer":
+            named = zip(("minimum", "maximum"), bounds(option), strict=True)
+            return {"type": "integer", **{key: value for key, value in named if value is not None}}
+        case "enum":
+            return {"type": "string", "enum": list(option.choices)}
+        case "duration":
+            return {"type": "string", "pattern": DURATION_PATTERN}
+        case "memory":
+            return {"type": "string", "pattern": MEMORY_PATTERN}
+        case "path":
+            return {"type": "string", "pattern": _PATH, "maxLength": MAXIMUM_TEXT}
+        case _:
+            return {"type": "string", **_text(option.pattern)}
+
+
+def _text(pattern: str | None) -> dict[str, Any]:
+    if pattern is None:
+        return {"pattern": _LINE, "maxLength": MAXIMUM_TEXT}
+    few = len(re.findall(r"[*+?{]", pattern)) < _MANY
+    # Between the characters of a set "--" is a range to some, and a difference to others.
+    plain = few and "--" not in pattern and _PLAIN.fullmatch(pattern)
+    return {"pattern": f"^(?:{pattern})$" if plain else _LINE, "maxLength": MAXIMUM_MATCHED}

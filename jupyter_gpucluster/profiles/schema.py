@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .model import Profile
+from .options import JSON_SCHEMA
 
 SCHEMA_FILE = Path(__file__).parent / "schema.json"
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
 BEGIN, END = "<!-- keys: made by profiles.schema -->", "<!-- end of keys -->"
 
 
@@ -23,7 +22,7 @@ def profile_schema() -> dict[str, Any]:
     for field in (field for model in models for field in model["properties"].values()):
         if "patternProperties" in field:
             field["additionalProperties"] = False
-    return {"$schema": DIALECT, **schema}
+    return {"$schema": JSON_SCHEMA, **schema}
 
 
 def schema_text() -> str:

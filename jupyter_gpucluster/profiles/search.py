@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
+import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from ..core.errors import ProfileError, ProfileNotFound
-from .dask_config import DaskConfig, read_dask_config
-from .dask_options import BACKENDS
-from .hosts import is_elsewhere, matches
-from .keys import join, suggestion
+from .jobqueue_yaml import CLUSTERS, DaskConfig, read_dask_config
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
-from .model import Profile
+from .model import Profile, join, suggestion
 from .reader import Finding, Mark, Unreadable, read_file
-from .validation import bare_walltimes, spelled_twice, validate, without_meaning
+from .validation import validate, warnings
 
 BUILT_IN = Path(__file__).parent / "sites"
 DEMO = Path(__file__).parent / "demo"
 DEMO_SWITCH = "JUPYTER_GPUCLUSTER_DEMO"
 """Environment variable that offers the profiles of the simulated site; empty: they are hidden."""
 
+_HOSTS = re.compile(r"^hosts: \[(.+)\]$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 
 
@@ -105,7 +105,7 @@ def load_profiles(hostname: str = "", *, elsewhere: bool = False) -> ProfileSet:
     for name in {**found, **dask.offered}:
         paths = found.get(name, [])
         shipped = len(paths) == 1 and paths[0][0].parent == BUILT_IN
-        if shipped and not elsewhere and is_elsewhere(paths[0][0], hostname):
+        if shipped and not elsewhere and _is_elsewhere(paths[0][0], hostname):
             continue
         loaded = _load(name, paths, problems, dask)
         if loaded is not None:
@@ -132,7 +132,7 @@ def find_profile(name: str) -> LoadedProfile:
     """
     found, _ = _candidates(search_path())
     dask = read_dask_config()
-    if name not in found and name in dask.sections.keys() - BACKENDS - dask.offered.keys():
+    if name not in found and name in dask.sections.keys() - CLUSTERS.values() - dask.offered.keys():
         raise ProfileNotFound(
             f"no profile {name[:80]!r}; Dask's configuration has a section of this name, which does"
             " not say what system it is for",
@@ -233,18 +233,16 @@ def _load(
             files.append(SourceFile(str(path), rank, read_file(path)))
         except Unreadable as error:
             problems.append(_problem(name, Finding(error.mark, error.message)))
-    section, warnings = dask.source(name, files)
-    problems += [_problem(name, finding, "warning") for finding in warnings]
+    section, doubts = dask.source(name, files)
+    problems += [_problem(name, finding, "warning") for finding in doubts]
     if section is not None:
         files.insert(sum(source.rank[0] == 0 for source in files), section)
     while files:
         merged = merge(files)
         profile, findings = validate(merged.tree)
         if profile is not None:
-            warnings = [*_refusals(merged), *without_meaning(profile, merged.tree)]
-            warnings += bare_walltimes(profile, merged.tree)
-            warnings += spelled_twice(profile, merged.tree)
-            problems += [_problem(name, finding, "warning") for finding in warnings]
+            doubts = [*_refusals(merged), *warnings(profile, merged.tree)]
+            problems += [_problem(name, finding, "warning") for finding in doubts]
             return _loaded(name, profile, merged)
         bad = _culprits(files, findings)
         files = [source for source in files if source.file not in bad]
@@ -303,3 +301,34 @@ def _problem(
 ) -> ProfileProblem:
     mark: Mark = finding.mark
     return ProfileProblem(mark.file, mark.line, mark.column, finding.message, name, severity)
+
+
+def matches(patterns: Iterable[str], hostname: str = "") -> bool:
+    """Tell whether a host name fits one of the patterns (empty: the host we are on).
+
+    A short host name is compared with the first part of each pattern.
+    """
+    host = (hostname or socket.gethostname()).lower()
+    known = [pattern.lower() for pattern in patterns]
+    if "." not in host:
+        firsts = [pattern.split(".")[0] for pattern in known]
+        # The "*" of "*.example.org" would match every short name.
+        known += [first for first in firsts if first.strip("*")]
+    return any(fnmatch.fnmatchcase(host, pattern) for pattern in known)
+
+
+def _is_elsewhere(shipped: Path, hostname: str = "") -> bool:
+    """Tell from its line of hosts whether a shipped profile describes a site that we are not at.
+
+    Many sites have a host `login1`, so here a short name has to be confirmed by the full one.
+    The line is all that is read: the profiles of the whole world must not cost every user.
+    """
+    line = _HOSTS.search(shipped.read_text("utf-8"))
+    if line is None:
+        return False
+    patterns = re.findall(r'"([^"]+)"', line[1])
+    host = hostname or socket.gethostname()
+    if not matches(patterns, host):
+        return True
+    full = host if "." in host else socket.getfqdn(host)
+    return "." not in full or not matches(patterns, full)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .fields import (
+from .values import (
     Arguments,
     DurationOrNone,
     Flag,

@@ -1,21 +1,49 @@
-"""From a tree of values to a checked profile: every finding with its place and a way out."""
+"""From a tree of values to a checked profile: each finding has its place and a fix."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from ..batch import on_this_machine
+from ..batch import BACKENDS, on_this_machine
 from ..core.cluster import EXISTING
-from .fields import kind_of
-from .keys import SETTABLE, Path, exists, join, places, section_at, split, suggestion
-from .model import Option, Profile
-from .options import AMOUNTS, bounds, check_value, matches, parse_value, put, targets
-from .placeholders import PLACEHOLDER, placeholders
+from .model import (
+    SETTABLE,
+    Option,
+    Path,
+    Profile,
+    exists,
+    join,
+    places,
+    section_at,
+    split,
+    suggestion,
+)
+from .options import (
+    AMOUNTS,
+    PLACEHOLDER,
+    bounds,
+    check_value,
+    matches,
+    parse_value,
+    placeholders,
+    put,
+    targets,
+)
 from .reader import Branch, Finding, Items, Leaf, Mark, Tree, plain
-from .units import shown
+from .values import kind_of, shown
+
+Problem = tuple[Path, str]
+"""The path of a key, and a message about its value."""
+
+LONG_IN_SECONDS = 3600
+"""A walltime of so many seconds is meant as such; Slurm and LSF read a bare number as minutes."""
+UNUSED_BY_EXISTING = (
+    "job", "workers", "launcher", "groups", "head", "network", "environment.container",
+    "environment.prologue", "environment.variables", "limits.workers", "policy",
+)  # fmt: skip
 
 
 def validate(tree: Branch) -> tuple[Profile | None, list[Finding]]:
@@ -25,36 +53,45 @@ def validate(tree: Branch) -> tuple[Profile | None, list[Finding]]:
     except ValidationError as error:
         details = error.errors(include_url=False)
         return None, _in_order(_finding(tree, detail) for detail in details)
-    findings = [Finding(_mark(tree, path)[0], message) for path, message in _checks(profile)]
+    findings = [Finding(_find(tree, path)[0], message) for path, message in _checks(profile)]
     return (None if findings else profile), _in_order(findings)
+
+
+def warnings(profile: Profile, tree: Branch) -> list[Finding]:
+    """Return what a good profile says in vain or in a way that may be misread."""
+    return [
+        *_without_meaning(profile, tree),
+        *_bare_walltimes(profile, tree),
+        *_spelled_twice(profile, tree),
+    ]
 
 
 def _in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.mark)
 
 
-def without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
-    """Yield keys that are set although the profile's backend knows nothing of them."""
-    spread = profile.backend == "local" and profile.launcher.name != "none"
-    for dotted in _NOT_SPREAD if spread else _MEANINGLESS.get(profile.backend, _NOT_BATCH):
-        path = split(dotted)
-        mark, found = _mark(tree, path, on_key=True)
-        if found == path:
+# Warnings
+
+
+def _without_meaning(profile: Profile, tree: Branch) -> Iterator[Finding]:
+    """Yield keys that are set although they have no meaning with the profile's other keys."""
+    unused: Sequence[str] = UNUSED_BY_EXISTING if profile.backend == EXISTING else ()
+    if profile.backend in BACKENDS:
+        unused = BACKENDS[profile.backend].unused_keys(profile.launcher.name)
+    for dotted in unused:
+        mark, found, _ = _find(tree, split(dotted), on_key=True)
+        if found == split(dotted):
             words = f"`{dotted}` has no meaning on backend {profile.backend} and is ignored"
             yield Finding(mark, words)
     chosen = {option.field for option in profile.options.values()}
     if profile.network.fallback and profile.network.protocol != "ucx":
         if "network.protocol" not in chosen:
-            mark, _ = _mark(tree, split("network.fallback"), on_key=True)
+            mark, _, _ = _find(tree, split("network.fallback"), on_key=True)
             words = "`network.fallback` is for `network.protocol: ucx`, and is ignored"
             yield Finding(mark, words)
 
 
-LONG_IN_SECONDS = 3600
-"""A walltime of so many seconds is meant as such; Slurm and LSF read a bare number as minutes."""
-
-
-def bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
+def _bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
     """Yield walltimes of batch jobs without a unit that may be meant as hours or minutes.
 
     All are read as seconds.
@@ -68,8 +105,8 @@ def bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
         if any(path[-2:] == walltime for path in targets(profile, name, option)):
             paths += [("options", name, key) for key in ("default", "maximum")]
     for path in paths:
-        mark, found = _mark(tree, path)
-        number = _leaf(tree, path)
+        mark, found, value = _find(tree, path)
+        number = str(value.value).strip() if isinstance(value, Leaf) else ""
         if found == path and number.isdecimal() and int(number) < LONG_IN_SECONDS:
             yield Finding(
                 mark,
@@ -79,79 +116,46 @@ def bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
             )
 
 
-def _leaf(tree: Tree, path: Path) -> str:
-    """Return a value without parts as text, empty where there is none."""
-    for part in path:
-        if not isinstance(tree, Branch) or part not in tree.entries:
-            return ""
-        tree = tree.entries[part]
-    return str(tree.value).strip() if isinstance(tree, Leaf) else ""
+def _spelled_twice(profile: Profile, tree: Branch) -> Iterator[Finding]:
+    """Yield directives that request the amount of a key once more, in another spelling."""
+    for path, message, same in _set_twice(profile):
+        if same:
+            words = "Both ask for the same amount, so this release accepts the line"
+            yield Finding(_find(tree, path)[0], f"{message} {words}; the next one refuses it.")
 
 
-_NOT_LOCAL = (
-    "job.submit_by",
-    "job.nodes",
-    "job.walltime",
-    "job.queue",
-    "job.account",
-    "job.directives",
-    "job.skip_directives",
-    "job.submit_args",
-    "job.cancel_args",
-    "launcher",
-    "head",
-    "network.interface",
-    "network.ports",
-    "policy.drain_before",
-    "policy.at_walltime",
-)
-_NOT_DEMO = (
-    "job.submit_by", "job.submit_args", "job.cancel_args", "launcher", "head",
-    "network.interface", "network.ports", "environment.container",
-)  # fmt: skip
-_NOT_EXISTING = (
-    "job", "workers", "launcher", "groups", "head", "network", "environment.container",
-    "environment.prologue", "environment.variables", "limits.workers", "policy",
-)  # fmt: skip
-_NOT_SPREAD = tuple(
-    key
-    for key in (*_NOT_LOCAL, "existing", "head.placement", "head.submit", "head.gpus")
-    if key not in ("launcher", "head", "network.interface", "environment.container")
-)
-_NOT_BATCH = ("job.submit_by", "existing")
-_MEANINGLESS = {
-    "lsf": ("existing",),
-    "local": (*_NOT_LOCAL, "existing"),
-    "demo": (*_NOT_DEMO, "existing"),
-    "existing": _NOT_EXISTING,
-}
+# Values of a wrong kind, as pydantic finds them
 
 
 def _finding(tree: Branch, detail: Any) -> Finding:
     kind, loc = detail["type"], [part for part in detail["loc"] if part != "[key]"]
-    mark, path = _mark(tree, loc, on_key=kind == "extra_forbidden" or "[key]" in detail["loc"])
-    where = f"`{join(path)}`"
+    on_key = kind == "extra_forbidden" or "[key]" in detail["loc"]
+    mark, path, _ = _find(tree, loc, on_key=on_key)
     if kind == "extra_forbidden":
-        return Finding(mark, _unknown_key(tuple(str(part) for part in loc)))
+        return Finding(mark, _unknown_key(tuple(map(str, loc))))
     if kind == "missing":
         return Finding(mark, f"`{join(loc)}` is missing; add it")
+    return Finding(mark, f"`{join(path)}`: {_wrong_value(kind, detail, path)}")
+
+
+def _wrong_value(kind: str, detail: Any, path: Path) -> str:
+    value = detail["input"]
     if kind == "literal_error":
-        return Finding(mark, f"{where}: {_no_choice(detail)}")
+        expected = str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
+        close = suggestion(str(value), expected.split(", "))
+        return f"{shown(value)} is none of {expected}{close}"
     if kind == "value_error":
-        words = str(detail["ctx"]["error"])
-        if isinstance(detail["input"], str) and PLACEHOLDER.fullmatch(detail["input"]):
-            words = f"names in braces work in text only; give the option `field: {join(path)}`"
-        return Finding(mark, f"{where}: {words}")
-    given = kind_of(detail["input"])
+        if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
+            return f"names in braces work in text only; give the option `field: {join(path)}`"
+        return str(detail["ctx"]["error"])
+    given = kind_of(value)
     shapes = {
         "tuple_type": f"must be a list, not {given}; write [a, b] or one line with `- ` per item",
         "model_type": f"must be a mapping of keys, not {given}",
         "dict_type": f"must be a mapping of keys, not {given}",
-        "bool_type": f"must be true or false, not {shown(detail['input'])}",
-        "string_too_short": "must not be empty",
-        "string_too_long": f"must be at most {detail.get('ctx', {}).get('max_length')} characters",
+        "bool_type": f"must be true or false, not {shown(value)}",
     }
-    return Finding(mark, f"{where}: {shapes.get(kind, detail['msg'])}")
+    return str(shapes.get(kind, detail["msg"]))
 
 
 def _unknown_key(path: Path) -> str:
@@ -165,16 +169,10 @@ def _unknown_key(path: Path) -> str:
     return f"unknown key `{key}`{where}{hint or '; known keys are ' + ', '.join(known)}"
 
 
-def _no_choice(detail: Mapping[str, Any]) -> str:
-    expected = str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
-    close = suggestion(str(detail["input"]), expected.split(", "))
-    return f"{shown(detail['input'])} is none of {expected}{close}"
+def _find(tree: Tree, path: Sequence[object], *, on_key: bool = False) -> tuple[Mark, Path, Tree]:
+    """Return the place of a path or of the deepest part of it that is there, that part, its value.
 
-
-def _mark(tree: Tree, path: Sequence[object], *, on_key: bool = False) -> tuple[Mark, Path]:
-    """Return where a path leads, or the deepest part of it that is there, and that part.
-
-    A mapping's place is its key; any other value's its own, unless the key is asked for.
+    A mapping's place is its key; any other value's its own, unless `on_key` is set.
     """
     mark: Mark = tree.mark
     found: Path = ()
@@ -188,42 +186,29 @@ def _mark(tree: Tree, path: Sequence[object], *, on_key: bool = False) -> tuple[
         else:
             break
         found = (*found, part)
-    return mark, found
+    return mark, found, tree
 
 
-def _checks(profile: Profile) -> Iterator[tuple[Path, str]]:
-    """Yield what the kinds of single values cannot tell."""
+# Keys that do not go together
+
+
+def _checks(profile: Profile) -> Iterator[Problem]:
+    """Yield what the kinds of single values cannot express."""
     for index, dotted in enumerate(profile.locked):
         if not exists(split(dotted)):
-            yield (
-                ("locked", str(index)),
-                f"`locked`: there is no key {shown(dotted)}{_close_path(dotted)}",
-            )
-    for name, paths in placeholders(profile).items():
+            words = f"`locked`: there is no key {shown(dotted)}{_close_path(dotted)}"
+            yield ("locked", str(index)), words
+    for name, (path, *_) in placeholders(profile).items():
         if name not in profile.options:
-            path = paths[0]
+            fix = f"; declare `options.{name}`, or double the braces to keep them"
             close = suggestion(name, profile.options)
-            yield (
-                path,
-                f"`{join(path)}`: {{{name}}} names no option"
-                + (close or f"; declare `options.{name}`, or double the braces to keep them"),
-            )
+            yield path, f"`{join(path)}`: {{{name}}} names no option{close or fix}"
     for name, option in profile.options.items():
         wrong = list(_option_checks(profile, name, option))
-        yield from wrong
-        if not wrong:
-            yield from _fits(profile, name, option)
+        yield from wrong or _fits(profile, name, option)
     for path, message, same in _set_twice(profile):
         if not same:
             yield path, message
-
-
-def spelled_twice(profile: Profile, tree: Branch) -> Iterator[Finding]:
-    """Yield directives that ask for the amount of a key once more, in another spelling."""
-    for path, message, same in _set_twice(profile):
-        if same:
-            words = "Both ask for the same amount, so this release accepts the line"
-            yield Finding(_mark(tree, path)[0], f"{message} {words}; the next one refuses it.")
 
 
 def _set_twice(profile: Profile) -> Iterator[tuple[Path, str, bool]]:
@@ -256,7 +241,8 @@ def _close_path(dotted: str) -> str:
     return close.replace("`", f"`{join(above)}." if above else "`", 1)
 
 
-def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[tuple[Path, str]]:
+def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[Problem]:
+    """Yield mistakes in an option's declaration."""
     here, dotted = ("options", name), f"`options.{name}`"
     for path in targets(profile, name, option):
         if option.field is None and not exists(path):
@@ -268,10 +254,8 @@ def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[tupl
         elif path[0] not in SETTABLE or len(path) < 2 or not exists(path):
             wanted = "a key below " + ", ".join(SETTABLE)
             close = _close_path(join(path)) if not exists(path) else ""
-            yield (
-                (*here, "field"),
-                f"{dotted}: `field` must be {wanted}, not {shown(join(path))}{close}",
-            )
+            words = f"{dotted}: `field` must be {wanted}, not {shown(join(path))}{close}"
+            yield (*here, "field"), words
     if (option.type == "enum") != bool(option.choices):
         words = "needs `choices`" if option.type == "enum" else "`choices` are for type enum only"
         yield (*here, "choices"), f"{dotted}: {words}"
@@ -281,43 +265,38 @@ def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[tupl
         if option.type not in ("string", "path"):
             yield (*here, "pattern"), f"{dotted}: `pattern` is for types string and path only"
         else:
-            yield from _attempt(
-                (*here, "pattern"), dotted, lambda: matches(option.pattern or "", "")
-            )
+            yield from _attempt((*here, "pattern"), matches, option.pattern, "")
     for bound in ("minimum", "maximum"):
         value = getattr(option, bound)
-        if value is None:
-            continue
-        if option.type not in AMOUNTS:
+        if value is not None and option.type not in AMOUNTS:
             yield (*here, bound), f"{dotted}: `{bound}` is for types {', '.join(AMOUNTS)} only"
-        else:
-            yield from _attempt((*here, bound), dotted, lambda v=value: parse_value(option, v))
+        elif value is not None:
+            yield from _attempt((*here, bound), parse_value, option, value)
 
 
-def _fits(profile: Profile, name: str, option: Option) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with the values that an option itself names."""
-    here, dotted = ("options", name), f"`options.{name}`"
+def _fits(profile: Profile, name: str, option: Option) -> Iterator[Problem]:
+    """Yield the first mistake in the values that an option itself names."""
+    here = ("options", name)
     minimum, maximum = bounds(option)
     if minimum is not None and maximum is not None and minimum > maximum:
-        yield (*here, "minimum"), f"{dotted}: `minimum` is more than `maximum`"
+        yield (*here, "minimum"), f"`options.{name}`: `minimum` is more than `maximum`"
         return
-    named: list[tuple[Path, object]] = [((*here, "choices"), value) for value in option.choices]
-    named += [
-        ((*here, key), value)
-        for key in ("default", "minimum", "maximum")
-        if (value := getattr(option, key)) is not None
-    ]
-    for place, value in named:
-        wrong = list(_attempt(place, dotted, lambda v=value: check_value(option, v)))
-        wrong = wrong or list(_misfits(profile, name, option, place, value))
-        yield from wrong
+    named: list[tuple[str, object]] = [("choices", value) for value in option.choices]
+    named += [(key, getattr(option, key)) for key in ("default", "minimum", "maximum")]
+    for key, value in named:
+        if value is None:
+            continue
+        wrong = list(_attempt((*here, key), check_value, option, value))
+        wrong = wrong or list(_misfits(profile, name, option, (*here, key), value))
         if wrong:
+            yield from wrong
             return
 
 
 def _misfits(
     profile: Profile, name: str, option: Option, place: Path, value: object
-) -> Iterator[tuple[Path, str]]:
+) -> Iterator[Problem]:
+    """Yield the keys that an option sets and that cannot hold a value."""
     for path in targets(profile, name, option):
         data = profile.model_dump()
         put(data, path, check_value(option, value))
@@ -328,8 +307,9 @@ def _misfits(
             yield place, f"`options.{name}`: {shown(value)} does not fit `{join(path)}`: {words}"
 
 
-def _attempt(place: Path, dotted: str, check: Any) -> Iterator[tuple[Path, str]]:
+def _attempt(place: Path, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
+    """Yield what a check raises about a key of an option."""
     try:
-        check()
+        check(*arguments)
     except ValueError as error:
-        yield place, f"{dotted}: `{place[-1]}`: {error}"
+        yield place, f"`{join(place[:-1])}`: `{place[-1]}`: {error}"

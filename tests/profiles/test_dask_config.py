@@ -20,8 +20,8 @@ from jupyter_gpucluster.batch.durations import parse_walltime
 from jupyter_gpucluster.core.errors import ProfileNotFound
 from jupyter_gpucluster.core.job import JobShape
 from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, load_profiles
-from jupyter_gpucluster.profiles.dask_config import dask_directories, read_dask_config
-from jupyter_gpucluster.profiles.dask_section import parse_size, usual_processes
+from jupyter_gpucluster.profiles.jobqueue_options import parse_size, usual_processes
+from jupyter_gpucluster.profiles.jobqueue_yaml import dask_directories, read_dask_config
 from tests.profiles.conftest import Site
 
 USUAL = 120

@@ -16,7 +16,7 @@ from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.reader import plain, read_file
 from jupyter_gpucluster.profiles.schema import BEGIN, SCHEMA_FILE, main, profile_schema, reference
 from jupyter_gpucluster.profiles.search import BUILT_IN
-from jupyter_gpucluster.profiles.units import parse_duration, parse_memory
+from jupyter_gpucluster.profiles.values import parse_duration, parse_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 SHIPPED = sorted(BUILT_IN.glob("*.yaml"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.profiles.units import (
+from jupyter_gpucluster.profiles.values import (
     format_duration,
     format_memory,
     parse_duration,
@@ -38,7 +38,7 @@ def test_memory_is_read_as_bytes(text: object, size: int) -> None:
 @pytest.mark.parametrize(
     "text,words",
     [
-        ("4G", "may mean GB or GiB; write which"),
+        ("4G", "is ambiguous: write 4 GB or 4 GiB"),
         ("4 XB", "unknown unit 'XB'; use one of B, kB"),
         ("much", "is not an amount of memory; write 4 GiB"),
         ("", "is not an amount of memory"),

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.model import Option
 from jupyter_gpucluster.profiles.reader import Branch, Items, Leaf, Mark, Tree, read_text
-from jupyter_gpucluster.profiles.validation import spelled_twice, validate
+from jupyter_gpucluster.profiles.validation import validate, warnings
 
 HEAD = "title: x\nbackend: slurm\n"
 
@@ -69,7 +69,7 @@ WRONG = {
         "job: {memory: 4G}",
         3,
         15,
-        "`job.memory`: '4G' may mean GB or GiB; write which",
+        "`job.memory`: '4G' is ambiguous: write 4 GB or 4 GiB",
     ),
     "no memory": (
         "workers: {memory_limit: lots}",
@@ -268,7 +268,7 @@ def test_the_same_amount_in_another_spelling_is_a_warning_at_its_line(
     tree = read_text(HEAD + "job: {gpus: 2,\n  " + keys + "}\n", "f")
     profile, findings = validate(tree)
     assert profile is not None, findings
-    [warning] = spelled_twice(profile, tree)
+    [warning] = warnings(profile, tree)
     assert warning.mark.line == 4
     assert words in warning.message
     assert "the next one refuses it" in warning.message
@@ -290,7 +290,7 @@ def test_directives_that_set_no_key_of_our_lines_are_no_finding(text: str) -> No
     profile, findings = validate(tree)
     assert findings == []
     assert profile is not None
-    assert list(spelled_twice(profile, tree)) == []
+    assert list(warnings(profile, tree)) == []
 
 
 def test_a_launcher_is_its_name_or_a_mapping() -> None:

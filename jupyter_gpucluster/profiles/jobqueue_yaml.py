@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .dask_options import BACKENDS, translate
-from .dask_section import Entry, Section, tells_something
+from .jobqueue_options import Entry, Section, tells_something, translate
 from .merge import SourceFile
-from .reader import EMPTY, Branch, Finding, Leaf, Mark, Tree, Unreadable, plain, read_file
-from .units import shown
+from .reader import EMPTY, Branch, Finding, Leaf, Mark, Unreadable, plain, read_file
+from .values import shown
 
 CLUSTERS = {
     "HTCondorCluster": "htcondor",
@@ -29,14 +28,14 @@ CLUSTERS = {
 }
 """Classes of dask-jobqueue, and the section that each reads, which is also our backend's name."""
 RANK = (0, 1)
-"""Dask's own files give way to all profile files but the built-in ones."""
+"""Rank of Dask's own files: all profile files but the built-in ones override them."""
 OURS = "labextension"
 """Name of the profile for a factory of workers on this machine."""
 
 
 @dataclass(frozen=True)
 class DaskConfig:
-    """What Dask's files say; ``offered`` are the profiles that they make, with their backends."""
+    """Content of Dask's files; ``offered`` are the profiles that they make, with their backends."""
 
     sections: Mapping[str, Section] = field(default_factory=dict)
     offered: Mapping[str, str] = field(default_factory=dict)
@@ -45,9 +44,9 @@ class DaskConfig:
     def source(
         self, name: str, files: Sequence[SourceFile]
     ) -> tuple[SourceFile | None, list[Finding]]:
-        """Return the section that belongs to a profile of these files, and what to warn about."""
+        """Return the section that belongs to a profile of these files, and warnings."""
         asked, backend = _last(files, "dask_config"), _last(files, "backend")
-        # A file that names its backend stands alone, unless it asks for a section.
+        # A file that names its backend stands alone, unless it names a section too.
         if asked is None and (backend is not None or name not in self.offered):
             return None, []
         key = str(asked.value) if asked is not None else name
@@ -61,13 +60,13 @@ class DaskConfig:
 
 
 def _last(files: Sequence[SourceFile], key: str) -> Leaf | None:
-    """Return the value of a key that counts, without regard to locks."""
-    values: list[Tree] = [file.tree.entries[key] for file in files if key in file.tree.entries]
+    """Return the value of a key in the last file that has it, without regard to locks."""
+    values = [file.tree.entries[key] for file in files if key in file.tree.entries]
     return values[-1] if values and isinstance(values[-1], Leaf) else None
 
 
 def dask_directories() -> list[Path]:
-    """Return where Dask looks for files; later ones override."""
+    """Return the directories of Dask's files; later ones override."""
     paths = [os.environ.get("DASK_ROOT_CONFIG", "/etc/dask")]
     paths += [str(Path(prefix, "etc", "dask")) for prefix in (sys.prefix, *site.PREFIXES)]
     paths.append(str(Path.home() / ".config" / "dask"))
@@ -94,7 +93,7 @@ def read_dask_config() -> DaskConfig:
         for name, part, mark in _parts(tree, "labextension"):
             if name == "factory":
                 factory = _merged(factory, name, part, mark)
-    offered = {name: name for name in sections if name in BACKENDS}
+    offered = {name: name for name in sections if name in CLUSTERS.values()}
     if factory is not None:
         problems += _apply_factory(factory, sections, offered)
     offered = {name: offered[name] for name in offered if tells_something(sections[name])}
@@ -133,24 +132,22 @@ def _apply_factory(
     factory: Section, sections: dict[str, Section], offered: dict[str, str]
 ) -> list[Finding]:
     """Lay the arguments of the factory over the section that its class reads."""
-    module, kind = (factory.text(key) for key in ("module", "class"))
-    given = factory.entries.get("kwargs")
-    arguments = given.value if given is not None and isinstance(given.value, dict) else {}
-    mark = given.mark if given is not None else factory.mark
-    entries = {str(key).replace("_", "-"): Entry(value, mark) for key, value in arguments.items()}
+    kind = factory.text("class")
+    given = factory.entries.get("kwargs", Entry({}, factory.mark))
+    arguments = given.value if isinstance(given.value, dict) else {}
+    entries = {str(k).replace("_", "-"): Entry(v, given.mark) for k, v in arguments.items()}
     if kind in ("LocalCluster", "LocalCUDACluster"):
         if entries or kind == "LocalCUDACluster":
             sections[OURS] = Section(OURS, factory.mark, entries)
             offered[OURS] = "local"
         return []
-    if module.startswith("jupyter_gpucluster"):
+    if factory.text("module").startswith("jupyter_gpucluster"):
         return []
     if kind not in CLUSTERS:
         words = f"`labextension.factory` names {shown(kind)}, for which there is no backend"
         return [Finding(factory.mark, words)]
-    name = entries.pop("config-name", Entry(CLUSTERS[kind], mark)).value
-    known = sections.get(str(name))
-    below = known.entries if known is not None else {}
-    sections[str(name)] = Section(str(name), factory.mark, {**below, **entries}, chosen=True)
-    offered[str(name)] = CLUSTERS[kind]
+    name = str(entries.pop("config-name", Entry(CLUSTERS[kind], given.mark)).value)
+    below = sections[name].entries if name in sections else {}
+    sections[name] = Section(name, factory.mark, {**below, **entries}, chosen=True)
+    offered[name] = CLUSTERS[kind]
     return []
