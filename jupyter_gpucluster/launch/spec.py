@@ -1,10 +1,14 @@
-"""Profile and machine -> the spec: all that the starter settles for a cluster's life."""
+"""Profile and machine -> spec: everything that does not change during a cluster's life."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from ..batch import arguments_elsewhere, elsewhere, on_this_machine
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
@@ -19,6 +23,8 @@ from .allocation import is_spread
 from .script.containers import check_container, image_directives
 from .script.launchers import lay_out
 from .script.worker_command import extra_arguments, worker_arguments
+
+T = TypeVar("T", Policy, JobShape, WorkerShape)
 
 ONE_THREAD_EACH = {
     # What a nanny sets: with several workers on a node, each library's own thread pool as wide as
@@ -113,7 +119,7 @@ def make_spec(
     scratch: Path,
     options: Mapping[str, object],
 ) -> Spec:
-    """Settle everything that does not change during a cluster's life.
+    """Return everything that does not change during a cluster's life.
 
     Parameters
     ----------
@@ -122,142 +128,148 @@ def make_spec(
     scratch
         Where local workers put data that does not fit into memory.
     """
-    gpus = uses_gpus(profile, machine)
-    spread = is_spread(profile)
-    local = profile.backend == "local" and not spread
+    spread, simulated = is_spread(profile), profile.backend == "demo"
     here = on_this_machine(profile.backend) and not spread
-    simulated = profile.backend == "demo"
-    per_job = workers_per_job(profile, machine)
-    asked = int(profile.job.gpus) if gpus and not local else 0
-    ranks = 1
-    if not here:
-        ranks = lay_out(
-            profile.launcher,
-            nodes=profile.job.nodes,
-            gpus=asked,
-            cpus=profile.job.cpus,
-            workers=per_job,
-        ).ranks
-        check_container(profile, directory.path)
-    # On this machine all workers share what it has; elsewhere those of one job share the job's.
-    workers += sum(group.count for group in profile.groups.values())
-    share = max(1, workers) if here else per_job
-    cpus = profile.job.cpus or (machine.cpus if here else per_job)
-    threads = 1 if gpus else max(1, cpus // share)
-    if profile.workers.threads != "auto":
-        threads = profile.workers.threads
-    memory = profile.workers.memory_limit
-    if memory == "auto":
-        total = profile.job.memory or (machine.memory if here else None)
-        memory = None if total is None else total // share
-    device = profile.workers.device_memory_limit
-    if device == "auto" or not gpus:
-        device_limit = None
-    else:
-        device_limit = 0 if device is None else int(device)
+    in_job = profile.head.placement == "job" and not on_this_machine(profile.backend)
+    sharing = workers + sum(group.count for group in profile.groups.values())
+    shared = (machine, sharing, directory, scratch)
+    job, worker = shapes(profile, *shared)
+    groups = [
+        WorkerGroup(group, settings.count, *shapes(group_profile(profile, group), *shared))
+        for group, settings in profile.groups.items()
+    ]
+    network, idle = profile.network, profile.policy.idle_gpus
     spec = Spec(
         profile=name,
         title=shown_title(profile),
         backend=profile.backend,
         python=python,
         environment=environment,
-        job=JobShape(
-            nodes=profile.job.nodes,
-            gpus=1 if gpus and local else asked,
-            cpus=profile.job.cpus,
-            memory=profile.job.memory,
-            walltime=profile.job.walltime,
-            queue=profile.job.queue,
-            account=profile.job.account,
-            gpu_request=profile.job.gpu_request,
-            gpu_type=profile.job.gpu_type,
-            memory_request=profile.job.memory_request,
-            submit_by=profile.job.submit_by,
-            directives=(
-                *image_directives(profile.environment.container),
-                *profile.job.directives,
-            ),
-            skip_directives=profile.job.skip_directives,
-            submit_args=() if here else profile.job.submit_args,
-            cancel_args=()
-            if here
-            else (*profile.job.cancel_args, *arguments_elsewhere(profile.backend, profile.job)),
-            ranks=ranks,
-        ),
-        worker=WorkerShape(
-            threads=threads,
-            memory_limit=memory,
-            device_memory_limit=device_limit,
-            rmm_pool=profile.workers.rmm_pool,
-            rmm_async=profile.workers.rmm_async,
-            rmm_libraries=profile.workers.rmm_libraries,
-            cudf_spill=profile.workers.cudf_spill,
-            per_job=per_job,
-            local_directory=profile.workers.local_directory or (str(scratch) if here else ""),
-            bound=profile.workers.cpu_affinity == "gpu",
-        ),
+        job=job,
+        worker=worker,
+        groups=tuple(groups),
         variables={
             **ONE_THREAD_EACH,
             **NO_WORKER_PAGES,
             **(NO_REAL_GPUS if simulated else {}),
             **profile.environment.variables,
         },
-        devices=machine.gpus if gpus and local else (),
+        devices=machine.gpus if here and not simulated and job.gpus else (),
         simulated=simulated,
-        encrypted=profile.network.protocol == "tls",
-        ucx=profile.network.protocol == "ucx",
+        encrypted=network.protocol == "tls",
+        ucx=network.protocol == "ucx",
         host="127.0.0.1" if here else "",
-        interface=profile.network.interface or "",
-        scheduler_interface=profile.head.interface or profile.network.interface or "",
+        interface=network.interface or "",
+        scheduler_interface=profile.head.interface or network.interface or "",
         maximum_workers=maximum_workers(profile, machine),
         shared_memory=memory_here(profile, machine),
-        policy=Policy(
-            idle_timeout=profile.policy.idle_timeout,
-            no_client_timeout=profile.policy.no_client_timeout,
-            max_lifetime=profile.policy.max_lifetime,
-            replacements=profile.policy.replacements,
-            drain_before=profile.policy.drain_before,
-            at_walltime=profile.policy.at_walltime,
+        policy=copied(
+            Policy,
+            profile.policy,
             gpu_hours=budget(profile),
-            idle_gpus_after=profile.policy.idle_gpus.after,
-            idle_gpus_action=profile.policy.idle_gpus.action,
+            idle_gpus_after=idle.after,
+            idle_gpus_action=idle.action,
         ),
         options=options,
         scratch=str(scratch),
-        in_job=profile.head.placement == "job" and not on_this_machine(profile.backend),
+        in_job=in_job,
         relayed=profile.head.placement == "job" and profile.head.submit == "relay",
         spread=spread,
     )
-    groups = []
-    for group in profile.groups:
-        part = make_spec(
-            group_profile(profile, group),
-            name=name,
-            workers=workers,
-            machine=machine,
-            python=python,
-            environment=environment,
-            directory=directory,
-            scratch=scratch,
-            options=options,
-        )
-        groups.append(WorkerGroup(group, profile.groups[group].count, part.job, part.worker))
-    spec = replace(spec, groups=tuple(groups))
+    return with_worker_command(spec, profile, directory) if here else spec
+
+
+def copied(kind: type[T], section: BaseModel, **others: Any) -> T:
+    """Return a record with the fields of the same name in a profile's section, and others."""
+    names = {field.name for field in dataclasses.fields(kind)} & type(section).model_fields.keys()
+    return kind(**{name: getattr(section, name) for name in names} | others)
+
+
+def shapes(
+    profile: Profile, machine: Machine, sharing: int, directory: ClusterDirectory, scratch: Path
+) -> tuple[JobShape, WorkerShape]:
+    """Return the resources of each job and of each worker.
+
+    Parameters
+    ----------
+    sharing
+        How many workers share this machine, if they are here.
+    """
+    gpus, spread = uses_gpus(profile, machine), is_spread(profile)
+    here = on_this_machine(profile.backend) and not spread
+    alone = profile.backend == "local" and not spread
+    per_job = workers_per_job(profile, machine)
+    requested = int(profile.job.gpus) if gpus and not alone else 0
+    ranks = 1
+    if not here:
+        job = profile.job
+        ranks = lay_out(
+            profile.launcher, nodes=job.nodes, gpus=requested, cpus=job.cpus, workers=per_job
+        ).ranks
+        check_container(profile, directory.path)
+    # On this machine all workers share what it has; elsewhere those of one job share the job's.
+    share = max(1, sharing) if here else per_job
+    cpus = profile.job.cpus or (machine.cpus if here else per_job)
+    threads = profile.workers.threads
+    if threads == "auto":
+        threads = 1 if gpus else max(1, cpus // share)
+    memory = profile.workers.memory_limit
+    if memory == "auto":
+        total = profile.job.memory or (machine.memory if here else None)
+        memory = None if total is None else total // share
+    device = profile.workers.device_memory_limit
+    return (
+        copied(
+            JobShape,
+            profile.job,
+            gpus=1 if gpus and alone else requested,
+            directives=(
+                *image_directives(profile.environment.container),
+                *profile.job.directives,
+            ),
+            submit_args=() if here else profile.job.submit_args,
+            cancel_args=()
+            if here
+            else (*profile.job.cancel_args, *arguments_elsewhere(profile.backend, profile.job)),
+            ranks=ranks,
+        ),
+        copied(
+            WorkerShape,
+            profile.workers,
+            threads=threads,
+            memory_limit=memory,
+            device_memory_limit=None if device == "auto" or not gpus else device or 0,
+            per_job=per_job,
+            local_directory=profile.workers.local_directory or (str(scratch) if here else ""),
+            bound=profile.workers.cpu_affinity == "gpu",
+        ),
+    )
+
+
+def with_worker_command(spec: Spec, profile: Profile, directory: ClusterDirectory) -> Spec:
+    """Return the spec of local jobs with the worker's command, where no shell must expand it."""
     extra = extra_arguments(profile.workers)
     needs_shell = (
         profile.environment.prologue
-        or (profile.environment.container and not simulated)
+        or (profile.environment.container and not spec.simulated)
         or "$" in profile.workers.local_directory
     )
-    if not (simulated or local) or needs_shell:
+    if needs_shell:
         return spec
-    if gpus and not simulated:
-        return replace(spec, worker_argv=_dask_cuda_argv(spec, directory, extra))
+    if spec.job.gpus and not spec.simulated:
+        place = spec.worker.local_directory
+        argv = [*worker_arguments(spec, directory), *extra, "--local-directory", place]
+        return replace(spec, worker_argv=(*argv, "--name", "{name}"))
     if extra:
         return spec
+    argv = ["{scheduler}", "--name", "{name}", "--nthreads", str(spec.worker.threads)]
+    argv += ["--memory-limit", str(spec.worker.memory_limit or 0)]
+    argv += ["--local-directory", spec.worker.local_directory, "--host", spec.host]
+    if spec.encrypted:
+        argv += ["--tls-directory", str(directory.tls)]
     # Only the worker without a nanny takes another limit while it runs.
-    follows = local and profile.workers.memory_limit == "auto"
-    return _with_preloaded_worker(replace(spec, memory_follows=follows), directory)
+    follows = not spec.simulated and profile.workers.memory_limit == "auto"
+    return replace(spec, worker_argv=tuple(argv), memory_follows=follows)
 
 
 def group_profile(profile: Profile, name: str) -> Profile:
@@ -301,19 +313,3 @@ def group_profile(profile: Profile, name: str) -> Profile:
     return profile.model_copy(
         update={"job": job, "workers": group.workers, "launcher": launcher, "groups": {}}
     )
-
-
-def _dask_cuda_argv(
-    spec: Spec, directory: ClusterDirectory, extra: Sequence[str]
-) -> tuple[str, ...]:
-    argv = [*worker_arguments(spec, directory), *extra]
-    return (*argv, "--local-directory", spec.worker.local_directory, "--name", "{name}")
-
-
-def _with_preloaded_worker(spec: Spec, directory: ClusterDirectory) -> Spec:
-    argv = ["{scheduler}", "--name", "{name}", "--nthreads", str(spec.worker.threads)]
-    argv += ["--memory-limit", str(spec.worker.memory_limit or 0)]
-    argv += ["--local-directory", spec.worker.local_directory, "--host", spec.host]
-    if spec.encrypted:
-        argv += ["--tls-directory", str(directory.tls)]
-    return replace(spec, worker_argv=tuple(argv))
