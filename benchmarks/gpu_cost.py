@@ -38,7 +38,7 @@ def cost(name: str, rounds: int, seconds: float, *, mocked: bool) -> dict[str, l
     """Measure in turn, beginning with the other way in every second round."""
     from jupyter_gpucluster import connect
     from jupyter_gpucluster.benchmark import SumOptions
-    from jupyter_gpucluster.benchmark.carried import carried
+    from jupyter_gpucluster.benchmark.sending import carried
 
     size = {"shape": (4_000, 4_000)} if mocked else {"preset": "deepops"}
     options = SumOptions(**size, mode="peak")

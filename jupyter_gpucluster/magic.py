@@ -1,4 +1,4 @@
-"""``%gpucluster VERB``: the verbs of the command line in a notebook."""
+"""``%gpucluster COMMAND``: the commands of the terminal in a notebook."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from .cli.commands import SUMMARIES
 from .cli.describe import named, state
-from .cli.dispatch import Command, execute, options_of, read, top_help
+from .cli.dispatch import Command, options_of, read, top_help
 from .cli.output import (
     Block,
     Facts,
     Outcome,
+    Progress,
     Table,
     Text,
     as_json,
     as_text,
+    hint_line,
     one_line,
     visible,
-    way_out,
 )
-from .cli.session import Progress
 from .core.errors import GpuClusterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 PROGRAM = "%gpucluster"
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 LIVE = "application/vnd.jupyter-gpucluster.v1+json"
-"""What the Lab extension shows as cards that change with their clusters."""
+"""Shown by the Lab extension as cards that change with their clusters."""
 NAMED = ("show", "connect", "scale", "logs", "why", "doctor", "stop", "forget")
-"""Verbs whose first word is a cluster."""
+"""Commands whose first word is a cluster."""
 
 
 class MagicError(Exception):
-    """What went wrong, shown as one red line; as an error it stops the cells that follow."""
+    """An error shown as one red line; it stops the cells that follow."""
 
     def __init__(self, errors: Sequence[GpuClusterError]) -> None:
         super().__init__("; ".join(error.message for error in errors))
         self._errors = errors
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows in place of a traceback."""
+        """Return the lines that IPython shows in place of a traceback."""
         lines = []
         for error in self._errors:
             lines.append(f"{RED}error: {visible(one_line(error.message))}{PLAIN}")
             if error.hint:
-                lines.append(f"hint: {visible(way_out(error))}")
+                lines.append(f"hint: {visible(hint_line(error))}")
         return lines
 
 
@@ -80,7 +80,7 @@ class Notebook:
         sys.stdout.write(visible(text))
 
     def note(self, text: str) -> None:
-        """Show a line about what goes on, beside the result."""
+        """Show a line about the progress, beside the result."""
         print(visible(text))
 
     @contextmanager
@@ -93,15 +93,15 @@ class Notebook:
 
         def show(view: ClusterView) -> None:
             nonlocal last
-            words = f"{view.name}: {state(view)}"
-            if words != last:
-                handle.update(_bundle(words), raw=True)
-                last = words
+            line = f"{view.name}: {state(view)}"
+            if line != last:
+                handle.update(_bundle(line), raw=True)
+                last = line
 
         try:
             yield show
         finally:
-            handle.update(_bundle(""), raw=True)  # the result tells it better
+            handle.update(_bundle(""), raw=True)  # the result has it all
 
 
 class GpuClusterMagic:
@@ -110,7 +110,7 @@ class GpuClusterMagic:
     Parameters
     ----------
     shell
-        Where names are bound.
+        The shell that gets the names.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -120,7 +120,7 @@ class GpuClusterMagic:
         self._client: Any = None
 
     def run(self, line: str) -> None:
-        """Start, watch, use and stop GPU clusters: ``%gpucluster VERB``, see ``%gpucluster``."""
+        """Start, watch, use and stop GPU clusters: ``%gpucluster COMMAND``, see ``%gpucluster``."""
         try:
             words = shlex.split(line)
         except ValueError as error:
@@ -130,21 +130,21 @@ class GpuClusterMagic:
             return
         try:
             command = read(words, PROGRAM)
-        except SystemExit:  # argparse has printed a verb's help
+        except SystemExit:  # argparse has printed a command's help
             return
         except GpuClusterError as error:
             raise MagicError([error]) from None
         self._execute(words[0], command)
 
-    def _execute(self, verb: str, command: Command) -> None:
+    def _execute(self, name: str, command: Command) -> None:
         as_document = getattr(command.arguments, "json", None) is True
         try:
-            if verb == "stop":
+            if name == "stop":
                 self._let_go(command.arguments)
-            if verb == "connect" and not as_document and command.arguments.form is None:
+            if name == "connect" and not as_document and command.arguments.form is None:
                 outcome = self._connect(command.arguments.name)
             else:
-                outcome = execute(command, self._session)
+                outcome = command.run(command.arguments, self._session)
         except KeyboardInterrupt:
             raise MagicError([GpuClusterError("Interrupted.")]) from None
         except GpuClusterError as error:
@@ -193,21 +193,21 @@ class GpuClusterMagic:
             cluster.close()
 
     def complete(self, _shell: InteractiveShell, event: Any) -> list[str]:
-        """Return what may come next on the line."""
+        """Return the words that may come next on the line."""
         before = event.line.removesuffix(event.symbol).split()[1:]
         return [word for word in self._following(before) if word.startswith(event.symbol)]
 
     def _following(self, words: Sequence[str]) -> list[str]:
         if not words:
             return list(SUMMARIES)
-        verb = words[0]
-        if verb not in SUMMARIES:
+        command = words[0]
+        if command not in SUMMARIES:
             return []
         names: list[str] = []
-        if verb in NAMED:
-            with suppress(GpuClusterError):  # the verb itself will say what is wrong
+        if command in NAMED:
+            with suppress(GpuClusterError):  # the command itself will report the error
                 names = [view.name for view in self._session.clusters.live()]
-        return names + options_of(verb)
+        return names + options_of(command)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -264,6 +264,6 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _bundle(words: str) -> dict[str, str]:
-    words = visible(words)
-    return {"text/plain": words, "text/html": f"<p>{escape(words)}</p>"}
+def _bundle(text: str) -> dict[str, str]:
+    text = visible(text)
+    return {"text/plain": text, "text/html": f"<p>{escape(text)}</p>"}

@@ -6,12 +6,10 @@ May import core.
 
 from __future__ import annotations
 
-from .arguments import add_arguments, options_from
-from .baselines import find_baseline, save_baseline
 from .compare import Comparison, compare, require_same_workload
 from .family import WORKLOADS, FamilyOptions
-from .measure import Progress, run_benchmark
-from .options import PRESETS, Options, SumOptions
+from .measure import Progress, ProgressBar, run_benchmark
+from .options import MODES, PRESETS, Options, SumOptions
 from .plots import (
     plot_check_up,
     plot_devices,
@@ -20,13 +18,13 @@ from .plots import (
     prepare_plots,
     write_plots,
 )
-from .progress import ProgressBar
 from .report import Report, document_lines, read_report, table, write_report, write_reports
 from .series import check_up_table, run_check_up, run_scaling, scaling_table
-from .verdict import verdict
+from .verdict import find_baseline, save_baseline, verdict
 from .workloads import BenchmarkFailed
 
 __all__ = [
+    "MODES",
     "PRESETS",
     "WORKLOADS",
     "BenchmarkFailed",
@@ -37,12 +35,10 @@ __all__ = [
     "ProgressBar",
     "Report",
     "SumOptions",
-    "add_arguments",
     "check_up_table",
     "compare",
     "document_lines",
     "find_baseline",
-    "options_from",
     "plot_check_up",
     "plot_devices",
     "plot_scaling",

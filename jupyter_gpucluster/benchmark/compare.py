@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from an earlier report to a later one."""
+    """The changes from an earlier report to a later one."""
 
     earlier_workers: int
     later_workers: int
@@ -74,7 +74,7 @@ def compare(earlier: Report, later: Report) -> Comparison:
 
 
 def require_same_workload(earlier: str, later: str) -> None:
-    """Refuse to compare what is not the same work."""
+    """Refuse reports of different workloads."""
     if earlier != later:
         raise InvalidInput(
             f"{earlier} and {later} cannot be compared.",

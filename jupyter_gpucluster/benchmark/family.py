@@ -1,219 +1,182 @@
-"""The other workloads: memory, arithmetic, factorisation, exchange."""
+"""The workloads beside the sum: memory, arithmetic, factorisation, exchange, latency.
+
+Each function chooses the size.  A lane is a GPU, or a thread of a CPU worker.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidInput
 from . import kernels
-from .latency import Latency
-from .members import Member
-from .options import require_count, require_device
-from .peak import LongTasks
-from .workloads import ITEM_BYTES, Crew, Device, Workload, random_state
+from .options import Options
+from .sending import FromClient, Outcome
+from .workloads import (
+    ITEM_BYTES,
+    Crew,
+    Device,
+    LongTasks,
+    Size,
+    Workload,
+    as_float,
+    count_chunks,
+    random_numbers,
+)
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SHUFFLE = "shuffle"
+"""The workload that also measures the links between workers."""
 
 
-@dataclass(frozen=True)
-class Copy(Member):
-    """Copy device memory to device memory; both reading and writing count."""
-
-    size: int
-    steps: int
-    name: ClassVar[str] = "copy"
-
-    @classmethod
-    def of(cls, crew: Crew, gpu: bool, lanes: int) -> Copy:
-        """Take what fills the device for half a second."""
-        size, steps = (4 * 10**9, 300) if gpu else (64 * 10**6, 20)
-        if crew.memory_per_thread:
-            size = min(size, crew.memory_per_thread // 8)
-        return cls(gpu, lanes, size // ITEM_BYTES * ITEM_BYTES, steps)
-
-    @property
-    def nbytes(self) -> int:  # type: ignore[override]  # a field there, reckoned here
-        """Bytes read and written."""
-        return 2 * self.size * self.steps * self.lanes
-
-    @property
-    def amount(self) -> float:
-        """The same in GB."""
-        return self.nbytes / 1e9
-
-    @property
-    def pieces(self) -> int:
-        """Number of copies."""
-        return self.steps * self.lanes
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What makes two runs the same work."""
-        return {"bytes": self.size, "steps": self.steps}
-
-    def build(self, device: Device) -> LongTasks:
-        """Return one task for each lane."""
-        fixed = {"gpu": self.gpu, "nbytes": self.size, "steps": self.steps}
-        return LongTasks(kernels.copy_steps, _like(fixed), max)
+def copy_memory(crew: Crew, gpu: bool, lanes: int) -> Workload:
+    """Copy device memory to device memory for half a second; reading and writing both count."""
+    size, steps = (4 * 10**9, 300) if gpu else (64 * 10**6, 20)
+    if crew.memory_per_thread:
+        size = min(size, crew.memory_per_thread // 8)
+    size = size // ITEM_BYTES * ITEM_BYTES
+    nbytes = 2 * size * steps * lanes
+    return _workload(
+        "copy",
+        gpu,
+        parameters={"bytes": size, "steps": steps},
+        nbytes=nbytes,
+        amount=nbytes / 1e9,
+        pieces=steps * lanes,
+        build=_same_tasks(kernels.copy_steps, gpu=gpu, nbytes=size, steps=steps),
+    )
 
 
-@dataclass(frozen=True)
-class Product(Member):
-    """Multiply square matrices."""
-
-    size: int
-    steps: int
-    dtype: str = "float64"
-    name: ClassVar[str] = "matmul"
-    unit: ClassVar[str] = "TFLOP/s"
-    sigma = 1e-10
-
-    @classmethod
-    def of(cls, crew: Crew, gpu: bool, lanes: int) -> Product:
-        """Take what fills the device for half a second."""
-        return cls(gpu, lanes, *((8192, 20) if gpu else (768, 10)))
-
-    @property
-    def amount(self) -> float:
-        """Floating-point operations, in millions of millions."""
-        return 2 * self.size**3 * self.steps * self.lanes / 1e12
-
-    @property
-    def pieces(self) -> int:
-        """Number of products."""
-        return self.steps * self.lanes
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What makes two runs the same work."""
-        return {"size": self.size, "steps": self.steps, "dtype": self.dtype}
-
-    def build(self, device: Device) -> LongTasks:
-        """Return one task for each lane."""
-        fixed = {"gpu": self.gpu, "size": self.size, "dtype": self.dtype, "steps": self.steps}
-        return LongTasks(kernels.product_steps, _like(fixed), max)
+def product(crew: Crew, gpu: bool, lanes: int) -> Workload:
+    """Multiply square matrices for half a second."""
+    size, steps = (8192, 20) if gpu else (768, 10)
+    fixed = {"size": size, "dtype": "float64", "steps": steps}
+    return _workload(
+        "matmul",
+        gpu,
+        parameters=fixed,
+        amount=2 * size**3 * steps * lanes / 1e12,
+        unit="TFLOP/s",
+        pieces=steps * lanes,
+        sigma=1e-10,
+        build=_same_tasks(kernels.product_steps, gpu=gpu, **fixed),
+    )
 
 
-@dataclass(frozen=True)
-class OfArray(Member):
-    """A Dask graph over an array of normal(10, 1) numbers."""
-
-    shape: tuple[int, int]
-    chunks: tuple[int, int]
-
-    @property
-    def nbytes(self) -> int:  # type: ignore[override]  # a field there, reckoned here
-        """Size of the array."""
-        return math.prod(self.shape) * ITEM_BYTES
-
-    @property
-    def amount(self) -> float:
-        """The same in GB."""
-        return self.nbytes / 1e9
-
-    @property
-    def pieces(self) -> int:
-        """Number of chunks."""
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What makes two runs the same work."""
-        return {"shape": list(self.shape), "chunks": list(self.chunks)}
-
-    def numbers(self, device: Device) -> Any:
-        """Return the lazy array."""
-        return random_state(device).normal(10, 1, size=self.shape, chunks=self.chunks)
-
-
-@dataclass(frozen=True)
-class Factors(OfArray):
-    """Singular values and vectors of a tall and skinny array.
+def factors(crew: Crew, gpu: bool, lanes: int) -> Workload:
+    """Find singular values and vectors of a tall and skinny array, some chunks for each lane.
 
     The squares of the singular values must add up to those of the elements, and the columns of U
     have length 1.
     """
+    rows, columns, each = (100_000, 1_000, 8) if gpu else (5_000, 100, 4)
+    shape, chunks = (rows * each * lanes, columns), (rows, columns)
 
-    name: ClassVar[str] = "svd"
-    expected = 1.0
-    sigma = 1e-9
-
-    @classmethod
-    def of(cls, crew: Crew, gpu: bool, lanes: int) -> Factors:
-        """Take some chunks for each lane."""
-        rows, columns, each = (100_000, 1_000, 8) if gpu else (5_000, 100, 4)
-        return cls(gpu, lanes, (rows * each * lanes, columns), (rows, columns))
-
-    def build(self, device: Device) -> Any:
-        """Return the lazy mean of the two checks."""
+    def build(device: Device) -> Any:
         import dask.array as da
-        import numpy as np
 
-        x = self.numbers(device)
+        x = random_numbers(device, shape, chunks)
         u, s, _ = da.linalg.svd(x)
-        value = ((s**2).sum() / (x**2).sum() + (u**2).sum() / self.shape[1]) / 2
-        return value.map_blocks(float, dtype=np.float64, meta=np.zeros(()))
+        return as_float(((s**2).sum() / (x**2).sum() + (u**2).sum() / columns) / 2)
+
+    return _of_array("svd", gpu, shape, chunks, build, expected=1.0, sigma=1e-9)
 
 
-@dataclass(frozen=True)
-class Exchange(OfArray):
-    """Rearrange rows into columns: every worker sends to every other one."""
+def exchange(crew: Crew, gpu: bool, lanes: int) -> Workload:
+    """Rearrange four slabs of rows for each lane into columns: all workers send to all others."""
+    slabs = 4 * lanes
+    edge = int(math.sqrt((1e9 if gpu else 16e6) * slabs / ITEM_BYTES)) // slabs * slabs
+    return exchange_of((edge, edge), edge // slabs, gpu)
 
-    name: ClassVar[str] = "shuffle"
 
-    @classmethod
-    def of(cls, crew: Crew, gpu: bool, lanes: int) -> Exchange:
-        """Take four slabs of rows for each lane, and as many of columns."""
-        slabs = 4 * lanes
-        each = 1e9 if gpu else 16e6
-        edge = int(math.sqrt(each * slabs / ITEM_BYTES)) // slabs * slabs
-        return cls(gpu, lanes, (edge, edge), (edge // slabs, edge))
+def exchange_of(shape: Size, slab: int, gpu: bool) -> Workload:
+    """Rearrange slabs of so many rows into as many columns."""
 
-    @property
-    def expected(self) -> float:  # type: ignore[override]  # a field there, reckoned here
-        """The sum of all elements."""
-        return 10.0 * math.prod(self.shape)
-
-    @property
-    def sigma(self) -> float:  # type: ignore[override]  # a field there, reckoned here
-        """Standard deviation of the sum."""
-        return math.sqrt(math.prod(self.shape))
-
-    def build(self, device: Device) -> Any:
-        """Return the lazy sum over the rearranged array."""
+    def build(device: Device) -> Any:
         import dask
-        import numpy as np
 
+        rows = random_numbers(device, shape, (slab, shape[1]))
         # Moving through disk, as Dask's other way does, would time the disk.
         with dask.config.set({"array.rechunk.method": "tasks"}):
-            total = self.numbers(device).rechunk((self.shape[0], self.chunks[0])).sum()
-        return total.map_blocks(float, dtype=np.float64, meta=np.zeros(()))
+            return as_float(rows.rechunk((shape[0], slab)).sum())
+
+    elements = math.prod(shape)
+    return _of_array(
+        SHUFFLE,
+        gpu,
+        shape,
+        (slab, shape[1]),
+        build,
+        expected=10.0 * elements,
+        sigma=math.sqrt(elements),
+    )
+
+
+def latency(crew: Crew, gpu: bool, lanes: int) -> Workload:
+    """Run tasks that do nothing for a second, then round trips of one of them."""
+    tasks, trips = 2_000 if gpu else 400, 30
+
+    def talk(client: Client, addresses: Sequence[str], show: Callable[[int], None]) -> Outcome:
+        from distributed import wait
+
+        def same(number: int) -> int:
+            return number
+
+        began = time.perf_counter()
+        futures = client.map(same, range(tasks), pure=False, workers=list(addresses))
+        # An interrupted `gather` leaves a traceback for each future (distributed 2026.8.0).
+        wait(futures)
+        value = float(sum(client.gather(futures)))
+        seconds = time.perf_counter() - began
+        show(tasks)
+        times = []
+        for number in range(trips):
+            began = time.perf_counter()
+            client.submit(same, number, pure=False, workers=list(addresses)).result()
+            times.append(time.perf_counter() - began)
+        middle = sorted(times)[trips // 2]
+        return Outcome(value, seconds=seconds, figures={"round_trip_ms": 1000 * middle})
+
+    return _workload(
+        "latency",
+        gpu,
+        parameters={"tasks": tasks, "round_trips": trips},
+        amount=float(tasks),
+        unit="tasks/s",
+        pieces=tasks + trips,
+        expected=tasks * (tasks - 1) / 2,
+        build=lambda device: FromClient(talk),
+    )
 
 
 FAMILY: Mapping[str, Callable[[Crew, bool, int], Workload]] = MappingProxyType(
-    {member.name: member.of for member in (Copy, Product, Factors, Exchange, Latency)}
+    {
+        "copy": copy_memory,
+        "matmul": product,
+        "svd": factors,
+        SHUFFLE: exchange,
+        "latency": latency,
+    }
 )
 WORKLOADS = ("sum", *FAMILY, "check-up")
 
 
 @dataclass(frozen=True)
-class FamilyOptions:
-    """What a user chose for a workload of `FAMILY`; its size follows the workers."""
+class FamilyOptions(Options):
+    """Choices for a workload of `FAMILY`; its size follows the workers."""
 
     name: str
-    device: str | None = None
-    repeats: int = 1
-    workers: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.name not in FAMILY:
             raise InvalidInput(f"There is no workload {self.name!r}.", detail="workload")
-        require_device(self.device)
-        require_count("repeats", self.repeats)
-        if self.workers is not None:
-            require_count("workers", self.workers)
 
     def workload(self, crew: Crew) -> Workload:
         """Choose the size; with GPUs and processors both it could not be the same."""
@@ -227,8 +190,43 @@ class FamilyOptions:
         return FAMILY[self.name](crew, gpu, crew.workers if gpu else crew.threads)
 
 
-def _like(fixed: dict[str, Any]) -> Callable[[int], list[dict[str, Any]]]:
+def _workload(
+    name: str, gpu: bool, *, expected: float = 0.0, sigma: float = 0.1, **size: Any
+) -> Workload:
+    warnings = () if gpu else ("run on processors, smaller than on GPUs",)
+    return Workload(
+        name=name, mode="small", expected=expected, sigma=sigma, warnings=warnings, **size
+    )
+
+
+def _of_array(
+    name: str,
+    gpu: bool,
+    shape: Size,
+    chunks: Size,
+    build: Callable[[Device], Any],
+    **accepted: float,
+) -> Workload:
+    """Describe a Dask graph over an array of normal(10, 1) numbers."""
+    nbytes = math.prod(shape) * ITEM_BYTES
+    return _workload(
+        name,
+        gpu,
+        parameters={"shape": list(shape), "chunks": list(chunks)},
+        nbytes=nbytes,
+        amount=nbytes / 1e9,
+        pieces=count_chunks(shape, chunks),
+        build=build,
+        **accepted,
+    )
+
+
+def _same_tasks(
+    kernel: Callable[..., Iterator[Any]], **fixed: Any
+) -> Callable[[Device], LongTasks]:
+    """Return a builder of one task for each lane; the largest of their values counts."""
+
     def shares(count: int) -> list[dict[str, Any]]:
         return [{**fixed, "number": number} for number in range(count)]
 
-    return shares
+    return lambda device: LongTasks(kernel, shares, max)

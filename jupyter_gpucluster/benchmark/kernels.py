@@ -1,4 +1,4 @@
-"""What long tasks do on a worker, step by step; it travels by value to workers without us."""
+"""The steps of long tasks; the module travels by value to workers that lack this package."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 BOARD = "_gpucluster_bench"
-"""Attribute of a worker: how far its long tasks are, and what they keep for the next one."""
+"""Attribute of a worker: the progress of its long tasks, and values kept for the next one."""
 AHEAD = 3
 """Steps in a GPU's queue: enough that it never waits for Python, few enough to stop soon."""
 LOOK_SECONDS = 0.25
-"""How often a GPU's clocks are asked about, while it works: 50 microseconds each time."""
+"""Interval of the queries for a GPU's clocks, while it works: 50 microseconds each time."""
 DYNAMIC = 104
 """``CURAND_ORDERING_PSEUDO_DYNAMIC``: as many states as the card has room for.
 
@@ -45,11 +45,11 @@ extern "C" __global__ void row_sum(
 
 
 class Cancelled(Exception):
-    """Nobody waits for this task any more."""
+    """No client waits for this task any more."""
 
 
 def long_task(kernel: Callable[..., Iterator[Any]], run: str, share: dict[str, Any]) -> Any:
-    """Run a kernel to its end, and tell between steps how far it is.
+    """Run a kernel to its end, and note the progress between steps.
 
     A kernel yields after each step (on a GPU: after each step was queued), and last of all its
     value; one that also takes its own time, without preparing and checking, yields both.  The
@@ -88,13 +88,13 @@ def long_task(kernel: Callable[..., Iterator[Any]], run: str, share: dict[str, A
 
 
 def progress_of(run: str, dask_worker: Any) -> int:
-    """Return how many steps of a run this worker's long tasks have done."""
+    """Return the number of steps of a run that this worker's long tasks have done."""
     board = dask_worker.__dict__.get(BOARD, {})
     return sum(done for place, done in list(board.items()) if place[0] == run)
 
 
 def slowed() -> set[str]:
-    """Return what holds this task's GPU below its clocks, as the driver tells it."""
+    """Return the driver's reasons why this task's GPU runs below its clocks."""
     try:
         import cupy
         import pynvml
@@ -161,7 +161,7 @@ def _sum_on_gpu(
 
 
 def _normal_filler(seed: int) -> Callable[[Any], None]:
-    """Return what fills an array of even size with normal(10, 1) numbers in one pass."""
+    """Return a function that fills an array with normal(10, 1) numbers, in one pass if it can."""
     import cupy
 
     try:
@@ -193,7 +193,7 @@ def _normal_filler(seed: int) -> Callable[[Any], None]:
 
 
 def _strided_sum() -> Callable[[Any], Any]:
-    """Return what adds 1 to, and sums, every second row and column of a block of even width."""
+    """Return a function: add 1, sum every second row and column of a block of even width."""
     import cupy
 
     kernel = cupy.RawKernel(ROW_SUM, "row_sum")
@@ -235,7 +235,7 @@ def product_steps(
 ) -> Iterator[Any]:
     """Multiply two square matrices; the value is the relative error of the product.
 
-    It is compared with what the two matrices make of a vector, in float64.
+    The reference is the product of both matrices with a vector, in float64.
     """
     np = _arrays(gpu)
     left, right = (np.random.random((size, size)).astype(dtype) - 0.5 for _ in range(2))

@@ -1,19 +1,19 @@
-"""How fast data goes from each worker to each other one, as the workers themselves time it."""
+"""The rate of data between workers, as the workers themselves time it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .carried import carried
 from .report import Link
+from .sending import carried
 from .workers import WorkerFacts
 
 if TYPE_CHECKING:
     from distributed import Client
 
 BYTES = {"gpu": 256 * 10**6, "cpu": 16 * 10**6}
-"""Size of what goes over a link: some tenths of a second through host memory."""
+"""Size of a block: some tenths of a second through host memory."""
 ROUNDS = 3
 """The best of so many counts: on a shared machine single ones are half as fast."""
 MOST_NEIGHBOURS = 7
@@ -46,11 +46,11 @@ def measure_links(client: Client, workers: Sequence[WorkerFacts], device: str) -
                     for block, (_, taker) in zip(blocks, pairs, strict=True)
                 ]
             )
-            told = client.run(
-                carried(transfers), [block.key for block in blocks], workers=addresses(workers)
+            answers = client.run(
+                carried(transfers), [b.key for b in blocks], workers=[w.address for w in workers]
             )
             for giver, taker in pairs:
-                for rate in told[taker.address].get(giver.address, ()):
+                for rate in answers[taker.address].get(giver.address, ()):
                     pair = (giver.address, taker.address)
                     best[pair] = max(rate, best.get(pair, 0.0))
     known = {worker.address: worker for worker in workers}
@@ -66,11 +66,6 @@ def measure_links(client: Client, workers: Sequence[WorkerFacts], device: str) -
     )
 
 
-def addresses(workers: Sequence[WorkerFacts]) -> list[str]:
-    """Return where the workers are."""
-    return [worker.address for worker in workers]
-
-
 def make_block(nbytes: int, gpu: bool) -> Any:
     """Return a block of the device's memory; of random bytes, since zeros could be compressed."""
     import importlib
@@ -80,7 +75,7 @@ def make_block(nbytes: int, gpu: bool) -> Any:
 
 
 def take_block(block: Any) -> int:
-    """Have a block here."""
+    """Take a block, and return its size."""
     return int(block.nbytes)
 
 

@@ -1,4 +1,4 @@
-"""Runs a workload on the workers of a client, checks its value and takes the times."""
+"""Run a workload on the workers of a client, check its value, take the times."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ..core.errors import InvalidInput
-from .family import Exchange
+from .family import SHUFFLE
 from .links import measure_links
 from .options import Options
 from .report import DeviceResult, Report, Run, device_result
-from .sending import FromClient, Sent, failure, quiet, send
+from .sending import FromClient, SentGraph, SentTasks, failure, quiet
 from .workers import WorkerFacts, ask_workers, choose_devices, crew, names, remarks, worker_shares
-from .workloads import Device, Workload
+from .workloads import Device, LongTasks, Workload
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 PROGRESS_SECONDS = 0.5
-"""How often progress is asked for; a run that is shorter is never disturbed."""
+"""Interval between two looks at the progress; a run that is shorter is never disturbed."""
+
+BAR_WIDTH = 30
 
 COLD_SECONDS = 60.0
 """A first GPU run that is shorter is spoilt by some seconds of loading kernels."""
@@ -30,7 +32,7 @@ COLD_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one run is: chunks done of all, and seconds since it began."""
+    """Progress of one run: chunks done of all, and seconds since it began."""
 
     device: Device
     run: int
@@ -38,6 +40,44 @@ class Progress:
     done: int
     total: int
     seconds: float
+
+
+class ProgressBar:
+    """Draws one line again and again on a terminal; elsewhere it stays silent."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._drawn = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Draw; a finished run is wiped, since the report has its figures."""
+        if not self._stream.isatty():
+            return
+        self._draw("" if progress.done >= progress.total else line(progress))
+
+    def close(self) -> None:
+        """Wipe what is left of an interrupted run."""
+        if self._drawn:
+            self._draw("")
+
+    def _draw(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(self._drawn) + ("" if text else "\r"))
+        self._stream.flush()
+        self._drawn = len(text)
+
+
+def line(progress: Progress) -> str:
+    """Return e.g. ``gpu 1/3 [####....] 12/50 chunks, 3 s, 9 s left``."""
+    filled = BAR_WIDTH * progress.done // progress.total
+    text = (
+        f"{progress.device} {progress.run}/{progress.runs} "
+        f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] "
+        f"{progress.done}/{progress.total} chunks, {progress.seconds:.0f} s"
+    )
+    if progress.done:
+        left = progress.seconds * (progress.total - progress.done) / progress.done
+        text += f", {left:.0f} s left"
+    return text
 
 
 def run_benchmark(
@@ -49,7 +89,7 @@ def run_benchmark(
     start_seconds: float | None = None,
     timeout: float | None = None,
 ) -> Report:
-    """Run a workload on each device asked for and report.
+    """Run a workload on each requested device and report.
 
     Parameters
     ----------
@@ -61,7 +101,7 @@ def run_benchmark(
         Called with each warning before the first run (the report holds them too), and once if
         workers have to be waited for.
     start_seconds
-        What the start of the cluster took, for the report; None = not measured.
+        Duration of the cluster's start, for the report; None = not measured.
     timeout
         Seconds to wait for ``options.workers``; None = without limit.
 
@@ -70,11 +110,11 @@ def run_benchmark(
     BenchmarkFailed
         A task failed, the cluster went away, or a result is wrong.
     InvalidInput, UnsuitableEnvironment
-        The workers cannot do what is asked.
+        The workers cannot run this workload.
     WaitTimeout
         The workers did not come in time.
     KeyboardInterrupt
-        As it came; what was sent to the workers is cancelled first.
+        The tasks of the run are cancelled first.
     """
     import dask.array  # noqa: F401  # now, so that the first graph is not timed with it
 
@@ -92,7 +132,7 @@ def run_benchmark(
     devices, workers = choose_devices(options.device, wanted)
     the_crew = crew(workers, devices)
     workload = options.workload(the_crew)
-    warnings = remarks(wanted, workers, devices) + workload.warnings(the_crew)
+    warnings = [*remarks(wanted, workers, devices), *workload.warnings]
     if warn:
         for warning in warnings:
             warn(warning)
@@ -108,7 +148,7 @@ def run_benchmark(
         )
         for device in devices
     )
-    if workload.name == Exchange.name:
+    if workload.name == SHUFFLE:
         results = tuple(
             replace(result, links=measure_links(client, workers, result.device))
             for result in results
@@ -170,7 +210,11 @@ class _Runner:
                     addresses = [worker.address for worker in self.workers]
                     outcome = built.talk(self.client, addresses, show)
                 else:
-                    work = send(self.client, built, device, self.workers, self.addresses)
+                    work: SentGraph | SentTasks = (
+                        SentTasks(self.client, built, device, self.workers)
+                        if isinstance(built, LongTasks)
+                        else SentGraph(self.client, built, self.addresses)
+                    )
                     futures = work.futures
                     _wait(work, show, self.workload.pieces)
                     outcome = work.outcome()
@@ -192,7 +236,7 @@ class _Runner:
         return Run(created - began, seconds, outcome.value, shares, outcome.figures)
 
 
-def _wait(work: Sent, show: Callable[[int], None], total: int) -> None:
+def _wait(work: SentGraph | SentTasks, show: Callable[[int], None], total: int) -> None:
     from distributed import wait
 
     while not all(future.done() for future in work.futures):

@@ -1,4 +1,4 @@
-"""What a user may choose for the sum, published sizes, and where sizes left open come from."""
+"""The choices of a user, published sizes, and the sizes that a user left open."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
 
 from ..core.errors import InvalidInput
-from .peak import peak_sum
-from .workloads import COPIES, ITEM_BYTES, Crew, Device, Size, Sum, Workload
+from .workloads import (
+    COPIES,
+    ITEM_BYTES,
+    Crew,
+    Device,
+    Size,
+    Workload,
+    count_chunks,
+    document_sum,
+    peak_sum,
+    size_text,
+)
 
 MAXIMUM_CHUNKS = 100_000
 """The graph carries 2.5 kB of generator state for each chunk: 250 MB here."""
@@ -47,28 +56,45 @@ PEAK_GPU_BYTES = 400e9
 """Of the default in peak mode for each GPU: a third of a second on an H100."""
 
 
-class Options(Protocol):
-    """What a user chose for a workload, before the workers are known."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Choices for a workload, before the workers are known.
 
-    @property
-    def device(self) -> str | None:
-        """``gpu``, ``cpu``, ``both``; None = GPUs where the workers have them."""
+    Parameters
+    ----------
+    device
+        ``gpu``, ``cpu``, ``both``; None = GPUs where the workers have them.
+    repeats
+        Runs on each device.
+    workers
+        Number of workers to wait for and to run on; None = all there are.
+    """
 
-    @property
-    def repeats(self) -> int:
-        """Runs on each device."""
+    device: str | None = None
+    repeats: int = 1
+    workers: int | None = None
 
-    @property
-    def workers(self) -> int | None:
-        """How many workers to wait for and to run on; None = all there are."""
+    def __post_init__(self) -> None:
+        if self.device not in (None, "gpu", "cpu", "both"):
+            raise InvalidInput(
+                f"Unknown device: {self.device}.",
+                hint="Devices are gpu, cpu, both; without one GPUs are used where there are any.",
+                detail="device",
+            )
+        for name, count in (("repeats", self.repeats), ("workers", self.workers)):
+            if count is not None and (type(count) is not int or count < 1):
+                raise InvalidInput(
+                    f"{name} takes a whole number, 1 or more, not {count}.", detail=name
+                )
 
     def workload(self, crew: Crew) -> Workload:
         """Fill in what was left open."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class SumOptions:
-    """What a user chose for `Sum`.
+class SumOptions(Options):
+    """Choices for the sum.
 
     Parameters
     ----------
@@ -77,12 +103,6 @@ class SumOptions:
         workers.
     preset
         A name in `PRESETS`.
-    device
-        ``gpu``, ``cpu``, ``both``; None = GPUs where the workers have them.
-    repeats
-        Runs on each device.
-    workers
-        How many workers to wait for and to run on; None = all there are.
     mode
         ``documents``: their generator and graph; ``peak``: as fast as the devices can.  None =
         peak on GPUs alone, documents otherwise, and wherever chunks were given.
@@ -91,12 +111,10 @@ class SumOptions:
     shape: Size | None = None
     chunks: Size | None = None
     preset: str | None = None
-    device: str | None = None
-    repeats: int = 1
-    workers: int | None = None
     mode: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.preset is not None and self.preset not in PRESETS:
             raise InvalidInput(
                 f"Unknown preset: {self.preset}.",
@@ -115,17 +133,13 @@ class SumOptions:
                 hint="Leave --chunks out, or take --mode documents.",
                 detail="chunks",
             )
-        require_device(self.device)
         for name, size in (("shape", self.shape), ("chunks", self.chunks)):
             if size is not None:
                 _require_size(name, size)
-        require_count("repeats", self.repeats)
-        if self.workers is not None:
-            require_count("workers", self.workers)
         if self.shape:
             self._require_fit(self.shape)
 
-    def workload(self, crew: Crew) -> Sum:
+    def workload(self, crew: Crew) -> Workload:
         """Fill in what was left open; explicit sizes win over the preset's.
 
         The small default never fills memory: it needs room for the chunks in work only, so its
@@ -134,18 +148,19 @@ class SumOptions:
         preset = PRESETS[self.preset] if self.preset else None
         if (self.mode or self._usual_mode(crew)) == "peak":
             shape = self.shape or (preset.shape if preset else _peak_shape(crew))
-            return peak_sum(shape, crew, crew.devices)
+            return peak_sum(shape, crew)
         chunks = self.chunks or (preset.chunks if preset else _small_chunks(crew))
         shape = self.shape or (preset.shape if preset else _small_shape(crew, chunks))
         self._require_fit(shape)
-        chosen = Sum(shape, (min(shape[0], chunks[0]), min(shape[1], chunks[1])))
-        if chosen.pieces > MAXIMUM_CHUNKS:
+        chunks = (min(shape[0], chunks[0]), min(shape[1], chunks[1]))
+        count = count_chunks(shape, chunks)
+        if count > MAXIMUM_CHUNKS:
             raise InvalidInput(
-                f"{chosen.pieces} chunks are more than the {MAXIMUM_CHUNKS} that Dask can handle.",
+                f"{count} chunks are more than the {MAXIMUM_CHUNKS} that Dask can handle.",
                 hint="Take larger --chunks or a smaller --shape.",
                 detail="chunks",
             )
-        return chosen
+        return document_sum(shape, chunks, crew)
 
     def _usual_mode(self, crew: Crew) -> str:
         # A preset names the documents' program: its shape, its chunks, its generator.
@@ -155,15 +170,10 @@ class SumOptions:
     def _require_fit(self, shape: Size) -> None:
         if self.chunks and (self.chunks[0] > shape[0] or self.chunks[1] > shape[1]):
             raise InvalidInput(
-                f"Chunks {size_words(self.chunks)} do not fit into shape {size_words(shape)}.",
+                f"Chunks {size_text(self.chunks)} do not fit into shape {size_text(shape)}.",
                 hint="Take smaller --chunks or a larger --shape.",
                 detail="chunks",
             )
-
-
-def size_words(size: Sequence[int]) -> str:
-    """Write a size as users give it: ``100x200``."""
-    return "x".join(map(str, size))
 
 
 def _small_chunks(crew: Crew) -> Size:
@@ -189,26 +199,10 @@ def _small_shape(crew: Crew, chunks: Size) -> Size:
     return count * chunks[0], count * chunks[1]
 
 
-def require_device(device: str | None) -> None:
-    """Refuse a device that there is not."""
-    if device not in (None, "gpu", "cpu", "both"):
-        raise InvalidInput(
-            f"Unknown device: {device}.",
-            hint="Devices are gpu, cpu, both; without one GPUs are used where there are any.",
-            detail="device",
-        )
-
-
 def _require_size(name: str, size: Sequence[int]) -> None:
     if len(size) != 2 or not all(type(length) is int and length > 0 for length in size):
         raise InvalidInput(
-            f"{name} takes two whole numbers, 1 or more, not {size_words(size)}.",
+            f"{name} takes two whole numbers, 1 or more, not {size_text(size)}.",
             hint=f"For example {name}=(20000, 10000).",
             detail=name,
         )
-
-
-def require_count(name: str, count: int) -> None:
-    """Refuse what is no whole number of 1 or more."""
-    if type(count) is not int or count < 1:
-        raise InvalidInput(f"{name} takes a whole number, 1 or more, not {count}.", detail=name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InvalidInput, UnsuitableEnvironment
-from .report import Report, counted
+from .report import DeviceResult, Report, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,10 +24,7 @@ def plot_devices(report: Report) -> Figure:
     for place, result in enumerate(report.results):
         amount = result.rate * result.wall_seconds
         rates = [amount / run.wall_seconds for run in result.runs]
-        bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
-        if result.ceiling:
-            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
-        axes.bar_label(bar, fmt=_written)
+        _bar(axes, place, result)
         axes.plot([place] * len(rates), rates, "k.", alpha=0.5)
     axes.set_xticks(
         range(len(report.results)), [result.device.upper() for result in report.results]
@@ -94,10 +91,7 @@ def plot_check_up(reports: Sequence[Report]) -> Figure:
         if result.unit == "GB/s"
     ]
     for place, (_, result) in enumerate(shown):
-        bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
-        axes.bar_label(bar, fmt=_written)
-        if result.ceiling:
-            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
+        _bar(axes, place, result)
     # From the exchange between hosts to the memory of a card it is a factor of a thousand.
     axes.set_yscale("log")
     rates = [result.rate for _, result in shown]
@@ -135,7 +129,7 @@ def write_plots(kind: str, reports: Sequence[Report], directory: Path) -> list[P
 
 
 def prepare_plots(directory: Path) -> None:
-    """Make the directory, and see that Matplotlib is there.
+    """Make the directory, and check that Matplotlib is installed.
 
     Raises
     ------
@@ -160,11 +154,18 @@ def _writing_to(directory: Path) -> Iterator[None]:
 
 
 def _crew(reports: Sequence[Report]) -> str:
-    """Say on what, so that nobody takes a plot of processors for one of GPUs."""
+    """Name the workers with their device: a plot of processors must not pass for one of GPUs."""
     most = max(reports, key=lambda report: report.workers)
     devices = {result.device for report in reports for result in report.results}
     kind = f"{devices.pop().upper()} worker" if len(devices) == 1 else "worker"
     return counted(most.workers, kind)
+
+
+def _bar(axes: Axes, place: int, result: DeviceResult) -> None:
+    bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
+    axes.bar_label(bar, fmt=_written)
+    if result.ceiling:
+        axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
 
 
 def _name_ceiling(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""What a run showed: as the documents' lines, a table, JSON."""
+"""The report of a run: the documents' lines, a table, JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..core.errors import InvalidInput
 from ..core.serialize import from_json, to_json
-from .options import size_words
+from .workloads import Workload, size_text
 
 SCHEMA = 1
 """Version of the JSON form; keys are added, not renamed, within one version."""
@@ -18,7 +18,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class WorkerShare:
-    """What one worker did of a run: seconds, rate in the report's unit, what slowed its GPU."""
+    """One worker's part of a run: seconds, rate in the report's unit, what slowed its GPU."""
 
     worker: str
     host: str
@@ -31,7 +31,7 @@ class WorkerShare:
 
 @dataclass(frozen=True)
 class Link:
-    """How fast data goes from one worker's device memory to another's, in GB/s."""
+    """The rate of data from one worker's device memory to another's, in GB/s."""
 
     giver: str
     taker: str
@@ -71,9 +71,9 @@ class DeviceResult:
     """Amount over wall time, in ``unit``."""
     unit: str = "GB/s"
     shares: tuple[WorkerShare, ...] = ()
-    """What each worker did of the fastest run, where it is known."""
+    """Each worker's part of the fastest run, if it is known."""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """What else the fastest run told, such as ``round_trip_ms``."""
+    """Other figures of the fastest run, such as ``round_trip_ms``."""
     ceiling: float | None = None
     """The most that the same devices can reach, as measured beside it, in ``unit``."""
     links: tuple[Link, ...] = ()
@@ -102,25 +102,14 @@ class Report:
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     verdict: tuple[str, ...] = ()
-    """What is slower than it should be, and where."""
+    """Sentences about slow workers, links and devices."""
     protocol: str = ""
-    """What carries data between workers: ``tls``, ``tcp``, ``ucx``; empty in older reports."""
+    """The protocol between workers: ``tls``, ``tcp``, ``ucx``; empty in older reports."""
     schema: int = field(default=SCHEMA)
 
 
-class Sized(Protocol):
-    """What a rate is reckoned with."""
-
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def amount(self) -> float: ...
-    @property
-    def unit(self) -> str: ...
-
-
 def device_result(
-    device: str, names: Mapping[str, int], work: Sized, runs: Sequence[Run]
+    device: str, names: Mapping[str, int], work: Workload, runs: Sequence[Run]
 ) -> DeviceResult:
     """Sum up the runs on one device."""
     fastest = min(runs, key=lambda run: run.wall_seconds)
@@ -180,7 +169,7 @@ def table(report: Report) -> list[str]:
     lines = [
         f"{report.workload} ({report.mode}): {_size(report)}",
         f"{counted(report.workers, 'worker')}, {counted(report.threads, 'thread')}, "
-        f"{counted(len(report.hosts), 'host')}{_way(report)}{start}",
+        f"{counted(len(report.hosts), 'host')}{_protocol(report)}{start}",
         *columns(rows, text={0, 6}),
     ]
     lines += _extras(report)
@@ -200,8 +189,8 @@ def table(report: Report) -> list[str]:
     return lines
 
 
-def _way(report: Report) -> str:
-    """Say how data goes from worker to worker."""
+def _protocol(report: Report) -> str:
+    """Name the protocol of the data between workers."""
     if not report.protocol or not any(result.links for result in report.results):
         return f", over {report.protocol}" if report.protocol else ""
     if report.protocol == "ucx":
@@ -213,7 +202,7 @@ def _size(report: Report) -> str:
     known = report.parameters
     if "chunks" not in known:
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
-    shape, chunks = size_words(known["shape"]), size_words(known["chunks"])
+    shape, chunks = size_text(known["shape"]), size_text(known["chunks"])
     return f"{shape} in {report.pieces} chunks of {chunks}, {_bytes(report.nbytes)}"
 
 
@@ -279,7 +268,7 @@ def _write(document: Any, path: Path) -> None:
 
 
 def read_report(path: Path) -> Report:
-    """Read what `write_report` wrote.
+    """Read a file of `write_report`.
 
     Raises
     ------

@@ -1,19 +1,19 @@
-"""Sends what a workload built to the workers, counts how far it is, and fetches its value."""
+"""Send a built workload to the workers, count its progress, fetch its value."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from . import kernels
-from .carried import carried
-from .peak import LongTasks
 from .workers import WorkerFacts
-from .workloads import BenchmarkFailed
+from .workloads import BenchmarkFailed, LongTasks
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: its value; of long tasks also what each of them did.
+    """The value of a run; of long tasks also the answer of each of them.
 
     ``seconds`` is set where the run timed itself, otherwise the wall time counts.
     """
@@ -39,31 +39,6 @@ class FromClient:
     talk: Callable[[Client, Sequence[str], Callable[[int], None]], Outcome]
 
 
-class Sent(Protocol):
-    """Work that is under way."""
-
-    futures: list[Future[Any]]
-
-    def done(self) -> int:
-        """Count the pieces that are done."""
-
-    def outcome(self) -> Outcome:
-        """Fetch the value; raises whatever a task raised."""
-
-
-def send(
-    client: Client,
-    built: Any,
-    device: str,
-    workers: Sequence[WorkerFacts],
-    addresses: Sequence[str] | None,
-) -> Sent:
-    """Send a lazy collection, kept to some addresses or free, or a long task for each worker."""
-    if isinstance(built, LongTasks):
-        return SentTasks(client, built, device, workers)
-    return SentGraph(client, built, addresses)
-
-
 class SentGraph:
     """A lazy Dask collection whose value is a float."""
 
@@ -72,6 +47,8 @@ class SentGraph:
         self.futures: list[Future[Any]] = [client.compute(lazy, workers=addresses)]
 
     def done(self) -> int:
+        """Count the pieces that are done."""
+
         # Travels by value, see `carried`.
         def count(key: Any, dask_scheduler: Any = None) -> int:
             ahead = {"waiting", "no-worker", "queued", "processing"}
@@ -89,6 +66,7 @@ class SentGraph:
         return int(self.client.run_on_scheduler(count, key=self.futures[0].key))
 
     def outcome(self) -> Outcome:
+        """Fetch the value; raises the error of a task."""
         return Outcome(float(self.futures[0].result()))
 
 
@@ -147,13 +125,14 @@ class SentTasks:
         return self.most
 
     def outcome(self) -> Outcome:
+        """Fetch the value; raises the error of a task."""
         tasks = self.client.gather(self.futures)
         weights = [share.get("rows", 1) for share in self.shares]
         parts = [weight / sum(weights) for weight in weights]
-        told = tuple({**t, "part": part} for t, part in zip(tasks, parts, strict=True))
+        answers = tuple({**t, "part": part} for t, part in zip(tasks, parts, strict=True))
         # Tasks that timed themselves ran side by side: the slowest of them is what counts.
         timed = max(task["seconds"] for task in tasks) if tasks[0]["timed"] else None
-        return Outcome(self.fold([task["value"] for task in tasks]), told, timed)
+        return Outcome(self.fold([task["value"] for task in tasks]), answers, timed)
 
 
 class WorkerGone(Exception):
@@ -161,14 +140,14 @@ class WorkerGone(Exception):
 
 
 def steps_of(share: Mapping[str, Any]) -> int:
-    """Return in how many steps a share is done."""
+    """Return the number of steps of a share."""
     if "rows" in share:
         return int(-(-share["rows"] // share["step"]))
     return int(share["steps"])
 
 
 def failure(client: Client, futures: Sequence[Future[Any]], error: BaseException) -> Exception:
-    """Turn what a wait raised into words."""
+    """Turn the error of a wait into one for users."""
     failed = next((future for future in futures if future.status == "error"), None)
     if isinstance(error, WorkerGone):
         return BenchmarkFailed(
@@ -182,11 +161,11 @@ def failure(client: Client, futures: Sequence[Future[Any]], error: BaseException
             hint="Look at its log, then start it again.",
             detail=f"{type(error).__name__}: {error}",
         )
-    return _task_failure(error, _told(client, failed, error))
+    return _task_failure(error, _text_of(client, failed, error))
 
 
-def _told(client: Client, future: Future[Any], error: BaseException) -> str:
-    """Say what a task raised, also where the client lacks the library that defines the error."""
+def _text_of(client: Client, future: Future[Any], error: BaseException) -> str:
+    """Return the error of a task as text, also if the client lacks the library that defines it."""
     # A library that the scheduler lacks is the cause of Dask's "Error during deserialization".
     root = error.__cause__ or error
     if not (root.args and isinstance(root.args[0], bytes)):
@@ -201,20 +180,20 @@ def _told(client: Client, future: Future[Any], error: BaseException) -> str:
     return str(client.run_on_scheduler(text, key=future.key))
 
 
-def _task_failure(error: BaseException, told: str) -> BenchmarkFailed:
+def _task_failure(error: BaseException, text: str) -> BenchmarkFailed:
     if type(error).__name__ == "KilledWorker":
         return BenchmarkFailed(
             "Workers died during the run.",
             hint="They may have run out of memory: take smaller --chunks; else look at their log.",
-            detail=told,
+            detail=text,
         )
-    if isinstance(error, MemoryError) or told.startswith(
+    if isinstance(error, MemoryError) or text.startswith(
         "OutOfMemoryError"
     ):  # the latter is CuPy's
         return BenchmarkFailed(
-            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=told
+            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=text
         )
-    return BenchmarkFailed(f"A task failed: {told}", hint="Look at the workers' log.")
+    return BenchmarkFailed(f"A task failed: {text}", hint="Look at the workers' log.")
 
 
 @contextmanager
@@ -227,3 +206,38 @@ def quiet(name: str) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+@functools.cache
+def carried(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does the same on workers whose environment lacks this package.
+
+    The whole module goes along as far as the function uses it, so it may import only what the
+    workers have.  A parameter ``dask_worker`` is filled in by `distributed.Client.run`.
+    """
+    import cloudpickle  # type: ignore[import-untyped]  # it has no stubs
+
+    module = inspect.getmodule(function)
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        payload: bytes = cloudpickle.dumps(function)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+    # distributed pickles importable functions by name; a function within a function goes by value.
+    if "dask_worker" in inspect.signature(function).parameters:
+
+        def call_on(*arguments: Any, dask_worker: Any, **named: Any) -> Any:
+            import pickle
+
+            there = pickle.loads(payload)  # noqa: S301  # made above
+            return there(*arguments, dask_worker=dask_worker, **named)
+
+        return call_on
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        import pickle
+
+        return pickle.loads(payload)(*arguments, **named)  # noqa: S301  # made above
+
+    return call

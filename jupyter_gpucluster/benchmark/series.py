@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.errors import InvalidInput
@@ -12,38 +12,13 @@ from .measure import Progress, run_benchmark
 from .options import Options, SumOptions
 from .report import Report, columns
 from .verdict import verdict
-from .workloads import Crew, Size, Sum
+from .workloads import Size
 
 if TYPE_CHECKING:
     from distributed import Client
 
 TRAFFIC_OF_SUM = 1.5
 """The sum in peak mode writes its array once and reads every second row of it."""
-
-
-@dataclass(frozen=True)
-class Remembering:
-    """Options that keep the size that they led to."""
-
-    options: SumOptions
-    chosen: list[Sum]
-
-    @property
-    def device(self) -> str | None:
-        return self.options.device
-
-    @property
-    def repeats(self) -> int:
-        return self.options.repeats
-
-    @property
-    def workers(self) -> int | None:
-        return self.options.workers
-
-    def workload(self, crew: Crew) -> Sum:
-        """Fill in what was left open, and keep it."""
-        self.chosen.append(self.options.workload(crew))
-        return self.chosen[-1]
 
 
 def run_scaling(
@@ -62,29 +37,27 @@ def run_scaling(
     weak
         Let the array grow with the workers; otherwise all runs do the same work.
     """
+    if not weak and not isinstance(options, SumOptions):
+        raise InvalidInput(
+            "Only the sum keeps its size over different numbers of workers.",
+            hint="Use --scaling weak.",
+            detail="scaling",
+        )
 
     def run(these: Options) -> Report:
         return run_benchmark(
             client, these, progress=progress, start_seconds=start_seconds, timeout=timeout
         )
 
-    if not isinstance(options, SumOptions):
-        if not isinstance(options, FamilyOptions) or not weak:
-            raise InvalidInput(
-                "Only the sum keeps its size over different numbers of workers.",
-                hint="Use --scaling weak.",
-                detail="scaling",
-            )
-        whole = run(options)
-        others = [run(replace(options, workers=count)) for count in halves(whole.workers)]
-        return [*others, whole]
-    remembering = Remembering(options, [])
-    whole = run(remembering)
-    shape = remembering.chosen[0].shape
+    whole = run(options)
     others = []
     for count in halves(whole.workers):
-        size = grown(shape, count, whole.workers) if weak else shape
-        others.append(run(replace(options, shape=size, workers=count, preset=options.preset)))
+        fewer = replace(options, workers=count)
+        if isinstance(fewer, SumOptions):
+            rows, columns = whole.parameters["shape"]
+            shape = grown((rows, columns), count, whole.workers) if weak else (rows, columns)
+            fewer = replace(fewer, shape=shape)
+        others.append(run(fewer))
     return [*others, whole]
 
 
@@ -132,9 +105,11 @@ def run_check_up(
     start_seconds: float | None = None,
     timeout: float | None = None,
 ) -> list[Report]:
-    """Run everything, small: the sum in peak mode, and the whole family."""
+    """Run all workloads, small: the sum in peak mode, and the whole family."""
     everything: list[Options] = [SumOptions(mode="peak", device=device, repeats=2, workers=workers)]
-    everything += [FamilyOptions(name, device, 2, workers) for name in FAMILY]
+    everything += [
+        FamilyOptions(name, device=device, repeats=2, workers=workers) for name in FAMILY
+    ]
     reports = [
         run_benchmark(
             client, options, progress=progress, start_seconds=start_seconds, timeout=timeout
@@ -145,7 +120,7 @@ def run_check_up(
 
 
 def with_ceilings(reports: Sequence[Report]) -> Iterator[Report]:
-    """Put beside the sum what the memory of the same devices allows, by their copying."""
+    """Add to the sum the ceiling that the memory of the same devices allows, by their copying."""
     copied = {
         result.device: result.rate
         for report in reports
@@ -168,7 +143,7 @@ def with_ceilings(reports: Sequence[Report]) -> Iterator[Report]:
 
 
 def check_up_table(reports: Sequence[Report]) -> list[str]:
-    """Return a row for each workload, and what is wrong below."""
+    """Return a row for each workload, and the verdicts below."""
     rows = [["workload", "device", "rate", "unit", "of ceiling", "slowest to fastest worker"]]
     for report in reports:
         for result in report.results:

@@ -1,11 +1,14 @@
-"""What is slower than it should be: a worker among its like, or all of them against a baseline."""
+"""Find what is slow: a worker among equal ones, or all of them against a kept baseline."""
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from .report import DeviceResult, Link, Report, WorkerShare
+from ..core.errors import InvalidInput
+from .report import DeviceResult, Link, Report, WorkerShare, read_report, write_report
 
 SLOW = 0.85
 """Workers with the same device differ by some 3 % (H100, one host); so much less is a fault."""
@@ -17,7 +20,7 @@ SLOW_LINK = 0.5
 
 
 def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
-    """Return what is wrong, one sentence each; empty where nothing is."""
+    """Return a sentence for each fault; empty without faults."""
     found: list[str] = []
     for result in report.results:
         found += _slowed(result)
@@ -118,3 +121,42 @@ def _against(rate: float, usual: float, unit: str) -> str:
 def _who(share: WorkerShare) -> str:
     gpu = f", GPU {share.gpu_id[:8]}" if share.gpu_id else ""
     return f"worker {share.worker} on {share.host} ({share.device}{gpu})"
+
+
+def baselines_directory() -> Path:
+    """Return the folder of baselines: one file for each workload, mode and kind of device."""
+    from jupyter_core.paths import jupyter_data_dir
+
+    return Path(jupyter_data_dir()) / "gpucluster" / "baselines"
+
+
+def baseline_file(report: Report, directory: Path | None = None) -> Path:
+    """Return the file for a report; rates are compared per worker, so it names no number."""
+    names = "-".join(sorted({name for result in report.results for name in result.names}))
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{report.workload}-{report.mode}-{names}").strip("-")
+    return (directory or baselines_directory()) / f"{name.lower()}.json"
+
+
+def save_baseline(report: Report, directory: Path | None = None) -> Path:
+    """Keep a report as the baseline of its kind; an earlier one is replaced."""
+    path = baseline_file(report, directory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_report(report, path)
+    return path
+
+
+def find_baseline(report: Report, directory: Path | None = None) -> Report:
+    """Return the baseline of a report's kind.
+
+    Raises
+    ------
+    InvalidInput
+        There is no baseline, or it cannot be read.
+    """
+    path = baseline_file(report, directory)
+    if not path.is_file():
+        raise InvalidInput(
+            f"There is no baseline of {report.workload} ({report.mode}) on these devices.",
+            hint="Keep one with --save-baseline, or name a report: --against FILE.",
+        )
+    return read_report(path)

@@ -1,4 +1,4 @@
-"""What the workers are: asked once, before anything is timed."""
+"""Facts about the workers, collected once before anything is timed."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class WorkerFacts:
     gpu_id: str = ""
     gpu_memory: int = 0
     gpu_trouble: str = ""
-    """Why a GPU that the machine has cannot be used."""
+    """The reason if the machine has a GPU that CuPy cannot use."""
     gpus_of_host: int = 0
-    """How many GPUs the driver shows on the worker's machine."""
+    """The number of GPUs that the driver shows on the worker's machine."""
 
 
 def ask_workers(
@@ -49,7 +49,7 @@ def ask_workers(
     warn: Callable[[str], None] | None,
     timeout: float | None,
 ) -> list[WorkerFacts]:
-    """Wait for workers and ask all of them what they are; in order of host and address.
+    """Wait for workers and collect their facts; in order of host and address.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def ask_workers(
     except TimeoutError:
         raise WaitTimeout(
             f"Fewer than {least} workers came within {timeout:g} seconds.",
-            hint="Allow more time, ask for fewer workers, or look why the cluster waits.",
+            hint="Allow more time, request fewer workers, or see why the cluster waits.",
         ) from None
     try:
         answers = client.run(_probe(), look_for_gpus)
@@ -105,7 +105,7 @@ def choose_devices(
 
 
 def crew(workers: Sequence[WorkerFacts], devices: Sequence[Device]) -> Crew:
-    """Sum up what sizes depend on: memory per thread is that of the poorest worker."""
+    """Sum up the workers; memory per thread is that of the poorest worker."""
     memory = [_memory(worker, device) // worker.threads for worker in workers for device in devices]
     known = [amount for amount in memory if amount]
     return Crew(
@@ -117,14 +117,14 @@ def crew(workers: Sequence[WorkerFacts], devices: Sequence[Device]) -> Crew:
 
 
 def names(workers: Sequence[WorkerFacts], device: Device) -> dict[str, int]:
-    """Count what computes, by name: GPUs by model, processors by model."""
+    """Count the devices by model."""
     return dict(Counter(worker.gpu if device == "gpu" else worker.processor for worker in workers))
 
 
 def remarks(
     workers: Sequence[WorkerFacts], chosen: Sequence[WorkerFacts], devices: Sequence[Device]
 ) -> list[str]:
-    """Say what makes the figures of these workers differ from what a reader would expect."""
+    """Return the reasons why the figures of these workers may surprise a reader."""
     found = []
     if "gpu" in devices:
         if len(chosen) < len(workers):
@@ -165,7 +165,7 @@ def worker_shares(
 
 
 def hidden_gpus(workers: Sequence[WorkerFacts]) -> list[str]:
-    """Say which hosts have GPUs that no worker uses."""
+    """Name the hosts with GPUs that no worker uses."""
     found = []
     for host in sorted({worker.host for worker in workers}):
         here = [worker for worker in workers if worker.host == host]

@@ -1,14 +1,16 @@
-"""What a workload computes, and which results it accepts."""
+"""A workload as data, the check of its value, and the sum in its two modes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.errors import GpuClusterError
+from . import kernels
 
 if TYPE_CHECKING:
     import numpy
@@ -25,6 +27,13 @@ COPIES = 2
 CHUNKS_PER_THREAD: Mapping[Device, int] = MappingProxyType({"gpu": 32, "cpu": 4})
 """Below so many a thread idles or waits.  ThetaGPU's published runs lost all gain at 25 per GPU."""
 
+GPU_STEP = 8e9
+"""Bytes of a step on a GPU: 7 ms of an H100, so that Python keeps up; its generator fills fully."""
+CPU_STEP = 2e6
+"""Bytes of a step on a CPU: it stays in a core's second cache from one pass to the next."""
+PART_OF_MEMORY = 0.5
+"""At most so much of a worker's memory is taken for a step."""
+
 
 class BenchmarkFailed(GpuClusterError):
     """The run did not end, or its result is wrong."""
@@ -40,149 +49,186 @@ class Crew:
     memory_per_thread: int
 
 
-class Workload(Protocol):
-    """One computation of one size; what measuring, checking and reporting need of it.
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One computation of one size, with all that measuring, checking and reporting need of it.
 
-    ``mode`` tells ways of computing the same formula apart.  ``nbytes`` is what a rate is
-    reckoned with; ``pieces`` is the number of tasks without a predecessor, which progress counts.
+    Parameters
+    ----------
+    mode
+        Distinguishes ways of computing the same formula.
+    parameters
+        The size, ready for JSON: two runs with the same parameters do the same work.
+    nbytes
+        Bytes of the array, or bytes moved.
+    amount
+        The rate is this amount divided by the seconds, in ``unit``.
+    pieces
+        Number of tasks without a predecessor, or of steps, which progress counts.
+    build
+        Return a lazy Dask collection whose value is a float, or a `LongTasks`, or a
+        `sending.FromClient`.
+    warnings
+        Reasons why this size spoils the figures or may end the run.
     """
 
-    name: ClassVar[str]
-    mode: ClassVar[str]
-
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def amount(self) -> float:
-        """What a run does, in the unit of its rate times a second."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of the rate: ``GB/s``, ``TFLOP/s``, ``tasks/s``."""
-
-    @property
-    def pieces(self) -> int: ...
-    @property
-    def expected(self) -> float: ...
-    @property
-    def sigma(self) -> float: ...
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What makes two runs the same work; JSON-ready."""
-
-    def build(self, device: Device) -> Any:
-        """Return a lazy Dask collection whose value is a float, or what `sending` takes instead."""
-
-    def check(self, value: float) -> None:
-        """Raise `BenchmarkFailed` where the value cannot be right."""
-
-    def warnings(self, crew: Crew) -> list[str]:
-        """Say what in the size spoils the figures or may end the run."""
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Make normal(10, 1) numbers, add 1, take every second row and column, sum."""
-
-    shape: Size
-    chunks: Size
-
-    name: ClassVar[str] = "sum"
-    mode: ClassVar[str] = "documents"
-    unit: ClassVar[str] = "GB/s"
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the whole array, which is made, added to and thrown away."""
-        return self.shape[0] * self.shape[1] * ITEM_BYTES
-
-    @property
-    def amount(self) -> float:
-        """The same in GB."""
-        return self.nbytes / 1e9
-
-    @property
-    def pieces(self) -> int:
-        """Number of chunks."""
-        return math.prod(
-            -(-length // edge) for length, edge in zip(self.shape, self.chunks, strict=True)
-        )
-
-    @property
-    def chunk_bytes(self) -> int:
-        """Size of the largest chunk."""
-        return math.prod(map(min, self.shape, self.chunks)) * ITEM_BYTES
-
-    @property
-    def summed(self) -> int:
-        """Number of elements that enter the sum; of an odd length the larger half."""
-        return -(-self.shape[0] // 2) * -(-self.shape[1] // 2)
-
-    @property
-    def expected(self) -> float:
-        """The value to expect: a mean of 10, and 1, for each element summed."""
-        return 11.0 * self.summed
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the sum of independent elements of variance 1."""
-        return math.sqrt(self.summed)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What makes two runs the same work."""
-        return {"shape": list(self.shape), "chunks": list(self.chunks), "dtype": "float64"}
-
-    def build(self, device: Device) -> Any:
-        """Return the lazy sum; computed, it is a Python float wherever the chunks were."""
-        import numpy as np
-
-        x = random_state(device).normal(10, 1, size=self.shape, chunks=self.chunks)
-        total = (x + 1)[::2, ::2].sum()
-        return total.map_blocks(float, dtype=np.float64, meta=np.zeros(()))
+    name: str
+    mode: str
+    parameters: Mapping[str, Any]
+    nbytes: int = 0
+    amount: float
+    unit: str = "GB/s"
+    pieces: int
+    expected: float
+    sigma: float
+    build: Callable[[Device], Any]
+    warnings: tuple[str, ...] = ()
 
     def check(self, value: float) -> None:
         """Raise `BenchmarkFailed` unless the value lies within 5 standard deviations."""
-        require_near(value, self.expected, self.sigma)
-
-    def warnings(self, crew: Crew) -> list[str]:
-        """Say what in the size spoils the figures or may end the run."""
-        found = []
-        need = COPIES * self.chunk_bytes
-        per_thread = self.pieces / crew.threads
-        least = max(CHUNKS_PER_THREAD[device] for device in crew.devices)
-        if per_thread < least:
-            found.append(
-                f"{per_thread:.3g} chunks for each worker thread are few ({least} or more are "
-                "better): workers wait at the end; take a larger --shape or smaller --chunks"
+        if not abs(value - self.expected) <= 5 * self.sigma:  # refuses NaN too
+            raise BenchmarkFailed(
+                f"Wrong result: {value:.9g} instead of {self.expected:.9g} "
+                f"give or take {5 * self.sigma:.2g}.",
+                hint="Run again; if it stays wrong, suspect the device or its libraries.",
+                detail=f"{(value - self.expected) / self.sigma:+.1f} standard deviations",
             )
-        if 0 < crew.memory_per_thread < need:
-            found.append(
-                f"a chunk needs {need / 1e9:.3g} GB while it is worked on, and a worker has "
-                f"{crew.memory_per_thread / 1e9:.3g} GB for each thread: it may run out of "
-                "memory; take smaller --chunks"
-            )
-        return found
 
 
-def require_near(value: float, expected: float, sigma: float) -> None:
-    """Raise `BenchmarkFailed` unless a value lies within 5 standard deviations."""
-    if not abs(value - expected) <= 5 * sigma:  # refuses NaN too
-        raise BenchmarkFailed(
-            f"Wrong result: {value:.9g} instead of {expected:.9g} give or take {5 * sigma:.2g}.",
-            hint="Run again; if it stays wrong, suspect the device or its libraries.",
-            detail=f"{(value - expected) / sigma:+.1f} standard deviations",
+@dataclass(frozen=True)
+class LongTasks:
+    """One task for each worker thread, which runs in steps; see `kernels.long_task`."""
+
+    kernel: Callable[..., Iterator[Any]]
+    shares: Callable[[int], list[dict[str, Any]]]
+    """Return the arguments of so many tasks; fewer if there is less work."""
+    fold: Callable[[Sequence[float]], float]
+    """Return the value of the whole from those of the tasks."""
+
+
+def document_sum(shape: Size, chunks: Size, crew: Crew) -> Workload:
+    """Make normal(10, 1) numbers, add 1, take every second row and column, sum."""
+
+    def build(device: Device) -> Any:
+        return as_float((random_numbers(device, shape, chunks) + 1)[::2, ::2].sum())
+
+    warnings = []
+    need = COPIES * chunk_bytes(shape, chunks)
+    per_thread = count_chunks(shape, chunks) / crew.threads
+    least = max(CHUNKS_PER_THREAD[device] for device in crew.devices)
+    if per_thread < least:
+        warnings.append(
+            f"{per_thread:.3g} chunks for each worker thread are few ({least} or more are "
+            "better): workers wait at the end; take a larger --shape or smaller --chunks"
         )
+    if 0 < crew.memory_per_thread < need:
+        warnings.append(
+            f"a chunk needs {need / 1e9:.3g} GB while it is worked on, and a worker has "
+            f"{crew.memory_per_thread / 1e9:.3g} GB for each thread: it may run out of "
+            "memory; take smaller --chunks"
+        )
+    return _sum("documents", shape, chunks, build, warnings)
 
 
-def random_state(device: Device) -> Any:
-    """Return Dask's random state, whose chunks are arrays of the device."""
+def peak_sum(shape: Size, crew: Crew) -> Workload:
+    """Compute the same formula with long tasks, as fast as the devices can.
+
+    ``chunks`` of its parameters is the size of one step: bounded by memory, and no more rows than
+    each task gets.  The numbers are made in device memory with the mean in them; adding 1 and
+    summing every second row and column reads them from there once.  The elements that the formula
+    drops are made, but 1 is not added to them.
+    """
+    on_gpus = "gpu" in crew.devices
+    wanted = GPU_STEP if on_gpus else CPU_STEP
+    if crew.memory_per_thread:
+        wanted = min(wanted, PART_OF_MEMORY * crew.memory_per_thread)
+    most = even_shares(shape[0], crew.workers if on_gpus else crew.threads)[0]
+    chunks = (min(_rows(wanted, shape[1]), most), shape[1])
+
+    def build(device: Device) -> LongTasks:
+        gpu = device == "gpu"
+        step = chunks[0] if gpu else min(chunks[0], _rows(CPU_STEP, shape[1]))
+        fixed = {"gpu": gpu, "columns": shape[1], "step": step, "seed": secrets.randbits(48)}
+
+        def shares(count: int) -> list[dict[str, Any]]:
+            return [
+                {**fixed, "rows": rows, "number": number}
+                for number, rows in enumerate(even_shares(shape[0], count))
+            ]
+
+        return LongTasks(kernels.sum_steps, shares, math.fsum)
+
+    warnings = []
+    if on_gpus and math.prod(shape) * ITEM_BYTES / crew.workers < 10 * GPU_STEP:
+        warnings = ["so small a size shows the start of tasks rather than the GPUs' rate"]
+    return _sum("peak", shape, chunks, build, warnings)
+
+
+def _sum(
+    mode: str, shape: Size, chunks: Size, build: Callable[[Device], Any], warnings: Sequence[str]
+) -> Workload:
+    summed = -(-shape[0] // 2) * -(-shape[1] // 2)  # of an odd length the larger half
+    nbytes = math.prod(shape) * ITEM_BYTES
+    return Workload(
+        name="sum",
+        mode=mode,
+        parameters={"shape": list(shape), "chunks": list(chunks), "dtype": "float64"},
+        nbytes=nbytes,
+        amount=nbytes / 1e9,
+        pieces=count_chunks(shape, chunks),
+        expected=11.0 * summed,
+        sigma=math.sqrt(summed),
+        build=build,
+        warnings=tuple(warnings),
+    )
+
+
+def _rows(nbytes: float, columns: int) -> int:
+    """Return how many rows fit, an even number."""
+    return max(2, int(nbytes / (columns * ITEM_BYTES)) // 2 * 2)
+
+
+def even_shares(rows: int, count: int) -> list[int]:
+    """Split rows among tasks: an even, non-zero number for each; only the last may be odd.
+
+    >>> even_shares(11, 4)
+    [4, 4, 3]
+    """
+    share = 2 * math.ceil(rows / 2 / count)
+    return [min(share, rows - first) for first in range(0, rows, share)]
+
+
+def count_chunks(shape: Size, chunks: Size) -> int:
+    """Return the number of chunks."""
+    return math.prod(-(-length // edge) for length, edge in zip(shape, chunks, strict=True))
+
+
+def chunk_bytes(shape: Size, chunks: Size) -> int:
+    """Return the bytes of the largest chunk."""
+    return math.prod(map(min, shape, chunks)) * ITEM_BYTES
+
+
+def size_text(size: Sequence[int]) -> str:
+    """Write a size as users give it: ``100x200``."""
+    return "x".join(map(str, size))
+
+
+def random_numbers(device: Device, shape: Size, chunks: Size) -> Any:
+    """Return a lazy array of normal(10, 1) numbers, whose chunks are arrays of the device."""
     import dask.array as da
     import numpy as np
 
     # Dask's own default generator depends on the user's `array.backend` setting.
     generator: Any = np.random.RandomState if device == "cpu" else _CupyRandomState()
-    return da.random.RandomState(RandomState=generator)
+    state = da.random.RandomState(RandomState=generator)
+    return state.normal(10, 1, size=shape, chunks=chunks)
+
+
+def as_float(total: Any) -> Any:
+    """Return a lazy value that is a Python float wherever the chunks were."""
+    import numpy as np
+
+    return total.map_blocks(float, dtype=np.float64, meta=np.zeros(()))
 
 
 class _Module:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import GpuClusterError
-from .dispatch import execute, read, top_help
+from .dispatch import read, top_help
 from .output import Outcome
 from .terminal import Terminal
 
@@ -24,12 +24,12 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one verb in this terminal and return the exit code.
+    """Run one command in this terminal and return the exit code.
 
     Parameters
     ----------
     words
-        The verb and its arguments; the process's own where None.
+        The command and its arguments; None = those of the process.
     """
     words = sys.argv[1:] if words is None else list(words)
     open_streams()
@@ -43,29 +43,30 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except OSError as error:  # of a stream: what goes wrong in a verb is told as its error
+    except OSError as error:  # of a stream: the errors of a command are shown as such
         return unwritten(error)
     return code
 
 
 def is_stream(error: Exception) -> bool:
-    """Tell whether an error is one of writing to the terminal: only files have names."""
+    """Return whether an error is one of writing to the terminal: only files have names."""
     return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 
 def unwritten(error: OSError) -> int:
-    """Say that there was no room for the words, where anybody can hear that; return the code."""
+    """Report unwritten output on the stream that still works; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    print(f"error: Cannot write what there is to say: {error.strerror}.", file=sys.stderr)
+    reason = (error.strerror or "unknown error").lower()
+    print(f"error: Cannot write output: {reason}.", file=sys.stderr)
     return 1
 
 
 def open_streams() -> None:
-    """Give up what nobody listens to: Python has no stream where its descriptor was closed."""
+    """Replace closed streams: Python has no stream if its descriptor was closed."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
@@ -75,7 +76,7 @@ def open_streams() -> None:
 
 
 def perform(words: Sequence[str], terminal: Terminal) -> int:
-    """Run one verb in a terminal, show what it has to say and return the exit code."""
+    """Run one command in a terminal, show its answer and return the exit code."""
     if not words or words[0] in ("-h", "--help", "help"):
         text = top_help(terminal.program) + "\n"
         (terminal.write if words else sys.stderr.write)(text)
@@ -85,11 +86,11 @@ def perform(words: Sequence[str], terminal: Terminal) -> int:
 
         terminal.write(f"{__version__}\n")
         return 0
-    # Even the error about an unreadable command line is JSON where JSON was asked for.
+    # With --json even the error about an unreadable command line is JSON.
     terminal.json = "--json" in words and words[0] != "bench"
     try:
         outcome = _answer(words, terminal)
-    except SystemExit:  # argparse has printed a verb's help
+    except SystemExit:  # argparse has printed a command's help
         return 0
     except GpuClusterError as error:
         outcome = Outcome(document=error.as_json(), errors=(error,))
@@ -101,10 +102,10 @@ def _answer(words: Sequence[str], terminal: Terminal) -> Outcome:
     try:
         command = read(words, terminal.program)
         terminal.json = getattr(command.arguments, "json", None) is True
-        return execute(command, terminal)
+        return command.run(command.arguments, terminal)
     except (GpuClusterError, BrokenPipeError):
         raise
-    except Exception as error:  # a user gets a line, whatever we did wrong
+    except Exception as error:  # a user gets a line for our own mistakes too
         if os.environ.get(DEBUG) or is_stream(error):
             raise
         raise GpuClusterError(

@@ -1,4 +1,4 @@
-"""Use a cluster that is there: with the workers that are needed, and left as it was found."""
+"""Use a running cluster with the needed number of workers, and leave it as it was."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ..client.connect import has_scheduler
 from ..core.cluster import Target
 from ..core.errors import GpuClusterError, InvalidInput
-from .output import counted
-from .session import Session
+from .output import Session, counted
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def borrowed(name: str, workers: int | None, session: Session) -> Iterator[ClusterView]:
-    """Give a cluster with so many workers ready; what of them is missing is waited for.
+    """Yield a cluster with so many workers ready, after a wait for the missing ones.
 
     One that follows the load keeps its number meanwhile: before there is work it has no reason to
     grow, and a number that moves cannot be measured.
@@ -26,7 +25,7 @@ def borrowed(name: str, workers: int | None, session: Session) -> Iterator[Clust
     Parameters
     ----------
     workers
-        How many are needed; None = those that are there, and at least one.
+        The needed number; None = the requested ones, and at least one.
 
     Raises
     ------

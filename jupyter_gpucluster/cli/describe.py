@@ -1,4 +1,4 @@
-"""A cluster in words: its line in a list, its facts, what it does now."""
+"""A cluster as text: its line in a list, its facts, its state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def named(*views: ClusterView) -> tuple[tuple[str, str], ...]:
-    """Return ids and names, by which a notebook goes on showing clusters."""
+    """Return ids and names, by which a notebook keeps showing clusters."""
     return tuple((view.id, view.name) for view in views)
 
 
@@ -34,20 +34,20 @@ def short(text: str) -> str:
 
 
 def state(view: ClusterView) -> str:
-    """Return phase, words and reason in one line, for those who ask for what happens."""
+    """Return phase, words and reason in one line."""
     parts = (view.phase.value, *(part for part in _words(view) if part != ASKED))
     return one_line(": ".join(part for part in parts if part))
 
 
 def remarks(view: ClusterView) -> tuple[str, ...]:
-    """Return what must be seen wherever the cluster is seen."""
+    """Return the remarks that accompany a cluster everywhere."""
     found = []
     if view.simulated:
         found.append("simulated")
     if not view.encrypted:
         found.append("NOT ENCRYPTED")
     if view.stale_since is not None:
-        found.append(f"as of {ago(view.stale_since)}: the queueing system does not answer")
+        found.append(f"as of {ago(view.stale_since)}: the batch system does not answer")
     return tuple(found)
 
 
@@ -70,7 +70,7 @@ def cluster_facts(view: ClusterView) -> Facts:
     """Return all that is known about one cluster."""
     counts = view.workers
     ready = (
-        f"{counts.ready} ready of {counts.asked} asked for"
+        f"{counts.ready} ready of {counts.asked} requested"
         + _if_any(counts.starting, "starting")
         + _if_any(counts.pending, "pending")
         + _if_any(counts.lost, "lost")
@@ -81,20 +81,20 @@ def cluster_facts(view: ClusterView) -> Facts:
             ("id", view.id),
             ("profile", f"{view.profile} ({view.title}, {view.backend})"),
             ("phase", f"{view.phase.value}, since {ago(view.phase_since)}"),
-            ("words", "" if view.words in (view.phase.value, view.reason) else view.words),
+            ("state", "" if view.words in (view.phase.value, view.reason) else view.words),
             ("reason", view.reason),
             ("remarks", "; ".join(remarks(view))),
             (view.unit, "" if view.phase in ENDED else ready),
-            ("target", target_words(view)),
+            ("target", target_text(view)),
             ("threads", str(view.threads or "")),
             ("memory", _part(view.memory_used, view.memory_limit)),
             ("clients", "" if view.phase in ENDED else str(view.clients)),
             ("GPU-hours", _gpu_hours(view)),
             ("idle GPUs", view.gpu_words),
-            ("ends first", "".join(_clocks(view)[:1])),
-            ("then", "; ".join(_clocks(view)[1:])),
+            ("ends first", "".join(_deadlines(view)[:1])),
+            ("then", "; ".join(_deadlines(view)[1:])),
             ("allocation", view.allocation),
-            ("survival", view.survival),
+            ("without Jupyter", view.survival),
             ("python", f"{view.python} ({view.environment})" if view.environment else view.python),
             ("options", ", ".join(f"{k}={v}" for k, v in view.options.items())),
             ("scheduler", view.scheduler_address),
@@ -105,8 +105,8 @@ def cluster_facts(view: ClusterView) -> Facts:
     )
 
 
-def target_words(view: ClusterView) -> str:
-    """Return what the user asked for."""
+def target_text(view: ClusterView) -> str:
+    """Return the target."""
     target = view.target
     words = (
         f"{target.minimum} to {target.maximum} {view.unit} (adaptive)"
@@ -119,7 +119,7 @@ def target_words(view: ClusterView) -> str:
 
 
 def log_name(job: Job) -> str:
-    """Return a job's name in words and in the names of its log files."""
+    """Return a job's name, also used for its log files."""
     return job.key
 
 
@@ -140,7 +140,7 @@ def job_table(jobs: Sequence[Job], shown: set[str]) -> Table:
 
 
 def gpu_table(gpus: Sequence[GpuReading]) -> Table:
-    """Return what each worker's GPU does, one a line; nothing where no GPU tells."""
+    """Return the readings of each worker's GPU, one a line; empty without readings."""
     rows = tuple(
         (
             gpu.worker,
@@ -178,7 +178,7 @@ def event_table(events: Sequence[Event], shown: set[str]) -> Table:
 
 
 def _words(view: ClusterView) -> tuple[str, ...]:
-    """Return words and reason without saying anything twice; of an ended cluster the reason."""
+    """Return words and reason without repetition; of an ended cluster the reason."""
     words = "" if view.words == view.phase.value else view.words
     if view.phase in ENDED and view.reason:
         words = ""
@@ -195,8 +195,8 @@ def _once(text: str, shown: set[str]) -> str:
     return rest
 
 
-def _if_any(number: int, what: str) -> str:
-    return f", {number} {what}" if number else ""
+def _if_any(number: int, state: str) -> str:
+    return f", {number} {state}" if number else ""
 
 
 def _part(used: int, total: int) -> str:
@@ -209,8 +209,8 @@ def _gpu_hours(view: ClusterView) -> str:
     return so_far if most is None or not so_far else f"{so_far}, at most {gpu_hours(most)}"
 
 
-def _clocks(view: ClusterView) -> list[str]:
-    """Return what ends the cluster or one of its jobs, the first to end first."""
+def _deadlines(view: ClusterView) -> list[str]:
+    """Return the deadlines of the cluster and its jobs, the first one first."""
     return [
         clock.name
         + (f" ({span(clock.seconds)})" if clock.seconds else "")

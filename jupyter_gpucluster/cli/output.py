@@ -1,24 +1,31 @@
-"""What a verb has to say, in parts that a terminal and a notebook each show their own way."""
+"""The output of a command, in parts that a terminal and a notebook each show their own way."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.errors import GpuClusterError
 from ..core.fast_dataclass import frozen
 
+if TYPE_CHECKING:
+    from ..clusters import Clusters
+    from ..state.view import ClusterView
+
+Progress = Callable[["ClusterView"], None]
+
 ELLIPSIS = "…"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a terminal obeys instead of showing it; line ends and tabs are left."""
+"""Characters that a terminal obeys instead of showing; line ends and tabs are left."""
 
 
 @frozen
 class Table:
-    """Rows under headings; ``empty`` is said where there are none."""
+    """Rows under headings; ``empty`` is the text without rows."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -36,7 +43,7 @@ class Facts:
 
 @frozen
 class Text:
-    """Words as they are; ``code`` where spaces and line ends matter."""
+    """Text as it is; ``code`` if spaces and line ends matter."""
 
     text: str
     code: bool = False
@@ -48,20 +55,20 @@ Block = Table | Facts | Text
 
 @frozen
 class Outcome:
-    """What a verb answers: a document for programs, blocks for people, and how it went.
+    """The answer of a command: a document for programs, blocks for people, and the errors.
 
     Parameters
     ----------
     document
-        What ``--json`` prints.
+        Printed with ``--json``.
     blocks
         The same for people.
     errors
-        What went wrong on the way; the first decides the exit code.
+        Errors on the way; the first decides the exit code.
     exit_code
-        Taken where there is no error.
+        Taken without errors.
     clusters
-        Ids and names of those that it is about, which a notebook can go on showing.
+        Ids and names of its clusters, which a notebook keeps showing.
     """
 
     document: Any = None
@@ -76,8 +83,31 @@ class Outcome:
         return self.errors[0].exit_code if self.errors else self.exit_code
 
 
+class Session(Protocol):
+    """A terminal or a notebook."""
+
+    program: str
+    """How the user calls us: ``jupyter gpucluster`` or ``%gpucluster``."""
+
+    python: str
+    """The Python that clusters run in where the user names none; empty = the profile's."""
+
+    @property
+    def clusters(self) -> Clusters:
+        """The clusters of this user."""
+
+    def write(self, text: str) -> None:
+        """Show a piece of a result as it comes."""
+
+    def note(self, text: str) -> None:
+        """Show a line about the progress, beside the result."""
+
+    def progress(self) -> AbstractContextManager[Progress]:
+        """Show the progress of a cluster while the caller waits."""
+
+
 def errors_document(errors: Sequence[GpuClusterError]) -> dict[str, Any]:
-    """Return the part of a document that tells errors: the first in full, then all of them."""
+    """Return the part of a document about errors: the first in full, then all of them."""
     first = errors[0].as_json() if errors else {}
     return {**first, "errors": [error.as_json() for error in errors]}
 
@@ -89,7 +119,7 @@ def as_json(document: Any) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text that a terminal cannot take for orders: control characters are spelt out."""
+    """Return text with control characters spelt out, so that a terminal does not obey them."""
     return CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
@@ -132,7 +162,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def way_out(error: GpuClusterError) -> str:
+def hint_line(error: GpuClusterError) -> str:
     """Return an error's hint on one line, with how an option of a profile is spelled here."""
     hint, (section, _, name) = one_line(error.hint), error.detail.partition(".")
     spelled = f" As in: --option {name}=VALUE" if f"`{name}`" in error.message else ""
@@ -145,7 +175,7 @@ def _cut(line: str, width: int | None) -> str:
     return line[: max(width - 1, 0)] + ELLIPSIS
 
 
-# Amounts in words.
+# Amounts.
 
 _SPANS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -160,7 +190,7 @@ def span(seconds: float) -> str:
 
 
 def ago(moment: float | None, now: float | None = None) -> str:
-    """Return how long ago an epoch time was: ``just now``, ``3 min ago``; empty for None."""
+    """Return the age of an epoch time: ``just now``, ``3 min ago``; empty for None."""
     if moment is None:
         return ""
     passed = (time.time() if now is None else now) - moment
@@ -168,7 +198,7 @@ def ago(moment: float | None, now: float | None = None) -> str:
 
 
 def ahead(moment: float | None, now: float | None = None) -> str:
-    """Return how far away an epoch time is: ``in 3 min``, ``now``; empty for None."""
+    """Return the time until an epoch time: ``in 3 min``, ``now``; empty for None."""
     if moment is None:
         return ""
     left = moment - (time.time() if now is None else now)

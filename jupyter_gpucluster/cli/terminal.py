@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..core.errors import GpuClusterError
 from . import output
-from .session import Progress
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
@@ -34,7 +33,7 @@ class Terminal:
     json
         Whether standard output may hold one JSON document and nothing else.
     make_clusters
-        Makes the `Clusters` when a verb first asks for it.
+        Makes the `Clusters` when a command first uses it.
     """
 
     program: str = "jupyter gpucluster"
@@ -55,23 +54,43 @@ class Terminal:
         self.out.flush()
 
     def note(self, text: str) -> None:
-        """Show a line about what goes on, beside the result."""
+        """Show a line about the progress, beside the result."""
         if not self.json:
             self._say(text)
 
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Show one live line on a terminal, a line for each change of words elsewhere."""
-        if self.json:
-            yield lambda view: None
-        elif self.err.isatty():
-            with _live_line(self.err) as show:
-                yield show
-        else:
-            yield _changes(self.note)
+    def progress(self) -> Iterator[output.Progress]:
+        """Show one live line on a terminal, a line for each change of the state elsewhere."""
+        from .describe import state  # with the records, which --help can do without
+
+        live = self.err.isatty() and not self.json
+        last = ""
+
+        def show(view: ClusterView) -> None:
+            nonlocal last
+            line = f"{view.name}: {state(view)}"
+            if live:
+                line = output.visible(line)[: shutil.get_terminal_size().columns - 1]
+            if line == last:
+                return
+            last = line
+            if live:
+                self._rewrite(line)
+            else:
+                self.note(line)
+
+        try:
+            yield show
+        finally:
+            if live and last:
+                self._rewrite("")
+
+    def _rewrite(self, line: str) -> None:
+        self.err.write(f"\r\x1b[K{line}")
+        self.err.flush()
 
     def show(self, outcome: output.Outcome) -> None:
-        """Print what a verb answered, then its errors."""
+        """Print the answer of a command, then its errors."""
         if self.json:
             self.write(output.as_json(outcome.document) + "\n")
         else:
@@ -83,50 +102,12 @@ class Terminal:
             self.complain(error)
 
     def complain(self, error: GpuClusterError) -> None:
-        """Print an error, its evidence and the way out."""
+        """Print an error, its evidence and the fix."""
         self._say(f"error: {output.one_line(error.message)}")
         if error.detail and error.status >= 500:
             self._say(f"detail: {error.detail}")
         if error.hint:
-            self._say(f"hint: {output.way_out(error)}")
+            self._say(f"hint: {output.hint_line(error)}")
 
     def _say(self, text: str) -> None:
         print(output.visible(text) if self.err.isatty() else text, file=self.err, flush=True)
-
-
-def _changes(note: Callable[[str], None]) -> Progress:
-    from .describe import state  # with the records, which --help can do without
-
-    last = ""
-
-    def show(view: ClusterView) -> None:
-        nonlocal last
-        words = state(view)
-        if words != last:
-            note(f"{view.name}: {words}")
-            last = words
-
-    return show
-
-
-@contextmanager
-def _live_line(stream: TextIO) -> Iterator[Progress]:
-    from .describe import state
-
-    last = ""
-
-    def show(view: ClusterView) -> None:
-        nonlocal last
-        words = output.visible(f"{view.name}: {state(view)}")
-        line = words[: shutil.get_terminal_size().columns - 1]
-        if line != last:
-            stream.write(f"\r\x1b[K{line}")
-            stream.flush()
-            last = line
-
-    try:
-        yield show
-    finally:
-        if last:
-            stream.write("\r\x1b[K")
-            stream.flush()

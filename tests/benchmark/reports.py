@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from jupyter_gpucluster.benchmark.report import Report, Run, device_result
-from jupyter_gpucluster.benchmark.workloads import Device, Sum
+from jupyter_gpucluster.benchmark.workloads import Crew, Device, Workload, document_sum
 
-DEEPOPS = Sum((500_000, 500_000), (10_000, 10_000))
-THETAGPU = Sum((100_000, 100_000), (5_000, 5_000))
+LAPTOP = Crew(devices=("cpu",), workers=2, threads=2, memory_per_thread=8 * 10**9)
+DEEPOPS = document_sum((500_000, 500_000), (10_000, 10_000), LAPTOP)
+THETAGPU = document_sum((100_000, 100_000), (5_000, 5_000), LAPTOP)
 
 
 def a_report(
-    work: Sum,
+    work: Workload,
     workers: int,
     seconds: dict[Device, float],
     *,

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_gpucluster.benchmark import FamilyOptions, check_up_table, run_check_up, table
 from jupyter_gpucluster.benchmark import run_benchmark as run
-from jupyter_gpucluster.benchmark.family import FAMILY, Copy, Exchange, Factors, Product
+from jupyter_gpucluster.benchmark.family import FAMILY, copy_memory, exchange, factors, product
 from jupyter_gpucluster.benchmark.workloads import BenchmarkFailed, Crew
 from jupyter_gpucluster.core.errors import InvalidInput
 
@@ -37,14 +37,15 @@ def test_sizes_follow_the_cards(name: str) -> None:
     work = FamilyOptions(name).workload(CARDS)
     assert work.amount > 0
     assert work.pieces > 0
-    assert work.warnings(CARDS) == []
+    assert work.warnings == ()
 
 
 def test_a_factorisation_and_an_exchange_fit_the_memory_of_a_card() -> None:
-    for kind in (Factors, Exchange):
-        work = kind.of(CARDS, True, 4)
+    for choose in (factors, exchange):
+        work = choose(CARDS, True, 4)
         assert work.nbytes / 4 <= CARDS.memory_per_thread / 8
-    assert Copy.of(replace(CARDS, memory_per_thread=8 * 10**9), True, 4).size == 10**9
+    small = replace(CARDS, memory_per_thread=8 * 10**9)
+    assert copy_memory(small, True, 4).parameters["bytes"] == 10**9
 
 
 def test_one_kind_of_device_at_a_time() -> None:
@@ -57,7 +58,7 @@ def test_one_kind_of_device_at_a_time() -> None:
 @pytest.mark.parametrize("value", [1e-3, float("nan")])
 def test_a_wrong_product_is_refused(value: float) -> None:
     with pytest.raises(BenchmarkFailed, match="Wrong result"):
-        Product.of(CARDS, True, 4).check(value)
+        product(CARDS, True, 4).check(value)
 
 
 def test_the_check_up_runs_everything_and_ends_with_a_verdict(client: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import pytest
 
 from jupyter_gpucluster.benchmark import BenchmarkFailed, Progress, SumOptions, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
-from jupyter_gpucluster.benchmark.workloads import Crew, Device, Sum
+from jupyter_gpucluster.benchmark.workloads import Crew, Workload, document_sum
 from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
 
 if TYPE_CHECKING:
@@ -25,21 +25,14 @@ LONG = SumOptions(shape=(60_000, 60_000), chunks=(1_000, 1_000))
 
 
 @dataclass(frozen=True)
-class Altered(Sum):
+class AlteredOptions(SumOptions):
     """The sum with something done to its lazy value."""
 
     change: Callable[[Any], Any] = lambda lazy: lazy
 
-    def build(self, device: Device) -> Any:
-        return self.change(super().build(device))
-
-
-@dataclass(frozen=True)
-class AlteredOptions(SumOptions):
-    change: Callable[[Any], Any] = lambda lazy: lazy
-
-    def workload(self, crew: Crew) -> Altered:
-        return Altered((400, 400), (100, 100), self.change)
+    def workload(self, crew: Crew) -> Workload:
+        work = document_sum((400, 400), (100, 100), crew)
+        return replace(work, build=lambda device: self.change(work.build(device)))
 
 
 def no_tasks_left(client: Client) -> bool:

@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.benchmark import PRESETS, Options, SumOptions, add_arguments, options_from
-from jupyter_gpucluster.benchmark.arguments import read_size
-from jupyter_gpucluster.benchmark.workloads import CHUNKS_PER_THREAD, COPIES, Crew, Device, Sum
+from jupyter_gpucluster.benchmark import PRESETS, FamilyOptions, SumOptions
+from jupyter_gpucluster.benchmark.workloads import (
+    CHUNKS_PER_THREAD,
+    COPIES,
+    Crew,
+    Device,
+    Size,
+    Workload,
+    chunk_bytes,
+)
+from jupyter_gpucluster.cli.arguments import Parser
+from jupyter_gpucluster.cli.commands.bench import add_bench, array_size, workload_from
 from jupyter_gpucluster.core.errors import InvalidInput
+from tests.benchmark.reports import LAPTOP
 
 GB = 10**9
-LAPTOP = Crew(devices=("cpu",), workers=2, threads=2, memory_per_thread=8 * GB)
 
 
-def parse(*words: str) -> Options:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return options_from(parser.parse_args(words))
+def parser() -> Parser:
+    found = Parser("bench", "")
+    add_bench(found)
+    return found
+
+
+def sizes(work: Workload) -> tuple[Size, Size]:
+    shape, chunks = (tuple(work.parameters[name]) for name in ("shape", "chunks"))
+    return shape, chunks
 
 
 def test_presets_have_the_published_sizes() -> None:
     deepops = SumOptions(preset="deepops").workload(LAPTOP)
-    assert deepops == Sum((500_000, 500_000), (10_000, 10_000))
+    assert sizes(deepops) == ((500_000, 500_000), (10_000, 10_000))
     assert (deepops.nbytes, deepops.pieces, deepops.expected) == (2 * 10**12, 2500, 6.875e11)
     assert deepops.sigma == 2.5e5
 
     thetagpu = SumOptions(preset="thetagpu").workload(LAPTOP)
-    assert thetagpu == Sum((100_000, 100_000), (5_000, 5_000))
+    assert sizes(thetagpu) == ((100_000, 100_000), (5_000, 5_000))
     assert (thetagpu.nbytes, thetagpu.pieces, thetagpu.expected) == (80 * GB, 400, 2.75e10)
 
 
 def test_explicit_sizes_win_over_the_preset() -> None:
     options = SumOptions(preset="thetagpu", shape=(8_000, 3_000))
-    assert options.workload(LAPTOP) == Sum((8_000, 3_000), (5_000, 3_000))
+    assert sizes(options.workload(LAPTOP)) == ((8_000, 3_000), (5_000, 3_000))
     options = SumOptions(preset="thetagpu", chunks=(1_000, 2_000))
-    assert options.workload(LAPTOP) == Sum((100_000, 100_000), (1_000, 2_000))
+    assert sizes(options.workload(LAPTOP)) == ((100_000, 100_000), (1_000, 2_000))
 
 
 @pytest.mark.parametrize("devices", [("cpu",), ("gpu",), ("gpu", "cpu")])
@@ -51,22 +63,25 @@ def test_the_small_default_fits_memory_and_feeds_every_thread(
     crew = Crew(devices, workers=threads, threads=threads, memory_per_thread=memory)
     work = SumOptions(mode="documents").workload(crew)
     if memory:
-        assert COPIES * work.chunk_bytes <= memory / 4
+        assert COPIES * chunk_bytes(*sizes(work)) <= memory / 4
     assert work.pieces >= threads * max(CHUNKS_PER_THREAD[device] for device in devices)
-    assert work.warnings(crew) == []
+    assert work.warnings == ()
 
 
 def test_the_small_default_takes_the_largest_chunks_that_fit() -> None:
-    assert SumOptions().workload(LAPTOP) == Sum((8_000, 8_000), (2_000, 2_000))
+    assert sizes(SumOptions().workload(LAPTOP)) == ((8_000, 8_000), (2_000, 2_000))
     tight = Crew(("cpu",), workers=2, threads=2, memory_per_thread=GB // 10)
-    assert SumOptions().workload(tight).chunks == (1_000, 1_000)
+    assert sizes(SumOptions().workload(tight))[1] == (1_000, 1_000)
     card = Crew(("gpu",), workers=1, threads=1, memory_per_thread=80 * GB)
-    assert SumOptions(mode="documents").workload(card) == Sum((80_000, 80_000), (10_000, 10_000))
+    assert sizes(SumOptions(mode="documents").workload(card)) == (
+        (80_000, 80_000),
+        (10_000, 10_000),
+    )
 
 
 def test_the_small_default_follows_given_chunks_and_a_given_shape() -> None:
-    assert SumOptions(chunks=(300, 100)).workload(LAPTOP) == Sum((1_200, 400), (300, 100))
-    assert SumOptions(shape=(700, 9_000)).workload(LAPTOP) == Sum((700, 9_000), (700, 2_000))
+    assert sizes(SumOptions(chunks=(300, 100)).workload(LAPTOP)) == ((1_200, 400), (300, 100))
+    assert sizes(SumOptions(shape=(700, 9_000)).workload(LAPTOP)) == ((700, 9_000), (700, 2_000))
 
 
 @pytest.mark.parametrize(
@@ -79,13 +94,13 @@ def test_the_small_default_follows_given_chunks_and_a_given_shape() -> None:
     ],
 )
 def test_a_size_is_one_number_or_two(text: str, size: tuple[int, int]) -> None:
-    assert read_size("--shape")(text) == size
+    assert array_size("--shape")(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "5x0", "-3", "1x-1", "1.5", "3x4x5", "x4", "1e4", "٣"])
 def test_a_size_that_is_none_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput, match="--shape takes N or NxM") as caught:
-        read_size("--shape")(text)
+        array_size("--shape")(text)
     assert "20000x10000" in caught.value.hint
 
 
@@ -126,33 +141,47 @@ def test_more_chunks_than_dask_can_handle_are_refused() -> None:
     assert "larger --chunks" in caught.value.hint
 
 
-def test_the_command_line_reads_into_options(tmp_path: Path) -> None:
-    assert parse() == SumOptions()
-    options = parse(
-        *("--shape", "600x500", "--chunks", "100", "--device", "both", "--repeats", "3"),
-        *("--preset", "deepops", "--json", str(tmp_path / "report.json")),
-    )
-    assert options == SumOptions((600, 500), (100, 100), "deepops", "both", 3)
+@pytest.mark.parametrize(
+    "words, options",
+    [
+        ("sum", SumOptions()),
+        (
+            "sum --shape 600x500 --chunks 100 --device both --repeats 3 --preset deepops",
+            SumOptions((600, 500), (100, 100), "deepops", device="both", repeats=3),
+        ),
+        ("sum --mode peak --json report.json", SumOptions(mode="peak")),
+        ("sum --workers 3", SumOptions(workers=3)),
+        ("check-up --gpus 3", SumOptions(workers=3)),
+        ("copy --repeats 3", FamilyOptions("copy", repeats=3)),
+    ],
+)
+def test_the_command_line_reads_into_options(
+    words: str, options: SumOptions | FamilyOptions
+) -> None:
+    assert workload_from(parser().parse_words(words.split())) == options
 
 
-def test_the_callers_workers_are_used() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", type=int)
-    add_arguments(parser)
-    assert options_from(parser.parse_args(["--workers", "3"])).workers == 3
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("--json missing/report.json", "cannot write"),
+        ("--json .", "cannot write"),
+        ("--compare missing.json", "no such file"),
+        ("--compare a b c", "one or two files"),
+        ("--against missing.json", "--against: no such file"),
+        (f"--plots {__file__}", "is no folder"),
+        ("--repeats 0", "--repeats takes 1 or more"),
+        ("--scaling wide", "--scaling takes strong or weak"),
+    ],
+)
+def test_bad_arguments_are_refused_before_a_run(words: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        workload_from(parser().parse_words(["sum", *words.split()]))
 
 
-def test_files_that_would_fail_after_the_run_are_refused_before_it(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot write"):
-        parse("--json", str(tmp_path / "missing" / "report.json"))
-    with pytest.raises(InvalidInput, match="cannot write"):
-        parse("--json", str(tmp_path))
-    with pytest.raises(InvalidInput, match="no such file"):
-        parse("--compare", str(tmp_path / "missing.json"))
-    with pytest.raises(InvalidInput, match="one or two files"):
-        parse("--compare", "a", "b", "c")
-    with pytest.raises(InvalidInput, match="--repeats takes a whole number"):
-        parse("--repeats", "0")
+def test_sizes_are_for_the_sum() -> None:
+    with pytest.raises(InvalidInput, match="--shape is for the sum"):
+        workload_from(parser().parse_words(["matmul", "--shape", "100"]))
 
 
 def test_importing_the_benchmark_imports_nothing_heavy() -> None:
@@ -163,6 +192,4 @@ def test_importing_the_benchmark_imports_nothing_heavy() -> None:
 
 
 def test_every_preset_is_named_in_the_help() -> None:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    assert all(name in parser.format_help() for name in PRESETS)
+    assert all(name in parser().format_help() for name in PRESETS)

@@ -11,8 +11,7 @@ from hypothesis import strategies as some
 
 from jupyter_gpucluster.benchmark import Progress, SumOptions, kernels, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
-from jupyter_gpucluster.benchmark.peak import PeakSum, even_shares, peak_sum
-from jupyter_gpucluster.benchmark.workloads import Crew
+from jupyter_gpucluster.benchmark.workloads import Crew, chunk_bytes, even_shares, peak_sum
 from jupyter_gpucluster.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,15 +46,16 @@ def test_steps_add_up_to_the_sum_of_every_second_row_and_column(size: tuple[int,
     rows, columns = size
     steps = kernels.sum_steps({}, gpu=False, rows=rows, columns=columns, step=2, number=0, seed=1)
     value = list(steps)[-1]
-    PeakSum(size, (2, columns)).check(value)
+    peak_sum(size, CARD).check(value)
 
 
 def test_a_step_fits_the_memory_of_a_gpu_and_is_even() -> None:
-    work = peak_sum((500_000, 500_000), CARD, ("gpu",))
-    assert work.chunks[0] % 2 == 0
-    assert 4e9 < work.chunk_bytes <= 8e9
-    poor = peak_sum((500_000, 500_000), Crew(("gpu",), 4, 4, 10**9), ("gpu",))
-    assert poor.chunk_bytes <= 10**9 / 2
+    shape = (500_000, 500_000)
+    rows, columns = peak_sum(shape, CARD).parameters["chunks"]
+    assert rows % 2 == 0
+    assert 4e9 < chunk_bytes(shape, (rows, columns)) <= 8e9
+    rows, columns = peak_sum(shape, Crew(("gpu",), 4, 4, 10**9)).parameters["chunks"]
+    assert chunk_bytes(shape, (rows, columns)) <= 10**9 / 2
 
 
 def test_gpus_alone_run_in_peak_mode_unless_chunks_say_otherwise() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from jupyter_gpucluster.benchmark import document_lines, read_report, table, write_report
 from jupyter_gpucluster.benchmark.report import Run, device_result
-from jupyter_gpucluster.benchmark.workloads import Sum
+from jupyter_gpucluster.benchmark.workloads import document_sum
 from jupyter_gpucluster.core.errors import InvalidInput
-from tests.benchmark.reports import DEEPOPS, THETAGPU, a_report
+from tests.benchmark.reports import DEEPOPS, LAPTOP, THETAGPU, a_report
 
 
 def test_the_lines_are_those_of_the_documents() -> None:
@@ -28,7 +28,8 @@ def test_the_lines_are_those_of_the_documents() -> None:
 
 
 def test_both_devices_have_their_lines_and_small_arrays_are_told_in_gigabytes() -> None:
-    report = a_report(Sum((12_000, 12_000), (2_000, 2_000)), 2, {"gpu": 0.75, "cpu": 9.5})
+    work = document_sum((12_000, 12_000), (2_000, 2_000), LAPTOP)
+    report = a_report(work, 2, {"gpu": 0.75, "cpu": 9.5})
     lines = document_lines(report)
     assert lines.count("Array size: 1.15 GB.  Computing parallel sum . . .") == 2
     assert lines[7:] == [
@@ -48,7 +49,8 @@ def test_the_rate_is_that_of_the_published_run() -> None:
 
 def test_the_fastest_run_counts_and_all_are_kept() -> None:
     runs = [Run(0.1, 3.0, 1.0), Run(0.2, 1.8, 1.0), Run(0.1, 2.5, 1.0)]
-    result = device_result("cpu", {"Xeon": 1}, Sum((125_000, 1_000), (1_000, 1_000)), runs)
+    work = document_sum((125_000, 1_000), (1_000, 1_000), LAPTOP)
+    result = device_result("cpu", {"Xeon": 1}, work, runs)
     assert (result.create_seconds, result.compute_seconds, result.wall_seconds) == (0.2, 1.8, 2.0)
     assert result.gigabytes_per_second == 0.5
     assert result.runs == tuple(runs)

@@ -1,8 +1,7 @@
-"""Several runs by one command: scaling, and what the command line says about it."""
+"""Several runs by one command: scaling."""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +10,7 @@ import pytest
 
 from jupyter_gpucluster.benchmark import (
     FamilyOptions,
-    Options,
     SumOptions,
-    add_arguments,
-    options_from,
     prepare_plots,
     run_scaling,
     scaling_table,
@@ -26,13 +22,6 @@ from tests.benchmark.reports import DEEPOPS, a_report
 
 if TYPE_CHECKING:
     from distributed import Client
-
-
-def parse(*words: str) -> Options:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("workload")
-    add_arguments(parser)
-    return options_from(parser.parse_args(words))
 
 
 def test_workers_are_halved_down_to_one() -> None:
@@ -77,19 +66,6 @@ def test_plots_are_written_as_png_and_svg(tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in written)
     assert {p.stem for p in write_plots("sum", reports[:1], tmp_path)} == {"sum"}
     assert {p.stem for p in write_plots("check-up", reports, tmp_path)} == {"check-up"}
-
-
-def test_the_command_line_of_the_other_workloads() -> None:
-    assert parse("copy", "--repeats", "3") == FamilyOptions("copy", repeats=3)
-    assert parse("sum", "--mode", "peak") == SumOptions(mode="peak")
-    with pytest.raises(InvalidInput, match="--shape is for the sum"):
-        parse("matmul", "--shape", "100")
-    with pytest.raises(InvalidInput, match="--scaling takes strong or weak"):
-        parse("sum", "--scaling", "wide")
-    with pytest.raises(InvalidInput, match="--against: no such file"):
-        parse("sum", "--against", "missing.json")
-    with pytest.raises(InvalidInput, match="is no folder"):
-        parse("sum", "--plots", __file__)
 
 
 def test_a_folder_that_takes_no_plots_is_refused_before_the_run(tmp_path: Path) -> None:

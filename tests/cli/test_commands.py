@@ -148,7 +148,7 @@ def test_scale_takes_zero(desk: Desk) -> None:
 def test_scale_to_gpus_on_a_cluster_that_has_them() -> None:
     desk = Desk(InMemoryClusters(a_view("alpha", unit="GPUs")))
     assert desk.types("scale", "alpha", "--gpus", "3") == 0
-    assert "target 3 GPUs" in desk.out
+    assert "scaling to 3 GPUs" in desk.out
 
 
 def test_a_wait_for_a_target_that_is_changed_meanwhile_is_in_vain(desk: Desk) -> None:

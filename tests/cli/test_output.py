@@ -17,10 +17,10 @@ from jupyter_gpucluster.cli.output import (
     as_text,
     counted,
     facts_text,
+    hint_line,
     size,
     span,
     table_text,
-    way_out,
 )
 from jupyter_gpucluster.cli.terminal import Terminal
 from jupyter_gpucluster.core.cluster import Phase, Target
@@ -74,7 +74,7 @@ def test_an_option_that_is_missing_comes_with_an_example(given: dict[str, str], 
     )
     with pytest.raises(InvalidInput) as caught:
         resolve_options(profile, given)
-    assert way_out(caught.value) == hint
+    assert hint_line(caught.value) == hint
 
 
 def test_columns_are_aligned_and_long_lines_cut_on_a_terminal() -> None:

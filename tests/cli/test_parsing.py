@@ -13,13 +13,13 @@ from .doubles import Desk
 @pytest.mark.parametrize(
     "words, message, hint",
     [
-        (["strat"], "There is no verb 'strat'.", "Did you mean start?"),
-        (["frobnicate"], "There is no verb 'frobnicate'.", "The verbs are: profiles, script"),
+        (["strat"], "Unknown command 'strat'.", "Did you mean start?"),
+        (["frobnicate"], "Unknown command 'frobnicate'.", "The commands are: profiles, script"),
         (["start"], "Missing: PROFILE.", "See: jupyter gpucluster start --help"),
         (["start", "local", "--wrkers", "2"], "There is no option --wrkers.", "--workers?"),
         (["start", "local", "--wrkers=2"], "There is no option --wrkers.", "--workers?"),
         (["start", "local", "--work", "2"], "There is no option --work.", "--workers?"),
-        (["start", "local", "spare"], "Nothing is known of 'spare'.", "--help"),
+        (["start", "local", "spare"], "Unexpected argument 'spare'.", "--help"),
         (["start", "local", "--workers", "0"], "--workers takes 1 or more, not 0.", "--adapt 0"),
         (["start", "local", "--workers", "-1"], "--workers takes 1 or more, not -1.", ""),
         (["start", "local", "--workers", "1.5"], "takes a whole number, not '1.5'.", ""),
@@ -44,7 +44,7 @@ from .doubles import Desk
         (["stop", "alpha", "--all"], "Give names or --all, not both.", ""),
         (["forget"], "Missing: NAME.", "--help"),
         (["connect", "alpha", "--form", "daks"], "There is no form 'daks'.", "Did you mean dask?"),
-        (["list", "--", "x"], "The verb list takes no -- ARGS.", "--help"),
+        (["list", "--", "x"], "The command list takes no -- ARGS.", "--help"),
         (["logs", "alpha", "--lines", "0"], "--lines takes 1 or more, not 0.", ""),
         (["run", "missing.py"], "There is no file missing.py.", "path"),
         (["environment"], "Missing: PATH.", "See: jupyter gpucluster environment --help"),
@@ -85,24 +85,24 @@ def test_following_a_log_has_no_json(desk: Desk) -> None:
 def test_even_an_unreadable_command_line_is_answered_in_json(desk: Desk) -> None:
     assert desk.types("strat", "--json") == 2
     assert json.loads(desk.out) == {
-        "message": "There is no verb 'strat'.",
+        "message": "Unknown command 'strat'.",
         "hint": "Did you mean start?",
         "detail": "",
     }
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
-def test_help_lists_the_verbs(desk: Desk, words: list[str]) -> None:
+def test_help_lists_the_commands(desk: Desk, words: list[str]) -> None:
     assert desk.types(*words) == 0
     assert re.search("^  profiles +list the profiles", desk.out, re.MULTILINE)
 
 
-def test_no_verb_is_wrong_usage(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_is_wrong_usage(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert desk.types() == 2
     assert "usage:" in capsys.readouterr().err
 
 
-def test_a_verb_tells_its_options(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_lists_its_options(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert desk.types("start", "--help") == 0
     assert "--adapt MIN MAX" in capsys.readouterr().out
     assert not desk.clusters.started

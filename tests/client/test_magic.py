@@ -64,7 +64,7 @@ def test_html_is_escaped() -> None:
 @pytest.mark.parametrize(
     "line, words",
     [
-        ("strat", ["error: There is no verb 'strat'.", "hint: Did you mean start?"]),
+        ("strat", ["error: Unknown command 'strat'.", "hint: Did you mean start?"]),
         ("start local --workers 0", ["error: --workers takes 1 or more, not 0."]),
         ("start local --name 'x", ["error: Cannot read the line: No closing quotation."]),
         ("show nobody", ["error: There is no cluster named nobody."]),
@@ -100,14 +100,14 @@ def test_the_words_can_be_variables(shell: InteractiveShell) -> None:
 
 
 @pytest.mark.parametrize("line", ["", "--help"])
-def test_help_lists_the_verbs(shell: InteractiveShell, line: str) -> None:
+def test_help_lists_the_commands(shell: InteractiveShell, line: str) -> None:
     with capture_output() as captured:
         result = shell.run_cell(f"%gpucluster {line}")
     assert result.success
-    assert "usage: %gpucluster VERB" in captured.stdout
+    assert "usage: %gpucluster COMMAND" in captured.stdout
 
 
-def test_a_verbs_help_is_no_error(shell: InteractiveShell) -> None:
+def test_a_commands_help_is_no_error(shell: InteractiveShell) -> None:
     with capture_output() as captured:
         assert shell.run_cell("%gpucluster start --help").success
     assert "usage: %gpucluster start" in captured.stdout
@@ -122,7 +122,7 @@ def test_a_verbs_help_is_no_error(shell: InteractiveShell) -> None:
         ("%gpucluster why nob", "nob", []),
     ],
 )
-def test_verbs_and_options_are_completed(
+def test_commands_and_options_are_completed(
     shell: InteractiveShell, line: str, symbol: str, expected: list[str]
 ) -> None:
     magic = GpuClusterMagic(shell)

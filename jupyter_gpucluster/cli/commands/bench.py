@@ -1,25 +1,32 @@
-"""``bench WORKLOAD``: run a benchmark on a cluster of its own, or on one that is there."""
+"""``bench WORKLOAD``: run a benchmark on a cluster of its own, or on one that runs."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...core.cluster import Target
 from ...core.errors import InvalidInput
 from ...launch.request import Request
-from ..arguments import options_from
+from ..arguments import (
+    Parser,
+    add_options,
+    default_profile,
+    note_problems,
+    options_from,
+    refuse_gpus_on,
+    suggestion,
+    whole_number,
+)
 from ..borrowing import borrowed
-from ..output import Outcome, Text
-from ..parsing import Parser, assignment, suggestion, whole_number
-from ..places import default_profile, note_problems, refuse_gpus_on
-from ..session import Session
+from ..output import Outcome, Session, Text
 from ..waiting import stop_quietly
 
 if TYPE_CHECKING:
@@ -28,9 +35,12 @@ if TYPE_CHECKING:
     from ... import benchmark
     from ...state.view import ClusterView
 
+SERIES = ("scaling", "check-up")
+"""Kinds of several runs."""
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
+
+def add_bench(parser: Parser) -> None:
+    """Add the arguments of ``bench``."""
     from ... import benchmark
 
     parser.add_argument(
@@ -40,57 +50,185 @@ def add_arguments(parser: Parser) -> None:
     place.add_argument("--profile", help="start a cluster of this profile, and stop it afterwards")
     place.add_argument("--cluster", metavar="NAME", help="use this cluster, and leave it running")
     workers = parser.add_mutually_exclusive_group()
-    for option, what in (("--workers", "workers"), ("--gpus", "GPUs, each of them one worker")):
+    for option, unit in (("--workers", "workers"), ("--gpus", "GPUs, each of them one worker")):
         workers.add_argument(
-            option, metavar="N", type=whole_number(option, 1), help=f"run on this many {what}"
+            option, metavar="N", type=whole_number(option, 1), help=f"run on this many {unit}"
         )
-    parser.add_argument(
-        "--option",
-        metavar="K=V",
-        action="append",
-        default=[],
-        type=assignment,
-        help="set an option of the profile; may be given several times",
+    add_options(parser)
+    add = parser.add_argument_group("size").add_argument
+    add(
+        "--shape",
+        metavar="N[xM]",
+        type=array_size("--shape"),
+        help="rows and columns of the array (default: some seconds of work for the workers)",
     )
-    benchmark.add_arguments(parser)
+    add(
+        "--chunks",
+        metavar="N[xM]",
+        type=array_size("--chunks"),
+        help="rows and columns of a chunk (default: as the workers' memory allows)",
+    )
+    presets = (f"{name} ({p.shape[0]}x{p.shape[1]})" for name, p in benchmark.PRESETS.items())
+    add("--preset", metavar="NAME", help=f"a published size: {', '.join(presets)}")
+    add = parser.add_argument_group("run").add_argument
+    add(
+        "--mode",
+        metavar="|".join(benchmark.MODES),
+        help="sum: documents = the published programs' own graph, generator and chunks; "
+        "peak = as fast as the devices can (default: peak on GPUs, else documents)",
+    )
+    add(
+        "--device",
+        metavar="gpu|cpu|both",
+        help="the device that computes; both gives their ratio on the same workers "
+        "(default: gpu if the workers have GPUs, else cpu)",
+    )
+    add(
+        "--repeats",
+        metavar="N",
+        type=whole_number("--repeats", 1),
+        default=1,
+        help="runs on each device; the fastest counts (default: 1)",
+    )
+    add(
+        "--scaling",
+        metavar="strong|weak",
+        help="run on 1, 2, 4 ... workers: strong = the same work, weak = as much for each worker",
+    )
+    add = parser.add_argument_group("result").add_argument
+    add("--json", metavar="FILE", type=Path, help="write the report to FILE")
+    add(
+        "--compare",
+        metavar=("FILE", "FILE"),
+        nargs="+",
+        default=[],
+        type=Path,
+        help="compare this run with the report in FILE; two files are compared without a run",
+    )
+    add("--plots", metavar="DIR", type=Path, help="draw the report into DIR, as PNG and SVG")
+    add("--save-baseline", action="store_true", help="keep the report as baseline for --against")
+    add(
+        "--against",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="report everything slower than in FILE, or than in the kept baseline",
+    )
 
 
-def run(arguments: argparse.Namespace, session: Session) -> Outcome:
-    """Run it, report it, compare it."""
+def array_size(option: str) -> Any:
+    """Return an argparse type: ``N`` (square) or ``NxM``; blanks and ``_`` may group digits."""
+
+    def read(text: str) -> tuple[int, int]:
+        match = re.fullmatch(r"([0-9]{1,12})(?:x([0-9]{1,12}))?", re.sub(r"[ _]", "", text.lower()))
+        if not match or 0 in (int(part) for part in match.groups() if part):
+            raise InvalidInput(
+                f"{option} takes N or NxM, 1 or more, not {text!r}.",
+                hint=f"For example {option} 20000 (square) or {option} 20000x10000.",
+            )
+        rows, columns = match.groups()
+        return int(rows), int(columns or rows)
+
+    return read
+
+
+def workload_from(arguments: argparse.Namespace) -> benchmark.Options:
+    """Return the choices for the workload.
+
+    Raises
+    ------
+    InvalidInput
+        A bad value, or a report that could not be written or read after the run.
+    """
     from ... import benchmark
 
-    if arguments.workload not in benchmark.WORKLOADS:
+    workload = arguments.workload
+    if workload not in benchmark.WORKLOADS:
         raise InvalidInput(
-            f"There is no workload {arguments.workload!r}.",
-            hint=suggestion(arguments.workload, benchmark.WORKLOADS)
+            f"There is no workload {workload!r}.",
+            hint=suggestion(workload, benchmark.WORKLOADS)
             or f"The workloads are: {', '.join(benchmark.WORKLOADS)}.",
         )
-    asked_gpus = arguments.gpus
-    arguments.workers = arguments.workers if asked_gpus is None else asked_gpus
-    options = benchmark.options_from(arguments)
-    earlier = [benchmark.read_report(path) for path in arguments.compare or ()]
+    _check_files(arguments)
+    if arguments.scaling not in (None, "strong", "weak"):
+        raise InvalidInput(
+            f"--scaling takes strong or weak, not {arguments.scaling!r}.", detail="scaling"
+        )
+    common = {
+        "device": arguments.device,
+        "repeats": arguments.repeats,
+        "workers": arguments.workers if arguments.gpus is None else arguments.gpus,
+    }
+    size = {name: getattr(arguments, name) for name in ("shape", "chunks", "preset", "mode")}
+    if workload in ("sum", "check-up"):
+        return benchmark.SumOptions(**size, **common)
+    for name, value in size.items():
+        if value is not None:
+            raise InvalidInput(
+                f"--{name} is for the sum; the size of {workload} follows the workers.",
+                detail=name,
+            )
+    return benchmark.FamilyOptions(workload, **common)
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    report, plots = arguments.json, arguments.plots
+    if report is not None and (report.is_dir() or not report.parent.is_dir()):
+        raise InvalidInput(
+            f"--json: cannot write {report}.", hint="Give a file in a folder that exists."
+        )
+    if len(arguments.compare) > 2:
+        raise InvalidInput(
+            "--compare takes one or two files.", hint="Give the earlier report first."
+        )
+    for path in arguments.compare:
+        if not path.is_file():
+            raise InvalidInput(f"--compare: no such file: {path}.", hint="Give a report of --json.")
+    if plots is not None and plots.exists() and not plots.is_dir():
+        raise InvalidInput(f"--plots: {plots} is no folder.", hint="Name a folder.")
+    if arguments.against and not Path(arguments.against).is_file():
+        raise InvalidInput(f"--against: no such file: {arguments.against}.", hint="Give a report.")
+
+
+def run_bench(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Run a benchmark, report it, compare it."""
+    from ... import benchmark
+
+    options = workload_from(arguments)
+    earlier = [benchmark.read_report(path) for path in arguments.compare]
     if len(earlier) == 2:
         text = "\n".join(benchmark.compare(*earlier).table())
         return Outcome(blocks=(Text(text, code=True),))
     kind = "scaling" if arguments.scaling else arguments.workload
-    if kind in ("scaling", "check-up"):
+    if kind in SERIES:
         _refuse_single(arguments, kind)
-    # What cannot be compared or drawn is refused now, not after a run that may take hours.
+    # A report that cannot be compared or drawn is refused now, not after a run of hours.
     usual = benchmark.read_report(Path(arguments.against)) if arguments.against else None
     for report in earlier:
         benchmark.require_same_workload(report.workload, arguments.workload)
     if arguments.plots is not None:
         benchmark.prepare_plots(arguments.plots)
-    if kind in ("scaling", "check-up"):
-        with _cluster(arguments, session) as (view, start_seconds):
-            reports = _series(view, options, arguments, start_seconds)
+    with (
+        _cluster(arguments, options.workers, session) as (view, start_seconds),
+        _connected(view) as (client, bar),
+    ):
+        run: dict[str, Any] = {"progress": bar, "start_seconds": start_seconds}
+        if kind == "scaling":
+            reports = benchmark.run_scaling(
+                client, options, weak=arguments.scaling == "weak", **run
+            )
+        elif kind == "check-up":
+            reports = benchmark.run_check_up(
+                client, device=options.device, workers=options.workers, **run
+            )
+        else:
+            reports = [benchmark.run_benchmark(client, options, **run)]
+    if kind in SERIES:
         lines = _series_lines(kind, reports)
         if arguments.json is not None:
             benchmark.write_reports(kind, reports, arguments.json)
     else:
-        with _cluster(arguments, session) as (view, start_seconds):
-            report = _measure(view, options, start_seconds)
-        reports = [_judged(report, usual, kept=arguments.against == "")]
+        reports = [_judged(reports[0], usual, kept=arguments.against == "")]
         lines = _lines(reports[0])
         if arguments.json is not None:
             benchmark.write_report(reports[0], arguments.json)
@@ -105,7 +243,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 def _refuse_single(arguments: argparse.Namespace, kind: str) -> None:
     for name in ("compare", "save_baseline", "against"):
-        if getattr(arguments, name) not in (None, False):
+        if getattr(arguments, name) not in (None, False, []):
             raise InvalidInput(
                 f"--{name.replace('_', '-')} is for one workload, not for {kind}.", detail=name
             )
@@ -114,7 +252,7 @@ def _refuse_single(arguments: argparse.Namespace, kind: str) -> None:
 def _judged(
     report: benchmark.Report, usual: benchmark.Report | None, *, kept: bool
 ) -> benchmark.Report:
-    """Add what is slower than it should be, or than what is usual: given, or kept as such."""
+    """Add the verdict, against a given report, or against the kept baseline."""
     from ... import benchmark
 
     missing: tuple[str, ...] = ()
@@ -140,27 +278,23 @@ def _series_lines(kind: str, reports: list[benchmark.Report]) -> list[str]:
     if kind == "check-up":
         lines = [line for report in reports for line in (*benchmark.table(report), "")]
         return [*lines, *benchmark.check_up_table(reports)]
-    return [
-        *benchmark.table(reports[-1]),
-        "",
-        *benchmark.scaling_table(reports),
-    ]
+    return [*benchmark.table(reports[-1]), "", *benchmark.scaling_table(reports)]
 
 
 @contextmanager
 def _cluster(
-    arguments: argparse.Namespace, session: Session
+    arguments: argparse.Namespace, workers: int | None, session: Session
 ) -> Iterator[tuple[ClusterView, float | None]]:
-    """Give a cluster, and the seconds that its start took where it was started for this."""
+    """Yield a cluster, and the seconds of its start if it was started for this run."""
     clusters = session.clusters
     if arguments.cluster is not None:
-        with borrowed(arguments.cluster, arguments.workers, session) as view:
+        with borrowed(arguments.cluster, workers, session) as view:
             yield view, None
         return
     profile = arguments.profile or default_profile()
     refuse_gpus_on(profile, arguments)
     note_problems(profile, session)
-    target = None if arguments.workers is None else Target(arguments.workers, arguments.workers)
+    target = None if workers is None else Target(workers, workers)
     began = time.monotonic()
     # This process is the client, so its own Python is the one that fits.
     options = options_from(arguments)
@@ -173,41 +307,6 @@ def _cluster(
         yield view, time.monotonic() - began
     finally:
         stop_quietly(view, session)
-
-
-def _measure(
-    view: ClusterView, options: benchmark.Options, start_seconds: float | None
-) -> benchmark.Report:
-    from ... import benchmark
-
-    with _connected(view) as (client, bar):
-        return benchmark.run_benchmark(client, options, progress=bar, start_seconds=start_seconds)
-
-
-def _series(
-    view: ClusterView,
-    options: benchmark.Options,
-    arguments: argparse.Namespace,
-    start_seconds: float | None,
-) -> list[benchmark.Report]:
-    from ... import benchmark
-
-    with _connected(view) as (client, bar):
-        if arguments.scaling:
-            return benchmark.run_scaling(
-                client,
-                options,
-                weak=arguments.scaling == "weak",
-                progress=bar,
-                start_seconds=start_seconds,
-            )
-        return benchmark.run_check_up(
-            client,
-            device=options.device,
-            workers=options.workers,
-            progress=bar,
-            start_seconds=start_seconds,
-        )
 
 
 @contextmanager

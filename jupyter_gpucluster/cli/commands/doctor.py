@@ -1,4 +1,4 @@
-"""``doctor [PROFILE|NAME]``: check a machine, a profile or a cluster, and say what to mend."""
+"""``doctor [PROFILE|NAME]``: check a machine, a profile or a cluster, suggest fixes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ...core.errors import ClusterNotFound, InvalidInput, ProfileNotFound
-from ..arguments import add_json, add_place, options_from, python_from
-from ..output import Outcome, Text
-from ..parsing import Parser
-from ..session import Session
+from ..arguments import Parser, add_json, add_place, options_from, python_from
+from ..output import Outcome, Session, Text
 from ..signals import Signals
 from ..waiting import add_wait, timeout_from
 
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
     from ... import doctor
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
+def add_doctor(parser: Parser) -> None:
+    """Add the arguments of ``doctor``."""
     parser.add_argument(
         "subject",
         metavar="PROFILE|NAME",
@@ -28,14 +26,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--job",
         action="store_true",
-        help="also submit a job of five minutes at most, which looks around on its nodes",
+        help="also submit a job of five minutes at most, which checks its nodes",
     )
     add_place(parser)
     add_wait(parser, "the job of --job has started (600 s if left out)")
     add_json(parser)
 
 
-def run(arguments: argparse.Namespace, session: Session) -> Outcome:
+def run_doctor(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Check."""
     from ... import doctor
 
@@ -59,11 +57,11 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> d
     from ...launch.request import Request
 
     python = python_from(arguments, session.python)
-    kernel = arguments.kernel or ""
-    request = Request(subject, options=options_from(arguments), python=python, kernel=kernel)
+    options = options_from(arguments)
+    request = Request(subject, options=options, python=python, kernel=arguments.kernel)
     wait = doctor.WAIT_SECONDS if arguments.wait is None else timeout_from(arguments.wait)
     try:
-        with Signals():  # what ends this process takes the job along
+        with Signals():  # the job ends with this process
             return doctor.examine_profile(
                 session.clusters, request, job=arguments.job, wait=wait, note=session.note
             )

@@ -1,4 +1,4 @@
-"""``logs NAME``: what head and workers wrote, also while they write."""
+"""``logs NAME``: the logs of head and workers, also while they grow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...core.cluster import ENDED
 from ...core.errors import InvalidInput
-from ..arguments import add_json
+from ..arguments import Parser, add_json, add_name, whole_number
 from ..describe import log_name
-from ..output import Outcome, Text
-from ..parsing import Parser, whole_number
-from ..session import Session
+from ..output import Outcome, Session, Text
 
 if TYPE_CHECKING:
     from ...state.view import ClusterView
@@ -25,10 +23,10 @@ LOOK_SECONDS = 0.5
 VIEW_SECONDS = 2.0
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
-    parser.add_argument("--job", metavar="ID", default="", help="only this job; see the verb show")
+def add_logs(parser: Parser) -> None:
+    """Add the arguments of ``logs``."""
+    add_name(parser)
+    parser.add_argument("--job", metavar="ID", default="", help="only this job; see: show")
     parser.add_argument(
         "--lines",
         metavar="N",
@@ -36,12 +34,12 @@ def add_arguments(parser: Parser) -> None:
         help=f"the last N lines of each log ({LINES}, with --follow {FOLLOWED_LINES})",
     )
     parser.add_argument(
-        "--follow", action="store_true", help="go on printing what is added, until the end"
+        "--follow", action="store_true", help="keep printing added lines until the cluster ends"
     )
     add_json(parser)
 
 
-def run(arguments: argparse.Namespace, session: Session) -> Outcome:
+def run_logs(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Print the logs."""
     if not arguments.follow:
         text = session.clusters.logs(
@@ -59,7 +57,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 
 def _follow(view: ClusterView, arguments: argparse.Namespace, session: Session) -> None:
-    """Print what is added to the logs until the cluster has ended."""
+    """Print added lines until the cluster has ended."""
     lines = arguments.lines or FOLLOWED_LINES
     log = _log_of(arguments, session)
     session.write(session.clusters.logs(view.id, log, lines=lines).rstrip("\n") + "\n")
@@ -79,7 +77,7 @@ def _follow(view: ClusterView, arguments: argparse.Namespace, session: Session) 
 
 
 def _log_of(arguments: argparse.Namespace, session: Session) -> str:
-    """Return the name of the log of ``--job``, which may be the queueing system's number too."""
+    """Return the name of the log of ``--job``, which may be the batch system's id."""
     for job in session.clusters.jobs(arguments.name) if arguments.job else ():
         if arguments.job == job.id:
             return log_name(job)
@@ -96,7 +94,7 @@ class Tail:
         self._shown: Path | None = None
 
     def added(self) -> Iterator[str]:
-        """Yield what was added since the last look, under a heading where the file changes."""
+        """Yield the lines added since the last look, under a heading when the file changes."""
         for path in self._paths():
             with path.open("rb") as stream:
                 stream.seek(self._read.get(path, 0))

@@ -1,4 +1,4 @@
-"""``profiles``: the places to run, and what is wrong with profile files."""
+"""``profiles``: the profiles, and the problems of their files."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Any
 
 from ...core.errors import BackendError
 from ...launch.profile_catalog import places
-from ..arguments import add_json
-from ..output import Block, Outcome, Table, Text
-from ..parsing import Parser
-from ..session import Session
+from ..arguments import Parser, add_json
+from ..output import Block, Outcome, Session, Table, Text, counted
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
+def add_profiles(parser: Parser) -> None:
+    """Add the arguments of ``profiles``."""
     parser.add_argument(
-        "--capacity", action="store_true", help="also ask how many GPUs are free at each"
+        "--capacity", action="store_true", help="also show the number of free GPUs of each"
     )
     parser.add_argument(
         "--everywhere",
@@ -26,7 +24,7 @@ def add_arguments(parser: Parser) -> None:
     add_json(parser)
 
 
-def run(arguments: argparse.Namespace, session: Session) -> Outcome:
+def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
     """List profiles."""
     found = places(elsewhere=arguments.everywhere)
     if arguments.capacity:
@@ -58,7 +56,7 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 
 def _capacity(name: str, session: Session) -> dict[str, Any]:
-    """Return what is free at a place; a place that does not tell must not hide the others."""
+    """Return the free GPUs of a profile; an error must not hide the other profiles."""
     try:
         return session.clusters.capacity(name)
     except BackendError as error:
@@ -69,7 +67,7 @@ def _limits(profile: dict[str, Any]) -> str:
     limits = profile["limits"]
     parts = []
     if limits["workers"] is not None:
-        parts.append(f"{limits['workers']} {profile['unit']}")
+        parts.append(counted(limits["workers"], profile["unit"]))
     if limits["clusters"] is not None:
-        parts.append(f"{limits['clusters']} clusters")
+        parts.append(counted(limits["clusters"], "clusters"))
     return ", ".join(parts) or "-"

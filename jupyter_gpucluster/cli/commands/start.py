@@ -1,42 +1,34 @@
-"""``start PROFILE``: start a cluster, and wait for its workers if asked to."""
+"""``start PROFILE`` and ``script PROFILE``."""
 
 from __future__ import annotations
 
 import argparse
 
 from ...core.serialize import to_json
-from ..arguments import add_allocation, add_json, add_place, add_target, request_from
+from ..arguments import Parser, add_json, add_request, request_from
 from ..describe import named, remarks, state
-from ..output import Outcome, Text, gpu_hours
-from ..parsing import Parser
-from ..places import note_problems, refuse_gpus_on
-from ..session import Session
+from ..output import Outcome, Session, Text, gpu_hours
 from ..waiting import add_wait, wait_ready
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("profile", metavar="PROFILE", help="see the verb profiles")
+def add_start(parser: Parser) -> None:
+    """Add the arguments of ``start``."""
+    parser.add_argument("profile", metavar="PROFILE", help="see the command profiles")
     parser.add_argument("--name", help="a name of your own for the cluster")
-    add_target(parser, least=1)
-    add_place(parser)
-    add_allocation(parser)
+    add_request(parser)
     add_wait(parser, "all workers are ready")
     add_json(parser)
 
 
-def run(arguments: argparse.Namespace, session: Session) -> Outcome:
-    """Start the cluster."""
-    request = request_from(arguments, arguments.profile, session.python, name=arguments.name)
-    refuse_gpus_on(arguments.profile, arguments)
-    note_problems(arguments.profile, session)
+def run_start(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Start the cluster, and wait for its workers with ``--wait``."""
+    request = request_from(arguments, arguments.profile, session, name=arguments.name)
     view = session.clusters.start(request)
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
-    view, error = wait_ready(view, arguments.wait, session, "goes on", view.target)
-    document = to_json(view)
-    if error is not None:
-        return Outcome({**error.as_json(), "cluster": document}, errors=(error,))
+    view, failed = wait_ready(view, arguments.wait, session, "goes on", view.target)
+    if failed is not None:
+        return failed
     hours = view.gpu_hours_estimate
     most = "" if hours is None else f"uses:    at most {gpu_hours(hours)}\n"
     where = f"inside:  {view.allocation}\n" if view.allocation else ""
@@ -45,4 +37,25 @@ def run(arguments: argparse.Namespace, session: Session) -> Outcome:
         f"connect: {session.program} connect {view.name}\n"
         f"stop:    {session.program} stop {view.name}"
     )
-    return Outcome(document, (Text(text, code=True),), clusters=named(view))
+    return Outcome(to_json(view), (Text(text, code=True),), clusters=named(view))
+
+
+def add_script(parser: Parser) -> None:
+    """Add the arguments of ``script``."""
+    parser.add_argument("profile", metavar="PROFILE", help="see the command profiles")
+    add_request(parser)
+    add_json(parser)
+
+
+def run_script(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Print script and submit command."""
+    script = session.clusters.script(request_from(arguments, arguments.profile, session))
+    remarks = [f"# submitted with: {script.command}"]
+    if script.gpu_hours_estimate is not None:
+        remarks.append(f"# uses at most {gpu_hours(script.gpu_hours_estimate)}")
+    if script.survival:
+        remarks.append(f"# without Jupyter: {script.survival}")
+    if script.interactive:
+        remarks.append(f"# interactive equivalent: {script.interactive}")
+    blocks = (Text(script.text, code=True), Text("\n".join(remarks), code=True))
+    return Outcome(to_json(script), blocks)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from jupyter_gpucluster.benchmark import links, run_benchmark, table
-from jupyter_gpucluster.benchmark.family import Exchange
-from jupyter_gpucluster.benchmark.workloads import Crew
+from jupyter_gpucluster.benchmark.family import exchange_of
+from jupyter_gpucluster.benchmark.options import Options
+from jupyter_gpucluster.benchmark.workloads import Crew, Workload
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import UnsuitableEnvironment
@@ -22,16 +22,11 @@ from .driving import client_of, ended, fixed, until
 SIZE = (800, 800)
 
 
-@dataclass(frozen=True)
-class SmallShuffle:
+class SmallShuffle(Options):
     """Options of a shuffle that takes no time: UCX on two busy cores takes a lot of it."""
 
-    device: str | None = "cpu"
-    repeats: int = 1
-    workers: int | None = 2
-
-    def workload(self, crew: Crew) -> Exchange:
-        return Exchange(gpu=False, lanes=2, shape=SIZE, chunks=(SIZE[0] // 4, SIZE[1]))
+    def workload(self, crew: Crew) -> Workload:
+        return exchange_of(SIZE, SIZE[0] // 4, gpu=False)
 
 
 FAST = "network: {protocol: ucx}\n"
@@ -52,7 +47,7 @@ if importlib.util.find_spec("distributed_ucxx"):
         with client_of(view) as client:
             workers = list(workers_of(client))
             assert all(address.startswith("ucx://") for address in workers)
-            report = run_benchmark(client, SmallShuffle())
+            report = run_benchmark(client, SmallShuffle(device="cpu", workers=2))
             assert "data over ucx" in "\n".join(table(report))
             assert {link.giver for link in report.results[0].links} == set(names_of(client))
         clusters.stop(view.id)
