@@ -19,6 +19,7 @@ HEAVY = {
     "jupyter_server",
     "numpy",
     "pydantic",
+    "ruamel",
     "tornado",
     "yaml",
 }
