@@ -42,7 +42,7 @@ METHODS = sorted(
     for name, value in vars(Backend).items()
     if inspect.isfunction(value) and not name.startswith("_")
 )
-CONVENIENCES = {"array_of", "directive_words"}
+CONVENIENCES = {"array_of", "directive_words", "unused_keys"}
 """What most dialects leave to the class that they inherit."""
 CHECKED: tuple[Backend, ...] = (
     Local(), Demo(), Slurm(), Oar(), Sge(), Moab(), Torque(), Pbs(), Cobalt(), HTCondor(), Lsf(),
