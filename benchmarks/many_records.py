@@ -26,7 +26,8 @@ from tornado.iostream import StreamClosedError
 from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
 from jupyter_gpucluster.core.job import Job, JobShape, JobState
 from jupyter_gpucluster.core.summary import Summary, WorkerCounts
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory, make_private
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.private_files import make_private
 from jupyter_gpucluster.host.processes import this_process
 
 CLUSTERS = 500

@@ -12,7 +12,7 @@ from .core.errors import ClusterConflict, GpuClusterError
 from .core.job import Job
 from .core.serialize import to_json
 from .core.summary import Event
-from .host.cluster_directory import check_writable
+from .host.private_files import check_writable
 from .launch.naming import check_name, check_target
 from .launch.request import Request
 from .state.control import POLL_SECONDS, ask_started, endpoint_of, find_answered, stop

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from ..core.absence import Trace
 from ..core.errors import BackendError, GpuClusterError
 from ..core.job import FINAL, CommandResult, JobStatus, Submission
-from ..host.cluster_directory import DAMAGE, write_private
+from ..host.private_files import DAMAGE, write_private
 from ..host.processes import lower_open_files, signal_group
 from . import cancel_command, submit_command
 from .base import Backend

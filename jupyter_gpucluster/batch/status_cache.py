@@ -25,7 +25,7 @@ from ..core.cluster import Process
 from ..core.errors import GpuClusterError
 from ..core.job import JobStatus
 from ..core.serialize import from_json, to_json
-from ..host.cluster_directory import DAMAGE, write_private
+from ..host.private_files import DAMAGE, write_private
 from ..host.processes import boot_id, is_alive, this_process
 from .base import Backend
 

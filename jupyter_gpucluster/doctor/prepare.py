@@ -15,7 +15,8 @@ from ..batch import find_backend
 from ..core.cluster import Phase, Record, Spec, Target, heads_mark
 from ..core.errors import InvalidInput
 from ..core.job import Job
-from ..host.cluster_directory import ClusterDirectory, make_private, write_private
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import make_private, write_private
 from ..launch.interpreters import ask_python
 from ..launch.naming import new_id
 from ..launch.plan import Plan

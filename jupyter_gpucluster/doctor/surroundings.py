@@ -20,9 +20,9 @@ from ..batch.variables import inherited, surrounding_job
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, GpuClusterError
 from ..core.job import FINAL, CommandResult, Submission
-from ..host.cluster_directory import check_private
 from ..host.detach import find_survival
 from ..host.hardware import look_around
+from ..host.private_files import check_private
 from ..launch.interpreters import ask_python, shown
 from ..launch.spec import maximum_workers, uses_gpus, workers_per_job
 from ..node import probe

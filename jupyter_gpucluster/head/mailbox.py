@@ -14,7 +14,8 @@ from ..batch.queue import COMMAND_SECONDS, ProcessRunner
 from ..core.errors import StateError
 from ..core.job import CommandResult
 from ..core.serialize import from_json, to_json
-from ..host.cluster_directory import DAMAGE, ClusterDirectory, write_private
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import DAMAGE, write_private
 from ..host.processes import this_process
 
 PATIENCE = COMMAND_SECONDS + 30.0

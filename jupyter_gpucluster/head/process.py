@@ -20,8 +20,9 @@ from ..batch.variables import inherited
 from ..core.cluster import ENDED, Phase, Record, heads_mark
 from ..core.errors import GpuClusterError, StateError
 from ..core.summary import Event
-from ..host.cluster_directory import ClusterDirectory, check_private
+from ..host.cluster_directory import ClusterDirectory
 from ..host.dask_settings import own_settings
+from ..host.private_files import check_private
 from ..host.processes import end_heirs, raise_open_files, this_process
 from ..node.start_worker import stacks
 from .mailbox import MailboxRunner, NodeRunner

@@ -40,8 +40,9 @@ from ..core.errors import (
 )
 from ..core.job import Submission
 from ..core.summary import Event, GpuReading, Summary
-from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, write_private
+from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory
 from ..host.memory_shares import check_memory
+from ..host.private_files import write_private
 from ..host.processes import is_alive as process_lives
 from ..host.processes import this_process
 from ..host.startup_watch import SlowStarts

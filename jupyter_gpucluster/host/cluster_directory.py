@@ -9,18 +9,20 @@ import os
 import re
 import shutil
 import stat
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.cluster import RECORD_VERSION, Phase, Process, Record
 from ..core.errors import NewerRecord, RecordError, StateError
 from ..core.job import Job
 from ..core.serialize import from_json, to_json
 from ..core.summary import Event, Summary
+from .private_files import DAMAGE, check_private, trouble, write_private
 from .processes import is_alive
+
+R = TypeVar("R")
 
 PRIVATE = (
     "tls",
@@ -39,9 +41,6 @@ PRIVATE = (
 KEPT_SCRIPTS = 100
 """How many scripts of an ended cluster are kept, the newest: one that adapts submits for weeks."""
 
-DAMAGE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a file raises that something else than we has written or cut short."""
-
 LEASE_SECONDS = 15.0
 """How often a head renews its lease."""
 NOTE_BYTES = 512
@@ -56,111 +55,29 @@ Files = tuple[tuple[int, int, int], ...]
 """Inode, size and time of record and summary."""
 
 
-def check_private(path: Path) -> None:
-    """Refuse a directory that somebody else could have made or could change.
-
-    Raises
-    ------
-    StateError
-        The directory is a link, belongs to somebody else or is writable by others.
-    """
-    try:
-        status = path.lstat()
-    except OSError as error:
-        raise trouble(error, path) from error
-    fault = ""
-    if stat.S_ISLNK(status.st_mode):
-        fault = "is a symbolic link"
-    elif not stat.S_ISDIR(status.st_mode):
-        fault = "is not a directory"
-    elif status.st_uid != os.geteuid():
-        fault = f"belongs to user {status.st_uid}"
-    elif status.st_mode & 0o022:
-        fault = f"is writable by others (mode {stat.S_IMODE(status.st_mode):04o})"
-    if fault:
-        raise StateError(
-            f"The state directory {path} {fault}; refusing to use it.",
-            hint=f"Make it a directory of your own with mode 0700 (chmod 700 {path}).",
-        )
-
-
-def make_private(path: Path) -> None:
-    """Make a directory that only its owner can enter, and check one that is there already."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-    except OSError as error:
-        raise trouble(error, path) from error
-    check_private(path)
-
-
-def check_writable(path: Path) -> None:
-    """Raise `StateError` where files cannot be made below a private directory.
-
-    Where it does not exist, nothing is made; whoever could make it may.
-    """
-    present = next(p for p in (path, *path.parents) if p.exists())
-    if present == path:
-        check_private(path)
-        probe = path / f".probe.{os.getpid()}.{threading.get_ident()}"
-        write_private(probe, b"-")
-        probe.unlink(missing_ok=True)
-    elif not os.access(present, os.W_OK | os.X_OK):
-        raise trouble(PermissionError(errno.EACCES, os.strerror(errno.EACCES)), present)
-
-
-def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Write a file whole or not at all, readable by its owner only.
-
-    Raises
-    ------
-    StateError
-        The disk is full, a quota is used up or the directory is not writable.
-    """
-    # A thread's own: a server looks at one cluster from several of them.
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                if durable:
-                    os.fsync(stream.fileno())
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise trouble(error, path) from error
-
-
-def trouble(error: OSError, path: Path) -> StateError:
-    """Put what the file system refused into words."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        # Each errno also means that no file more can be made, with space left.
-        hint = (
-            "Free some space or delete some files (df -h and df -i show which is used up),"
-            " or point JUPYTER_DATA_DIR at another file system."
-        )
-    else:
-        hint = "Check the permissions, or point JUPYTER_DATA_DIR at a directory you can write."
-    return StateError(f"Cannot use {path}: {error.strerror or error}.", hint=hint)
-
-
 class ClusterDirectory:
     """The files of one cluster.
 
     ``record.json`` (what must survive), ``summary.json`` (what is true now), ``events.jsonl`` (the
     timeline), ``scheduler.json`` (Dask's scheduler file), ``token``, ``tls/``, ``jobs/``,
     ``exit/``, ``logs/``.
+
+    Parameters
+    ----------
+    entry
+        Its entry in the state root, if that is a file (`cluster_at`).
+    fault
+        Why that file cannot be used.
     """
 
     # Properties: listing hundreds of clusters needs none of these paths for most of them.
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, entry: Path | None = None, fault: StateError | None = None
+    ) -> None:
         self.path = path
+        self.entry = entry
+        self.fault = fault
         self._written = b""
         self._written_as = (0, 0, 0)
 
@@ -243,6 +160,12 @@ class ClusterDirectory:
         """The cluster's id is its directory's name."""
         return self.path.name
 
+    def check(self) -> None:
+        """Raise `StateError` if another user could have made or could change the directory."""
+        if self.fault is not None:
+            raise self.fault
+        check_private(self.path)
+
     def create(self) -> None:
         """Make the directory; raises `StateError` where it exists or cannot be made."""
         try:
@@ -253,8 +176,11 @@ class ClusterDirectory:
             raise trouble(error, self.path) from error
 
     def remove(self) -> None:
-        """Delete the directory and all in it."""
+        """Delete the directory and all in it, and its entry."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self.entry is not None and self.fault is None:
+            with contextlib.suppress(OSError):
+                self.entry.unlink()
 
     def remove_private(self, *, keep_lease: bool = False) -> None:
         """Delete keys and whatever else only a live cluster needs; the scripts that ran stay.
@@ -401,7 +327,7 @@ class ClusterDirectory:
 
     def read_process(self) -> Process | None:
         """Read which process the head is; it says so before it is on record."""
-        return _read_process(self.process_file)
+        return _read(Process, self.process_file)
 
     def read_http_address(self) -> str:
         """Read where the head listens, as the record has it; empty where that is not known."""
@@ -412,7 +338,7 @@ class ClusterDirectory:
 
     def read_relay(self) -> Process | None:
         """Read which process the relay is, None where there has been none."""
-        return _read_process(self.relay_file)
+        return _read(Process, self.relay_file)
 
     def write_headjob(self, job: Job) -> None:
         """Write what was last heard of the head's job while the head itself is not there."""
@@ -420,10 +346,7 @@ class ClusterDirectory:
 
     def read_headjob(self) -> Job | None:
         """Read what was last heard of the head's job, None where nobody has asked."""
-        try:
-            return from_json(Job, json.loads(self.headjob_file.read_bytes()))
-        except (OSError, *DAMAGE):
-            return None
+        return _read(Job, self.headjob_file)
 
     def write_summary(self, summary: Summary) -> None:
         """Write what is true now."""
@@ -431,11 +354,7 @@ class ClusterDirectory:
 
     def read_summary(self) -> Summary | None:
         """Read the last summary, or None where there is none."""
-        try:
-            data = json.loads((self.path / "summary.json").read_bytes())
-            return from_json(Summary, data)
-        except (OSError, *DAMAGE):
-            return None
+        return _read(Summary, self.path / "summary.json")
 
     def files(self) -> Files:
         """Return what changes whenever record or summary are written anew."""
@@ -561,9 +480,9 @@ def _aside(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged-{int(time.time())}")
 
 
-def _read_process(path: Path) -> Process | None:
+def _read(kind: type[R], path: Path) -> R | None:
     try:
-        return from_json(Process, json.loads(path.read_bytes()))
+        return from_json(kind, json.loads(path.read_bytes()))
     except (OSError, *DAMAGE):
         return None
 

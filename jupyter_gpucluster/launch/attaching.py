@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ..core.cluster import Phase, Record, Spec, Target
 from ..core.errors import InvalidInput
-from ..host.cluster_directory import ClusterDirectory, trouble, write_private
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import trouble, write_private
 from ..profiles import Profile
 from ..state.external import read_address, read_scheduler_file
 from .python_environments import check_python, require_ucx

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ..host.cluster_directory import write_private
+from ..host.private_files import write_private
 
 BACK = dt.timedelta(days=1)
 """How far certificates reach back: clocks of nodes differ."""

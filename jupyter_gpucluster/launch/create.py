@@ -18,7 +18,8 @@ from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
 from ..core.errors import GpuClusterError, StateError
 from ..core.job import Job
 from ..core.summary import Event
-from ..host.cluster_directory import ClusterDirectory, make_private, trouble, write_private
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import make_private, trouble, write_private
 from ..host.processes import this_process
 from ..node import node_list, start_worker
 from ..state import head_job

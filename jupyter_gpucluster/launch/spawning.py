@@ -13,7 +13,8 @@ from ..batch import elsewhere
 from ..batch.variables import inherited
 from ..core.cluster import Record, Spec
 from ..core.errors import StateError
-from ..host.cluster_directory import ClusterDirectory, write_private
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import write_private
 from ..host.processes import is_alive, signal_group
 
 SPAWN_SECONDS = 30.0

@@ -20,7 +20,8 @@ from ..core.errors import (
 from ..core.job import Job
 from ..core.serialize import from_json
 from ..core.summary import Summary
-from ..host.cluster_directory import DAMAGE, ClusterDirectory
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import DAMAGE
 from ..host.processes import is_alive
 from .control_client import Endpoint, ask
 from .heads import ANSWER_SECONDS, endpoint_at

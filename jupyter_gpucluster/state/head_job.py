@@ -22,8 +22,9 @@ from ..core.cluster import Phase, Record, heads_job
 from ..core.errors import BackendUnavailable, GpuClusterError, StateError
 from ..core.job import FINAL, Job, JobState, JobStatus, Submission
 from ..core.summary import Summary, WorkerCounts
-from ..host.cluster_directory import ClusterDirectory, tail, write_private
+from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.log_diagnosis import ERROR_LINE, diagnose, log_end
+from ..host.private_files import write_private
 from ..host.processes import is_alive
 from ..host.startup_watch import SlowStarts
 

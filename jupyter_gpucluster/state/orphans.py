@@ -9,6 +9,7 @@ from pathlib import Path
 from ..batch.cancel import left_jobs
 from ..core.cluster import ENDED
 from ..host.processes import heads, heirs
+from ..host.state_root import cluster_at
 from .reader import directories, see
 
 
@@ -30,7 +31,7 @@ def find_orphans(root: Path, live: Set[str]) -> list[str]:
     Parameters
     ----------
     root
-        The directory of cluster directories; clusters that lie elsewhere are none of ours.
+        The directory of cluster directories; clusters of other roots are not ours.
     live
         Ids of the clusters that are looked after.
     """
@@ -38,8 +39,12 @@ def find_orphans(root: Path, live: Set[str]) -> list[str]:
     return [
         f"process {pid} of {mark}: {_command(pid)}"
         for pid, mark, directory in (*schedulers, *heirs())
-        if Path(directory).parent == root and mark.split("-")[1] not in live and pid != os.getpid()
+        if _belongs(root, Path(directory)) and mark.split("-")[1] not in live and pid != os.getpid()
     ]
+
+
+def _belongs(root: Path, directory: Path) -> bool:
+    return directory.parent == root or cluster_at(root, directory.name).path == directory
 
 
 def _command(pid: int) -> str:

@@ -13,8 +13,10 @@ from pathlib import Path
 from ..core.cluster import ENDED, EXISTING, Phase, Process, Record
 from ..core.errors import ClusterNotFound, GpuClusterError, RecordError, StateError
 from ..core.summary import Summary
-from ..host.cluster_directory import LAPSED_SECONDS, ClusterDirectory, Files, check_private
+from ..host.cluster_directory import LAPSED_SECONDS, ClusterDirectory, Files
+from ..host.private_files import check_private
 from ..host.processes import is_alive
+from ..host.state_root import cluster_at
 from .heads import ask_all, responds
 from .view import ClusterView, Look, view_of
 
@@ -50,7 +52,8 @@ def directories(
             hint="Check its permissions, or point JUPYTER_DATA_DIR at another directory.",
         ) from error
     check_private(root)
-    every = [(known or {}).get(name) or ClusterDirectory(root / name) for name in found]
+    usable = {id: each for id, each in (known or {}).items() if each.fault is None}
+    every = [usable.get(name) or cluster_at(root, name) for name in found]
     ask_all([each for each in every if each.lease_is_late()], ClusterDirectory.read_record)
     yield from every
 
@@ -139,7 +142,7 @@ class Memory:
 def unchanged(look: Look) -> bool:
     """Tell whether a head still lives, or does not, as it did; its files were found the same."""
     try:
-        check_private(look.directory.path)
+        look.directory.check()
     except StateError:
         return False
     if look.record.phase in ENDED:
@@ -174,10 +177,9 @@ def find(root: Path, name: str, *, jobs: bool = True) -> Look:
 
 def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
     """Find all clusters of an id or name, live ones first, then the newest; else as `find`."""
-    directory = ClusterDirectory(root / name)
-    if ID.fullmatch(name) and directory.path.is_dir():
+    if ID.fullmatch(name) and (root / name).exists():
         check_private(root)
-        return [look_at(directory, jobs=jobs)]
+        return [look_at(cluster_at(root, name), jobs=jobs)]
     troubles: list[GpuClusterError] = []
     looks = [f for d in directories(root) if (f := see(d, ended=True, troubles=troubles))]
     named = [found for found in looks if found.record.name == name]
@@ -203,7 +205,7 @@ def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
 
 def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
     """Read a cluster; where its head is dead, say so on record and clean up."""
-    check_private(directory.path)
+    directory.check()
     record = directory.read_record(jobs=jobs)
     summary = directory.read_summary()
     if record.phase in ENDED:

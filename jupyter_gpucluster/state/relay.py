@@ -21,7 +21,8 @@ from ..core.cluster import ENDED, Process, Record, spec_of_group
 from ..core.errors import GpuClusterError
 from ..core.job import CommandResult, Submission
 from ..core.serialize import from_json, to_json
-from ..host.cluster_directory import DAMAGE, ClusterDirectory, check_private, write_private
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import DAMAGE, check_private, write_private
 from ..host.processes import this_process
 from .head_job import variables_of
 from .reader import look_at

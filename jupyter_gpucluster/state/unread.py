@@ -12,6 +12,7 @@ from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import end_heirs, is_alive
+from ..host.state_root import cluster_at
 from .control_client import ask
 from .heads import ANSWER_SECONDS, endpoint_at
 from .reader import ID, directories, look_at
@@ -49,7 +50,7 @@ def stop_unread(root: Path, name: str, error: GpuClusterError, *, force: bool) -
 def find_unread(root: Path, name: str) -> ClusterDirectory | None:
     """Return the directory of an id, or of a name as its summary has it, where a head may live."""
     if ID.fullmatch(name):
-        found = [ClusterDirectory(root / name)]
+        found = [cluster_at(root, name)]
     else:
         found = [
             directory

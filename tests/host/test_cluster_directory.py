@@ -20,13 +20,8 @@ from jupyter_gpucluster.core.cluster import RECORD_VERSION, Phase, Record, Spec,
 from jupyter_gpucluster.core.errors import RecordError, StateError
 from jupyter_gpucluster.core.serialize import to_json
 from jupyter_gpucluster.core.summary import Event, Summary
-from jupyter_gpucluster.host.cluster_directory import (
-    KEPT_SCRIPTS,
-    ClusterDirectory,
-    check_private,
-    make_private,
-    write_private,
-)
+from jupyter_gpucluster.host.cluster_directory import KEPT_SCRIPTS, ClusterDirectory
+from jupyter_gpucluster.host.private_files import check_private, make_private, write_private
 from tests.mounting import ROOT_ONLY, fill, fill_inodes, mounted
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to act as another user")

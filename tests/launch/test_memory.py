@@ -11,7 +11,8 @@ import pytest
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Process, Record, Spec, Target
 from jupyter_gpucluster.core.job import Job, JobState
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory, make_private
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.private_files import make_private
 from jupyter_gpucluster.host.processes import this_process
 
 
