@@ -18,7 +18,7 @@ from ..clusters import Clusters
 from ..core.cluster import ENDED
 from ..core.errors import ClusterConflict, ClusterNotFound, GpuClusterError, WaitTimeout
 from ..host.cluster_directory import ClusterDirectory
-from ..state.stale import check_scheduler
+from ..state.external import check_scheduler
 from .connect import answer_seconds, check_protocol, has_scheduler, security_of, silent, too_late
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.cluster import ENDED, Phase
 from ..core.errors import ClusterConflict, HeadUnreachable, WaitTimeout
 from ..host.cluster_directory import ClusterDirectory
-from ..state.stale import check_answer, check_scheduler
+from ..state.external import check_answer, check_scheduler
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -23,8 +23,7 @@ from ..core.summary import Summary
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import DAMAGE
 from ..host.processes import is_alive
-from .control_client import Endpoint, ask
-from .heads import ANSWER_SECONDS, endpoint_at
+from .control_client import QUICK_SECONDS, Endpoint, ask, endpoint_at
 from .reader import find, head_of, look_at
 from .view import ClusterView, Look, view_of
 
@@ -72,7 +71,7 @@ def find_answered(root: Path, name: str, *, jobs: bool = True) -> Look:
     if record.phase in ENDED or record.spec.backend == EXISTING or not record.http_address:
         return look
     try:
-        answer = ask(endpoint_of(look), "GET", "/gpucluster/summary", seconds=ANSWER_SECONDS)
+        answer = ask(endpoint_of(look), "GET", "/gpucluster/summary", seconds=QUICK_SECONDS)
         return as_answered(look, answer)
     except (GpuClusterError, *DAMAGE):
         # It may have ended while it was asked.

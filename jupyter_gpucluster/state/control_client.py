@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core import errors
-from ..core.cluster import TOKEN_HEADER
+from ..core.cluster import TOKEN_HEADER, Record
 from ..core.errors import GpuClusterError, HeadUnreachable
+from ..host.cluster_directory import ClusterDirectory
+from ..host.processes import is_alive
 
 if TYPE_CHECKING:
     import http.client
     import ssl
 
 ANSWER_SECONDS = 10.0
+QUICK_SECONDS = 2.0
+"""A head of this host that takes longer, and whose lease is old, is unreachable."""
+REMEMBERED_SECONDS = 10.0
+"""For so long an answer, or none, holds: pages ask every few seconds."""
+AT_ONCE = 32
+"""Heads asked at the same time, so that a list waits for one of them and not for each."""
+
+_answers: dict[str, tuple[float, bool]] = {}
 
 
 @dataclass(frozen=True)
@@ -93,12 +106,10 @@ def _connection(endpoint: Endpoint, seconds: float) -> http.client.HTTPConnectio
     """Return a connection that is not open yet; raises OSError for a damaged certificate."""
     import http.client
 
-    context = endpoint.tls()
+    host, port, context = endpoint.host, endpoint.port, endpoint.tls()
     if context is None:
-        return http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=seconds)
-    return http.client.HTTPSConnection(
-        endpoint.host, endpoint.port, timeout=seconds, context=context
-    )
+        return http.client.HTTPConnection(host, port, timeout=seconds)
+    return http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
 
 
 def _as_error(status: int, answer: dict[str, Any]) -> GpuClusterError:
@@ -110,3 +121,57 @@ def _as_error(status: int, answer: dict[str, Any]) -> GpuClusterError:
         hint=str(answer.get("hint", "")),
         detail=str(answer.get("detail", "")),
     )
+
+
+def endpoint_at(directory: ClusterDirectory, address: str) -> Endpoint:
+    """Return the address of the head of a cluster, with its token.
+
+    Parameters
+    ----------
+    address
+        ``host:port``, or ``https://host:port``, as records have it.
+
+    Raises
+    ------
+    OSError
+        The cluster's token or certificate cannot be read.
+    """
+    https = address.startswith("https://")
+    host, _, port = address.removeprefix("https://").rpartition(":")
+    token = (directory.path / "token").read_text().strip()
+    ca = (directory.tls / "ca.pem").read_text() if https else ""
+    return Endpoint(host, int(port), token, ca)
+
+
+def responds(directory: ClusterDirectory, record: Record) -> bool:
+    """Return whether a head answers; ask it at most every `REMEMBERED_SECONDS`."""
+    key = str(directory.path)
+    when, answer = _answers.get(key, (float("-inf"), False))
+    if time.monotonic() - when < REMEMBERED_SECONDS:
+        return answer
+    try:
+        endpoint = endpoint_at(directory, record.http_address)
+        ask(endpoint, "GET", "/gpucluster/summary?brief=1", seconds=QUICK_SECONDS)
+        answer = True
+    except (HeadUnreachable, OSError, ValueError):
+        answer = False
+    except GpuClusterError:
+        answer = True  # it refuses, so it lives
+    _answers[key] = (time.monotonic(), answer)
+    return answer
+
+
+def ask_all(
+    directories: Sequence[ClusterDirectory], read: Callable[[ClusterDirectory], Record]
+) -> None:
+    """Ask many heads at once, so that `responds` knows their answers."""
+
+    def ask_one(directory: ClusterDirectory) -> None:
+        with contextlib.suppress(GpuClusterError):
+            record = read(directory)
+            if record.http_address and record.head is not None and is_alive(record.head):
+                responds(directory, record)
+
+    if len(directories) > 1:  # of one it makes no difference who asks
+        with ThreadPoolExecutor(min(len(directories), AT_ONCE)) as threads:
+            list(threads.map(ask_one, directories))

@@ -1,8 +1,9 @@
-"""Clusters that somebody else started: whether their scheduler answers, and nothing more."""
+"""Schedulers known by address or scheduler file: other users' clusters, and files of old runs."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import re
 import socket
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.cluster import Phase, Record
+from ..core.cluster import EXISTING, Phase, Record, heads_job
 from ..core.errors import ClusterConflict, InvalidInput, StateError
 from ..core.summary import Event, Summary
 from ..host.cluster_directory import ClusterDirectory
@@ -196,4 +197,89 @@ def not_ours(record: Record) -> ClusterConflict:
     return ClusterConflict(
         f"Cluster {record.name} was not started here: it can be neither scaled nor renamed.",
         hint="Whoever started it can; stop only takes it off this list.",
+    )
+
+
+def check_scheduler(directory: ClusterDirectory) -> None:
+    """Check that the scheduler file is of this run and that a scheduler answers at its address.
+
+    A scheduler that takes long is accepted: it may be busy.
+
+    Raises
+    ------
+    ClusterConflict
+        The file is of another run, or the scheduler that wrote it is gone.
+    """
+    record = directory.read_record()
+    try:
+        file = read_scheduler_file(directory.scheduler_file)
+    except InvalidInput as error:
+        if record.spec.backend != EXISTING:
+            return  # the record has the address, too, and a head that ends removes the file
+        raise gone(record, error.message) from error
+    own, job = heads_job(record), job_of(file)
+    if own is not None and job and own.id and job != own.id:
+        raise gone(record, f"Its scheduler file was written by job {job}, and it is job {own.id}.")
+    try:
+        if not record.spec.ucx:
+            reach(directory, file["address"])
+    except TimeoutError:
+        return
+    except InvalidInput as error:
+        raise gone(record, error.message) from error
+    except OSError as error:
+        if not _is_gone(error):
+            return  # Dask's own client tries again, and says in the end what is wrong
+        why = error.strerror or str(error)
+        told = f"No scheduler of it answers at {file['address']}, which its file names: {why}."
+        raise gone(record, told) from error
+
+
+def _is_gone(error: OSError) -> bool:
+    """Return whether an error is the other side's: this one may lack files, or a route."""
+    import ssl  # takes 15 ms, and `reach` had to load it where it matters
+
+    answered = (ConnectionRefusedError, ConnectionResetError, ssl.SSLError)
+    if isinstance(error, socket.gaierror):
+        return error.errno == socket.EAI_NONAME
+    # What goes wrong in TLS is another cluster's scheduler, whose certificates are not ours.
+    return isinstance(error, answered) or error.errno == errno.EHOSTUNREACH
+
+
+def check_answer(directory: ClusterDirectory, answered: str) -> None:
+    """Check that the scheduler that answered is the one that wrote the file.
+
+    Parameters
+    ----------
+    answered
+        The id of the scheduler that answered.
+
+    Raises
+    ------
+    ClusterConflict
+        It is another one, which got the same address.
+    """
+    try:
+        file = read_scheduler_file(directory.scheduler_file)
+    except InvalidInput:
+        return
+    if answered != file.get("id", answered):
+        told = f"Another scheduler answers at {file['address']} than the one that wrote the file."
+        raise gone(directory.read_record(), told)
+
+
+def job_of(file: dict[str, Any]) -> str:
+    """Return the id of the job in which a head of ours wrote the file; empty for any other."""
+    ours = file.get("gpucluster")
+    return str(ours.get("job", "")) if isinstance(ours, dict) else ""
+
+
+def gone(record: Record, told: str) -> ClusterConflict:
+    """Return the error of a scheduler that is gone."""
+    way = f"start another one: jupyter gpucluster start {record.spec.profile}"
+    if record.spec.backend == EXISTING:
+        way = "have it started again, and connect anew."
+    return ClusterConflict(
+        f"Cluster {record.name} cannot be connected to: {told}",
+        hint=f"The file is left from a run that is over; {way}",
     )

@@ -17,7 +17,7 @@ from ..host.cluster_directory import LAPSED_SECONDS, ClusterDirectory, Files
 from ..host.private_files import check_private
 from ..host.processes import is_alive
 from ..host.state_root import cluster_at
-from .heads import ask_all, responds
+from .control_client import ask_all, responds
 from .view import ClusterView, Look, view_of
 
 START_SECONDS = 90.0

@@ -13,8 +13,7 @@ from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import end_heirs, is_alive
 from ..host.state_root import cluster_at
-from .control_client import ask
-from .heads import ANSWER_SECONDS, endpoint_at
+from .control_client import QUICK_SECONDS, ask, endpoint_at
 from .reader import ID, directories, look_at
 from .reaper import FORCED, end_head, kill_head
 from .view import ClusterView, Look, view_of
@@ -85,7 +84,7 @@ def end_unread(directory: ClusterDirectory) -> ClusterView:
     """Kill a head, and end what can be found of its cluster without its record."""
     # One that answers writes its record, with which its jobs can be cancelled.
     with contextlib.suppress(GpuClusterError):
-        ask_to_stop(directory, ANSWER_SECONDS)
+        ask_to_stop(directory, QUICK_SECONDS)
     look = look_again(directory)
     if look is not None:
         if look.record.phase not in ENDED:

@@ -14,7 +14,7 @@ from jupyter_gpucluster.core.cluster import heads_mark
 from jupyter_gpucluster.core.errors import ClusterConflict
 from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.state.stale import check_answer, check_scheduler
+from jupyter_gpucluster.state.external import check_answer, check_scheduler
 from tests.head.world import a_record
 from tests.integration.batch.real_site import free_ports
 
