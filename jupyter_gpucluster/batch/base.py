@@ -1,4 +1,4 @@
-"""The contract of a backend: the dialect of one queueing system, argv and text in, records out."""
+"""The contract of a backend: the dialect of one batch system, argv and text in, records out."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Protocol
 
 from ..core.fast_dataclass import frozen
 from ..core.job import Allocation, Capacity, CommandResult, JobShape, JobStatus, Share, Submission
+from .directives import Syntax
 
 
 class Sent(Protocol):
-    """What tells where a job is sent to: a profile's ``job``, or a shape."""
+    """The keys that send a job somewhere: of a profile's ``job``, or of a shape."""
 
     @property
     def account(self) -> str:
@@ -26,6 +27,15 @@ class Sent(Protocol):
     @property
     def submit_args(self) -> Sequence[str]:
         """More arguments of the submit command."""
+
+
+@frozen
+class Destination:
+    """The keys of `Sent`, completed before a start."""
+
+    account: str
+    directives: tuple[str, ...]
+    submit_args: tuple[str, ...]
 
 
 @frozen
@@ -46,21 +56,48 @@ class AllocationQuery:
     ask: Callable[[str, str], list[str]]
     """Return the command, for a job's number and this user's name."""
     read: Callable[[str, CommandResult], Allocation | None]
-    """Return what it answered about that number, None for a job that the system does not know.
+    """Return its answer about that number, None for a job that the system does not know.
 
     Raises `BackendUnavailable` where it did not answer.
     """
-    variables: Callable[[str, Sequence[tuple[list[str], Share]]], dict[str, str]]
-    """Return what the system sets in a job, by which launchers join it.
+    of_process: Callable[[Mapping[str, str]], str]
+    """Return the number of the job that a process with these variables is in; empty for none."""
+    variables: Callable[[str, Sequence[tuple[list[str], Share]]], dict[str, str]] = (
+        lambda id, shares: {}
+    )
+    """Return what the system sets in a job, by which launchers join it; nothing if they need none.
 
     Its number is given, and its shares, each with its hosts.
     """
-    of_process: Callable[[Mapping[str, str]], str]
-    """Return the number of the job that a process with these variables is in; empty for none."""
     nodes_variable: str = ""
     """The one of `variables` that names a job's nodes; empty if there is none."""
     launchers: tuple[str, ...] = ()
     """Launchers that start ranks in jobs of this system only."""
+
+
+@frozen
+class Question:
+    """A command that is run before a start, whose answer completes the profile."""
+
+    argv: tuple[str, ...]
+    lasting: bool = False
+    """Whether an answer holds as long as the process runs that got it."""
+
+
+@frozen
+class Amounts:
+    """Variables of a job that hold what it has on each node; empty for those that a system lacks.
+
+    ``memory`` and ``memory_per_core`` are in MiB.
+    """
+
+    gpus: str = ""
+    memory: str = ""
+    memory_per_core: str = ""
+    cores: str = ""
+    """Cores, if the list of nodes counts something else."""
+    whole_nodes: bool = False
+    """Whether jobs have all cores of their nodes, whatever the list of nodes counts."""
 
 
 class Backend(Protocol):
@@ -70,28 +107,23 @@ class Backend(Protocol):
     exit file or the system's own words (`denies`) prove the end; *no answer*
     (`BackendUnavailable`) changes nothing.
 
-    Dialects inherit this class and state all of it, also what is empty; only the last methods have
-    a default, since nothing rests on them.
+    Dialects inherit this class and state all attributes, also those that are empty.  They define
+    each call, or name it in ``lacks``.
     """
 
     name: str
     title: str
-    """What users call the queueing system."""
+    """What users call the batch system."""
+    syntax: Syntax
+    """The form of directives; `NO_DIRECTIVES` for a system without."""
+    lacks: frozenset[str]
+    """Calls that the system has nothing for; their results are empty."""
     poll_seconds: float
     """Time between two status calls."""
     hurry_seconds: float
     """The same while a change that was asked for is under way."""
     most_tasks: int
     """The most jobs that one submission may hold."""
-    prefix: str
-    """The word with which a directive begins; empty where there are none."""
-    option_keys: Mapping[str, tuple[str, ...]]
-    """The keys of ``job`` that each option of a directive or of the submit command sets.
-
-    Where the values of an option have names, ``-l walltime`` is one of them and ``-l`` all.  ``*``
-    stands for any text, ``{gpu}`` and ``{memory}`` for names in ``gpu_request`` and
-    ``memory_request``.
-    """
     job_class: str
     """dask-jobqueue's class of such jobs, such as ``slurm.SLURMJob``; empty where it has none."""
     task: str
@@ -104,12 +136,16 @@ class Backend(Protocol):
     """Whether jobs that are over are listed until they are removed."""
     on_this_machine: bool
     """Whether jobs are processes of the head's machine, which a server of its own starts."""
+    simulated: bool
+    """Whether nothing but a simulation runs the jobs."""
     job_variables: tuple[str, ...]
     """Variables that are all set in a job; the first is the job's number."""
     job_words: str
     """How a user calls the job of that number, such as ``Slurm job {}``."""
     job_prefixes: tuple[str, ...]
     """How the names of variables begin that describe a job to what runs in it."""
+    node_lists: tuple[tuple[str, ...], ...]
+    """Variables of a job that list its nodes, each behind its form in `node.node_list`."""
     steering: tuple[str, ...]
     """How others begin by which a user filters, formats, delays or answers for commands."""
     locating: tuple[str, ...]
@@ -118,6 +154,11 @@ class Backend(Protocol):
     """Variables that say which of several such systems a command speaks to."""
     command_variables: tuple[tuple[str, str], ...]
     """Variables that each command whose answer is read gets, and their values."""
+    own_logs: tuple[str, ...]
+    """Patterns of files that the system makes by itself in the directory of the submission.
+
+    ``{mark}``, ``{number}`` and ``{task}`` stand for patterns of the job.
+    """
     needs_node: bool
     """Whether the way into a job needs the name of one of its nodes."""
     rehearsal: tuple[str, ...]
@@ -128,6 +169,7 @@ class Backend(Protocol):
     """Options that a job with a user in it has no use for, or that `interactive` does not take."""
     remarks: re.Pattern[str] | None
     """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
+    amounts: Amounts = Amounts()
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         """Return the lines of the script's head that ask for the job's resources.
@@ -137,16 +179,17 @@ class Backend(Protocol):
         job
             What to ask for.
         mark
-            The submission's name.
+            The submission's tag.
         output
             File for what the system itself or the shell says before the job's log is open.
         """
 
     def submit(self, submission: Submission) -> list[str]:
-        """Return the command that submits ``submission.count`` like jobs under one mark."""
+        """Return the command that submits ``submission.count`` like jobs under one tag."""
 
     def stdin(self, submission: Submission) -> str:
         """Return what the submit command reads on its standard input; empty where it reads none."""
+        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         """Return the ids of the jobs, one for each task in order.
@@ -170,36 +213,45 @@ class Backend(Protocol):
 
         Its answer is read by `parse_status` and by `denies`.
         """
+        return None
 
     def denies(self, result: CommandResult, id: str) -> bool:
-        """Tell whether an answer says, in the system's own words, that it has no such job."""
+        """Return whether an answer says, in the system's own words, that it has no such job."""
+        return False
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         """Return the command that asks for the end of jobs, None where nothing accounts."""
+        return None
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
         """Return what accounting knows, by id."""
+        return {}
 
     def find(self, marks: Sequence[str]) -> list[str] | None:
-        """Return the command that asks for jobs by their marks, also for those that have ended.
+        """Return the command that asks for jobs by their tags, also for those that have ended.
 
         Its answer is read by `parse_history`.  None where the listing tells all that is known.
         """
+        return None
 
     def explain(self, status: JobStatus) -> str:
-        """Say in one sentence why a job waits or ended, and what to change."""
+        """Return one sentence about why a job waits or ended, and what to change."""
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         """Return the command that asks to end jobs; the next status is the truth."""
 
     def routing(self, job: Sent) -> Routing:
-        """Return how commands find a job that is sent elsewhere.
+        """Return how commands find a job that is sent to another part of the system.
 
         What lists and cancels reads no script, and knows no arguments of the submit command.
         """
+        return Routing()
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         """Return the command that runs other words inside a job.
+
+        By ssh, for a system without a way of its own: many sites allow it on the nodes of one's
+        own jobs, outside of the job's limits.
 
         Parameters
         ----------
@@ -208,15 +260,19 @@ class Backend(Protocol):
         terminal
             Whether a user sits at a terminal, which the words then get.
         """
+        return ["ssh", *(["-t"] if terminal else []), node, shlex.join(words)]
 
     def allocation(self) -> AllocationQuery | None:
         """Return how a job is asked about that is not ours; None where that is not known."""
+        return None
 
     def capacity(self) -> list[str] | None:
         """Return the command that tells free and total GPUs, or None."""
+        return None
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
         """Return free and total GPUs per partition."""
+        return []
 
     def array_of(self, id: str) -> str:
         """Return the id under which the end of tasks that never started is listed."""
@@ -226,19 +282,91 @@ class Backend(Protocol):
         """Return the keys of a profile that have no meaning on this system, with a launcher."""
         return ("job.submit_by", "existing")
 
-    def directive_words(self, text: str) -> list[str]:
-        """Return the words of a directive as the system reads them in a script."""
-        try:
-            return shlex.split(text)
-        except ValueError:  # a lone quote; the system reads its lines in a way of its own
-            return [text]
+    def spellings(self, job: JobShape) -> list[str]:
+        """Return other lines for the keys' amounts, which count as ours for one more release."""
+        return []
+
+    def questions(self, job: Sent, variables: Mapping[str, str]) -> list[Question]:
+        """Return the commands whose answers `completed` reads before a start."""
+        return []
+
+    def completed(
+        self,
+        jobs: Sequence[Sent],
+        results: Sequence[CommandResult],
+        variables: Mapping[str, str],
+        *,
+        given: Sequence[str] = (),
+        owned: bool = True,
+    ) -> list[Destination]:
+        """Return where jobs are sent, with what the profile leaves open.
+
+        Parameters
+        ----------
+        jobs
+            The profile's, then those of its worker groups.
+        results
+            One for each question about the first of them.
+        variables
+            Of the process that starts the cluster.
+        given
+            Options that the profile sets by other keys.
+        owned
+            Whether the jobs go with the process that starts them.
+        """
+        return [
+            Destination(job.account, tuple(job.directives), tuple(job.submit_args)) for job in jobs
+        ]
+
+    def on_a_node(self, variables: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return the variables of commands on a node, and beginnings of arguments to leave out."""
+        return dict(variables), ()
+
+    def interactive_line(self, directives: Sequence[str], arguments: Sequence[str] = ()) -> str:
+        """Return what to type for an allocation as large as one job of a profile.
+
+        Parameters
+        ----------
+        directives
+            The lines of the job's script.
+        arguments
+            What the profile adds to the command that submits.
+
+        Returns
+        -------
+        A line for a shell; empty where the system has no such command, or begins sessions otherwise
+        (HTCondor's are described in a file).
+        """
+        if self.interactive is None:
+            return ""
+        before, after = self.interactive
+        prefix, words = f"{self.syntax.prefix} ", list(arguments)
+        for line in directives:
+            if line.startswith(prefix) and self.syntax.option_of(line)[0] not in self.batch_only:
+                words += self.syntax.words(line.removeprefix(prefix).strip())
+        return shlex.join([*before, *words, *after])
 
 
 def least(amounts: Iterable[int | None]) -> int:
-    """Return the smallest amount, 0 where one is not told: every node must have as much."""
+    """Return the smallest amount, 0 where one is unknown: every node must have as much."""
     return min((amount or 0 for amount in amounts), default=0)
 
 
-def sets_nothing(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
-    """Return no variables, for a system whose launchers need none to join a job."""
-    return {}
+MEANINGS = {126: "command cannot be executed", 127: "command not found"}
+"""Of exit codes, in every shell and language: POSIX, Shell Command Language 2.8.2."""
+
+
+def worded(code: int | None) -> str:
+    """Return an exit code with its meaning, where it has one: ``127 (command not found)``."""
+    meaning = MEANINGS.get(code) if code is not None else None
+    return f"{code} ({meaning})" if meaning else str(code)
+
+
+def ended_with(code: int | None) -> str:
+    """Return the sentence about a job that ended with an exit code."""
+    return f"It ended with exit code {worded(code)}."
+
+
+def exit_code_of_wait(status: int) -> int:
+    """Turn a wait status into an exit code, negative for a signal."""
+    return -(status & 0x7F) if status & 0x7F else status >> 8

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..core.errors import BackendUnavailable, InvalidInput
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import AllocationQuery, Backend, Routing, Sent
-from .entering import by_ssh
-from .exit_codes import ended_with
+from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
+from .base import Amounts, Backend, ended_with
+from .directives import Syntax
 from .quoting import directive_value, hours
 from .reasons import cobalt as reasons
 from .refusal import Phrases, refusal
@@ -44,16 +43,41 @@ STATES = {
 """Ended jobs vanish; what became of one is in the file that its script leaves."""
 
 
+class CobaltSyntax(Syntax):
+    """Directives of qsub, some of whose values are lists with colons."""
+
+    def requests_of(self, line: str) -> tuple[str, ...]:
+        option, value = self.option_of(line)
+        if option not in self.joined:
+            return super().requests_of(line)
+        return tuple(f"{option} {each.partition('=')[0]}" for each in value.split(":"))
+
+
+SYNTAX = CobaltSyntax(
+    "#COBALT",
+    # In queues that count GPUs, -n is the number of GPUs.
+    keys={"-q": ("queue",), "-A": ("account",), "-t": ("walltime",), "-n": ("nodes", "gpus")},
+    name="--jobname",
+    arrays=(),
+    waits=("-I", "--interactive"),
+    synonyms={"--project": "-A", "--queue": "-q", "--time": "-t", "--nodecount": "-n"},
+    joined={"--attrs": "#COBALT --attrs {0}:{1}", "--env": "#COBALT --env {0}:{1}"},
+    glued=True,
+    clock={1: (60,), 3: (3600, 60, 1)},
+)
+
+
 class Cobalt(Backend):
     """Dialect of Cobalt's qsub, qstat and qdel."""
 
     name = "cobalt"
     title = "Cobalt"
-    prefix = "#COBALT"
-    # In queues that count GPUs, -n is the number of GPUs.
-    option_keys: Mapping[str, tuple[str, ...]] = {
-        "-q": ("queue",), "-A": ("account",), "-t": ("walltime",), "-n": ("nodes", "gpus"),
-    }  # fmt: skip
+    syntax: Syntax = SYNTAX
+    # It forgets ended jobs at once; their files tell.  What qstat tells of a job that is not ours
+    # has not been seen.
+    lacks = frozenset(
+        "stdin history parse_history find routing enter allocation capacity parse_capacity".split()
+    )
     job_class = ""
     poll_seconds = 10.0
     hurry_seconds = 3.0
@@ -63,13 +87,17 @@ class Cobalt(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     job_variables = ("COBALT_JOBID",)
     job_words = "Cobalt job {}"
     job_prefixes = ("COBALT_",)
+    node_lists = (("file", "COBALT_NODEFILE"),)
+    amounts = Amounts(whole_nodes=True)
     steering = ("QSTAT_HEADER", "CQSTAT_HEADER")
     locating = ("COBALT_CONFIG_FILES",)
     selecting = ("COBALT_CONFIG_FILES",)
     command_variables = ()
+    own_logs = (r"{number}\.(?:output|error|cobaltlog)",)
     needs_node = True
     rehearsal = ()
     interactive = (("qsub", "-I"), ())
@@ -108,9 +136,6 @@ class Cobalt(Backend):
 
     def submit(self, submission: Submission) -> list[str]:
         return ["qsub", "--mode", "script", submission.script]
-
-    def stdin(self, submission: Submission) -> str:
-        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         # Filters of the site may make qsub exit with 1 although it printed the id of a new job.
@@ -154,15 +179,6 @@ class Cobalt(Backend):
         said = (result.stdout + result.stderr).strip()
         return result.exit_code == 1 and not said and result.argv[-1] == id
 
-    def history(self, ids: Sequence[str]) -> list[str] | None:
-        return None
-
-    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
-        return {}
-
-    def find(self, marks: Sequence[str]) -> list[str] | None:
-        return None  # it forgets ended jobs at once; their files tell
-
     def explain(self, status: JobStatus) -> str:
         if status.state in (JobState.PENDING, JobState.HELD):
             return reasons.WAITING.get(status.reason, "Waits in the queue.")
@@ -173,22 +189,6 @@ class Cobalt(Backend):
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["qdel", *ids]
-
-    def routing(self, job: Sent) -> Routing:
-        return Routing()
-
-    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
-        return by_ssh(node, words, terminal=terminal)
-
-    def allocation(self) -> AllocationQuery | None:
-        # What qstat tells of a job that is not ours has not been seen.
-        return None
-
-    def capacity(self) -> list[str] | None:
-        return None
-
-    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        return []
 
 
 def _records(text: str) -> Iterator[dict[str, str]]:

@@ -12,46 +12,10 @@ from ..core.errors import BackendError, InvalidInput
 from ..core.job import JobShape
 from . import BACKENDS
 from .base import Backend
-from .directives import (
-    merge,
-    option_of,
-    options_in,
-    prefix_of,
-    refuse_beside_select,
-    requests_of,
-    without_skipped,
-)
-from .durations import parse_walltime
-from .kubernetes.manifest import look, pod_of, steps_of
+from .directives import bare, merge, options_in, without_skipped
 
-NAMES = {
-    "#SBATCH": "--job-name", "#PBS": "-N", "#$": "-N", "#OAR": "-n", "#BSUB": "-J",
-    "#CONDOR": "batchname", "#COBALT": "--jobname", "#KUBERNETES": "metadata.name",
-}  # fmt: skip
-ARRAYS = {
-    "#SBATCH": ("--array",), "#PBS": ("-J", "-t"), "#$": ("-t",),
-    "#OAR": ("--array", "--array-param-file"), "#CONDOR": ("queue",),
-}  # fmt: skip
-WAITING = {
-    # Under these the submit command answers when the job has ended, or when somebody has typed.
-    "#SBATCH": {"--wait", "--test-only"}, "#PBS": {"-I", "-X", "-W block"}, "#$": {"-sync"},
-    "#BSUB": {"-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs"}, "#OAR": {"-I", "--interactive"},
-    "#COBALT": {"-I", "--interactive"},
-}  # fmt: skip
-OURS = {
-    "spec.containers[0].command": "says what runs in the pod, which is the cluster's script",
-    "spec.containers[0].args": "says what runs in the pod, which is the cluster's script",
-    "metadata.generateName": "lets Kubernetes name the pod, by whose name the cluster finds it",
-    "metadata.namespace": "sends the pod where nobody looks for it; job.account is the namespace",
-    "spec.restartPolicy": "lets a worker start again in its pod, which is up to the cluster",
-}
-"""Fields of a pod that are not up to a profile."""
-OF_ACCESS = re.compile(r"--(?:namespace|cluster|user|kubeconfig|server)\b|--context(?!=.)|-[ns]")
-"""Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
-HETEROGENEOUS = ("hetjob", "packjob", "--het-group", "--pack-group")
 SPELLED_BY = {"gpus": "gpu_request", "memory": "memory_request"}
 """The key that chooses how a system is asked for what another key sets."""
-NAMED_VALUE = re.compile(r"(?:^|,)\s*(?:gres[:/])?([\w./-]+)|(\w+)\s*[=\[]")
 BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|[\w.\[\]\\/-]+ = ')
 
 
@@ -72,34 +36,13 @@ def directives_of(
     """
     generated = backend.directives(job, mark, output)
     for text in job.directives:
-        refuse_reserved(prefix_of(generated), text)
-    lines = merge(generated, job.directives, job.skip_directives)
-    if prefix_of(generated) == "#KUBERNETES":
-        refuse_taken(generated, lines)
+        refuse_reserved(backend, text)
+    lines = merge(backend.syntax, generated, job.directives, job.skip_directives)
     if not as_given:
         refuse_twice(set_twice(backend, job, generated, job.directives))
-    refuse_beside_select(lines)
+    backend.syntax.check(generated, lines)
     refuse_arguments(backend, job, generated)
     return lines
-
-
-def refuse_taken(generated: Sequence[str], lines: Sequence[str]) -> None:
-    """Refuse what makes another pod of fields that are not up to a profile.
-
-    Raises
-    ------
-    InvalidInput
-        A directive sets one in another spelling or with all that is around it, or its line is
-        skipped.
-    """
-    plain, made = (pod_of(map(option_of, each)) for each in (generated, lines))
-    for field, why in OURS.items():
-        if look(made, *steps_of(field)) != look(plain, *steps_of(field)):
-            raise InvalidInput(
-                f"What job.directives and job.skip_directives make of {field} {why}.",
-                hint="Set single fields, leave this one out, and do not skip its line.",
-                detail="job.directives",
-            )
 
 
 def refuse_arguments(backend: Backend, job: JobShape, generated: Sequence[str]) -> None:
@@ -108,22 +51,17 @@ def refuse_arguments(backend: Backend, job: JobShape, generated: Sequence[str]) 
     Raises
     ------
     InvalidInput
-        They would count more than its lines.  Those of condor_submit and kubectl are no such lines.
+        They would count more than its lines.
     """
-    prefix, texts = prefix_of(generated), options_in(job.submit_args)
-    for text in filter(OF_ACCESS.match, texts if prefix == "#KUBERNETES" else ()):
-        raise InvalidInput(
-            f"The argument {text!r} sends pods where nobody looks for them.",
-            hint="job.account is the namespace, --context=NAME in one word another context; for the"
-            " rest set KUBECONFIG where Jupyter starts.",
-            detail="job.submit_args",
-        )
-    if prefix in ("#CONDOR", "#KUBERNETES") or not texts:
+    texts = options_in(job.submit_args)
+    for text in texts:
+        backend.syntax.check_argument(text)
+    if not backend.syntax.arguments:
         return
     try:
         for text in texts:
-            refuse_reserved(prefix, text)
-        merge(generated, texts, job.skip_directives)
+            refuse_reserved(backend, text)
+        merge(backend.syntax, generated, texts, job.skip_directives)
         refuse_twice(set_twice(backend, job, generated, texts))
     except InvalidInput as error:
         raise _of_argument(error) from error
@@ -141,13 +79,17 @@ def _of_argument(error: InvalidInput) -> InvalidInput:
 
 
 def names_the_job(backend: str, text: str) -> bool:
-    """Tell whether a directive sets what a job is called."""
-    dialect = BACKENDS.get(backend)
-    prefix = dialect.prefix if dialect else ""
-    return option_of(f"{prefix} {text}")[0] == NAMES.get(prefix)
+    """Return whether a directive sets the job's name."""
+    syntax = BACKENDS[backend].syntax
+    return bool(syntax.name) and syntax.option_of(f"{syntax.prefix} {text}")[0] == syntax.name
 
 
-def refuse_reserved(prefix: str, text: str) -> None:
+def parse_walltime(text: str, backend: str) -> int | None:
+    """Return a walltime in seconds as a batch system reads it, None if it is none."""
+    return BACKENDS[backend].syntax.seconds(text)
+
+
+def refuse_reserved(backend: Backend, text: str) -> None:
     """Refuse a directive for what is up to the cluster.
 
     Raises
@@ -158,33 +100,13 @@ def refuse_reserved(prefix: str, text: str) -> None:
     if text.lstrip().startswith("#"):
         raise InvalidInput(
             f"The directive {text!r} begins with '#', as if it were a line of a script.",
-            hint=f"Leave that beginning out: {prefix!r} is put before each directive.",
+            hint=f"Leave that beginning out: {backend.syntax.prefix!r} is put before each"
+            " directive.",
             detail="job.directives",
         )
-    told, (option, value) = "", option_of(f"{prefix} {text}")
-    option = option.partition(" ")[0]  # HTCondor's `queue 5` has no "="
-    if prefix == "#KUBERNETES":
-        steps_of(option)
-        told = next((why for field, why in OURS.items() if option.startswith(field)), "")
-        if option == "spec.restartPolicy" and value.strip('"') == "Never":
-            told = ""
-    if option == NAMES.get(prefix):
-        told = "sets the job's name, by which the cluster finds it"
-    elif option in ARRAYS.get(prefix, ()):
-        told = "makes an array of the job; how many jobs there are is up to the cluster"
-    elif {option, f"{option} {value.partition('=')[0]}"} & WAITING.get(prefix, set()):
-        told = "makes the submission wait, which is to answer at once"
-    elif prefix == "#SBATCH" and option in HETEROGENEOUS:
+    if why := backend.syntax.reserved(text):
         raise InvalidInput(
-            f"The directive {text!r} begins another part of a heterogeneous job; the jobs of a "
-            "cluster have one part.",
-            hint="Remove it; workers of another kind go into `groups`, which are jobs of their "
-            "own.",
-            detail="job.directives",
-        )
-    if told:
-        raise InvalidInput(
-            f"The directive {text!r} {told}.",
+            f"The directive {text!r} {why}.",
             hint="Remove it from job.directives.",
             detail="job.directives",
         )
@@ -216,7 +138,7 @@ def set_twice(
     kept = without_skipped(generated, job.skip_directives)
     ours = {key for line in kept for key in keys_of(backend, job, line) if _counts(job, key)}
     for place, text in enumerate(texts):
-        line = f"{backend.prefix} {text}"
+        line = f"{backend.syntax.prefix} {text}"
         if keys := tuple(key for key in keys_of(backend, job, line) if key in ours):
             same = same_amounts(backend, job, kept, line, keys)
             yield Twice(place, keys, same, _error(backend, job, kept, text, keys))
@@ -224,20 +146,14 @@ def set_twice(
 
 def keys_of(backend: Backend, job: JobShape, line: str) -> tuple[str, ...]:
     """Return the keys of ``job`` that a directive sets, by the names of its option and values."""
-    option, value = option_of(line)
-    if backend.prefix == "#KUBERNETES":
-        names = {".".join(map(str, steps_of(option)))}
-    else:
-        found = NAMED_VALUE.findall(_bare(value))
-        names = {option, *(f"{option} {one or other}" for one, other in found)}
-    return _keys_of_names(backend, job, names)
+    return _keys_of_names(backend, job, backend.syntax.names_in(line))
 
 
 def _keys_of_names(backend: Backend, job: JobShape, names: Collection[str]) -> tuple[str, ...]:
     gpu = job.gpu_request.partition("/")[0] or "gpu"
     memories = [each.strip().partition("/")[0] for each in job.memory_request.split(",")]
     keys: dict[str, None] = {}
-    for pattern, set_by_it in backend.option_keys.items():
+    for pattern, set_by_it in backend.syntax.keys.items():
         for memory in memories:
             wanted = pattern.replace("{gpu}", gpu).replace("{memory}", memory or "mem_free")
             # A whole object of a pod sets all the fields in it.
@@ -271,19 +187,19 @@ def twice_in_profile(
         Keys whose values a user may set at start, such as ``job.walltime``.
     """
     dialect, job = BACKENDS.get(backend), JobShape(**values)
-    if dialect is None or not dialect.prefix:
+    if dialect is None or not dialect.syntax.prefix:
         return
     found: list[tuple[str, str, Twice]] = []
-    arguments = [] if backend in ("htcondor", "kubernetes") else options_in(job.submit_args)
+    arguments = options_in(job.submit_args) if dialect.syntax.arguments else []
     given = {"directives": [*job.directives], "submit_args": arguments}
     try:
         for place, text in enumerate(job.directives):
             try:
-                refuse_reserved(dialect.prefix, text)
+                refuse_reserved(dialect, text)
             except InvalidInput as error:
                 yield f"directives.{place}", f"{error.message} {error.hint}", False
         for field, texts in given.items():
-            if any(keys_of(dialect, job, f"{dialect.prefix} {text}") for text in texts):
+            if any(keys_of(dialect, job, f"{dialect.syntax.prefix} {text}") for text in texts):
                 generated = dialect.directives(job, "mark", "/output")
                 for each in set_twice(dialect, job, generated, texts):
                     found.append((f"{field}.{each.place}", texts[each.place], each))
@@ -328,8 +244,8 @@ def same_amounts(
     backend: Backend, job: JobShape, kept: Sequence[str], line: str, keys: Sequence[str]
 ) -> bool:
     """Return whether a directive asks for the amounts of these keys in another spelling."""
-    own, requests = _values(backend, job, line), {*requests_of(line)}
-    others: list[str] = getattr(backend, "spellings", lambda _: [])(job)
+    own, requests = _values(backend, job, line), {*backend.syntax.requests_of(line)}
+    others = backend.spellings(job)
     for key in keys:
         for other in lines_that_set(backend, job, key, [*kept, *others]):
             theirs = [
@@ -339,7 +255,7 @@ def same_amounts(
                 if {*keys} & {*(_keys_of_names(backend, job, [value[0]]) or keys)}
             ]
             # What stands beside our line need not say all of it.
-            beside = not requests & {*requests_of(other)}
+            beside = not requests & {*backend.syntax.requests_of(other)}
             if _among(theirs, own) or (beside and _among(own, theirs)):
                 break
         else:
@@ -358,14 +274,12 @@ def walltimes_of(backend: Backend, job: JobShape, lines: Iterable[str]) -> list[
 
 def _values(backend: Backend, job: JobShape, line: str) -> list[Value]:
     """Return the named values of a directive, amounts as numbers."""
-    option, value = option_of(line)
+    option, value = backend.syntax.option_of(line)
     keys = {*keys_of(backend, job, line)}
-    if backend.prefix == "#KUBERNETES":
-        return [(".".join(map(str, steps_of(option))), _number(backend, keys, value))]
-    pieces = [_bare(value)] if "[" in value else _bare(value).split(",")
-    if backend.prefix != "#OAR" and len(pieces) > 1:
-        prefix, blank = backend.prefix, "" if option.startswith("--") else " "
-        pieces = [x for x in pieces if keys_of(backend, job, f"{prefix} {option}{blank or '='}{x}")]
+    pieces = [bare(value)] if "[" in value else bare(value).split(",")
+    if len(pieces) > 1:
+        begin = f"{backend.syntax.prefix} {option}{'=' if option.startswith('--') else ' '}"
+        pieces = [piece for piece in pieces if keys_of(backend, job, begin + piece)]
     values: list[Value] = []
     for piece in pieces:
         if keys <= {"gpus", "gpu_type"} and "=" not in piece:
@@ -384,7 +298,7 @@ def _values(backend: Backend, job: JobShape, line: str) -> list[Value]:
 
 def _number(backend: Backend, keys: Collection[str], text: str) -> float | int | str:
     if {*keys} == {"walltime"} or re.fullmatch(r"[\d:-]+:\d+", text):
-        seconds = parse_walltime(text.partition("/")[0], backend.name)
+        seconds = backend.syntax.seconds(text.partition("/")[0])
         return text if seconds is None else seconds
     if text.isascii() and text.isdigit() and len(text) < 16:
         # A bare amount of memory is in MiB to most systems.
@@ -403,7 +317,3 @@ def _alike(one: Value, other: Value) -> bool:
     if one[0] == other[0] and isinstance(first, float) and isinstance(second, float):
         return abs(first - second) <= SAME_MEMORY * max(first, second)
     return one == other
-
-
-def _bare(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

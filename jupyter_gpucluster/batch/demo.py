@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .exit_codes import ended_with
+from .base import ended_with
+from .directives import Syntax
 from .local import Local
 from .quoting import directive_value, hours
 
@@ -49,12 +50,17 @@ class Demo(Local):
 
     name = "demo"
     title = "the simulated site"
-    prefix = "#DEMO"
-    option_keys: Mapping[str, tuple[str, ...]] = {
-        "--queue": ("queue",), "--account": ("account",), "--walltime": ("walltime",),
-        "--nodes": ("nodes",), "--gpus": ("gpus",),
-    }  # fmt: skip
-    job_class = ""
+    syntax = Syntax(
+        "#DEMO",
+        keys={
+            "--queue": ("queue",), "--account": ("account",), "--walltime": ("walltime",),
+            "--nodes": ("nodes",), "--gpus": ("gpus",),
+        },
+        name="--job-name",
+        arrays=(),
+        waits=(),
+    )  # fmt: skip
+    simulated = True
     most_tasks = 100
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

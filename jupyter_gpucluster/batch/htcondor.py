@@ -16,11 +16,10 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import AllocationQuery, Backend, Routing, Sent
-from .exit_codes import ended_with
+from .base import Backend, Routing, Sent, ended_with
+from .directives import Syntax
 from .job_classes import head
-from .memory import memory_of
-from .quoting import directive_value, gpu_kind
+from .quoting import directive_value, gpu_kind, memory_of
 from .reasons import htcondor as reasons
 from .refusal import Phrases, refusal
 
@@ -53,17 +52,43 @@ DEAD = "JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0"
 """What HTCondor put on hold as it ended it (memory, say) would stay in the queue for ever."""
 
 
+class Description(Syntax):
+    """Lines of a submit description; HTCondor reads RequestCpus and request_cpus alike."""
+
+    def option_of(self, line: str) -> tuple[str, str]:
+        name, _, value = line.removeprefix(PREFIX).partition("=")
+        option = name.strip().lower().replace("_", "")
+        return self.synonyms.get(option, option), value.strip()
+
+
+SYNTAX = Description(
+    "#CONDOR",
+    # Own periodic_remove and require_gpus are joined with ours, so they replace nothing.
+    keys={
+        "accountinggroup": ("account",), "requestcpus": ("cpus",), "requestgpus": ("gpus",),
+        "requestmemory": ("memory",),
+    },
+    name="batchname",
+    arrays=("queue",),
+    waits=(),
+    synonyms={"jobbatchname": "batchname"},
+    joined={
+        "periodicremove": "#CONDOR periodic_remove = ({0}) || ({1})",
+        "requiregpus": "#CONDOR require_gpus = ({0}) && ({1})",
+    },
+    arguments=False,
+)  # fmt: skip
+
+
 class HTCondor(Backend):
     """Dialect of condor_submit, condor_q, condor_history, condor_rm and condor_status."""
 
     name = "htcondor"
     title = "HTCondor"
-    prefix = "#CONDOR"
-    # Own periodic_remove and require_gpus are joined with ours, so they replace nothing.
-    option_keys: Mapping[str, tuple[str, ...]] = {
-        "accountinggroup": ("account",), "requestcpus": ("cpus",), "requestgpus": ("gpus",),
-        "requestmemory": ("memory",),
-    }  # fmt: skip
+    syntax: Syntax = SYNTAX
+    # Of an id that it does not know it prints nothing.  What condor_q tells of a job that is not
+    # ours has not been seen.
+    lacks = frozenset({"denies", "allocation"})
     job_class = "htcondor.HTCondorJob"
     poll_seconds = 10.0
     hurry_seconds = 3.0
@@ -78,14 +103,17 @@ class HTCondor(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     job_variables = ("_CONDOR_SLOT",)
     job_words = "HTCondor job {}"
     job_prefixes = ("_CONDOR_",)
+    node_lists = ()
     # HTCondor reads its settings in small letters, too.
     steering = ("_condor_",)
     locating = ("_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST")
     selecting = ("CONDOR_CONFIG", "_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST")
     command_variables = ()
+    own_logs = ()
     needs_node = False
     rehearsal = ()
     # Its sessions are described in a file.
@@ -214,9 +242,6 @@ class HTCondor(Backend):
     def look_up(self, id: str) -> list[str] | None:
         return ["condor_q", "-json", "-attributes", ",".join(LISTED), id]
 
-    def denies(self, result: CommandResult, id: str) -> bool:
-        return False  # of an id that it does not know it prints nothing
-
     def history(self, ids: Sequence[str]) -> list[str] | None:
         # Without the limit it reads the schedd's whole history, which may be gigabytes.
         limit = ["-limit", str(len(ids))]
@@ -263,10 +288,6 @@ class HTCondor(Backend):
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return ["condor_ssh_to_job", id, shlex.join(words)]
-
-    def allocation(self) -> AllocationQuery | None:
-        # What condor_q tells of a job that is not ours has not been seen.
-        return None
 
     def capacity(self) -> list[str] | None:
         gpus = ["-constraint", "TotalGPUs > 0", "-attributes", ",".join(GPU_SLOTS)]

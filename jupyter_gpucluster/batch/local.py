@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import AllocationQuery, Backend, Routing, Sent
-from .exit_codes import worded
+from .base import Backend, worded
+from .directives import NO_DIRECTIVES, Syntax
 
 COMMAND = "gpucluster-jobs"
 """The job server answers this name on its socket; no such file exists."""
@@ -30,8 +30,8 @@ class Local(Backend):
 
     name = "local"
     title = "this machine"
-    prefix = ""
-    option_keys: Mapping[str, tuple[str, ...]] = {}
+    syntax: Syntax = NO_DIRECTIVES
+    lacks = frozenset("stdin look_up denies history parse_history find routing allocation".split())
     job_class = ""
     poll_seconds = 1.0
     hurry_seconds = 0.05
@@ -41,13 +41,16 @@ class Local(Backend):
     listing_proves = True
     keeps_ended = False
     on_this_machine = True
+    simulated = False
     job_variables = ()
     job_words = ""
     job_prefixes = ()
+    node_lists = ()
     steering = ()
     locating = ()
     selecting = ()
     command_variables = ()
+    own_logs = ()
     needs_node = False
     rehearsal = ()
     interactive = None
@@ -71,9 +74,6 @@ class Local(Backend):
             argv += ["--", *submission.worker_argv]
         return argv
 
-    def stdin(self, submission: Submission) -> str:
-        return ""
-
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         return tuple(str(id) for id in _answer(result))
 
@@ -85,21 +85,6 @@ class Local(Backend):
             # A listing that is refused says nothing of the jobs.
             raise BackendUnavailable("This machine lists no jobs.", detail=result.stderr)
         return {task["id"]: _status(task) for task in _answer(result)}
-
-    def look_up(self, id: str) -> list[str] | None:
-        return None
-
-    def denies(self, result: CommandResult, id: str) -> bool:
-        return False
-
-    def history(self, ids: Sequence[str]) -> list[str] | None:
-        return None
-
-    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
-        return {}
-
-    def find(self, marks: Sequence[str]) -> list[str] | None:
-        return None
 
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.PENDING:
@@ -120,14 +105,8 @@ class Local(Backend):
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return [COMMAND, "cancel", *ids]
 
-    def routing(self, job: Sent) -> Routing:
-        return Routing()
-
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return list(words)
-
-    def allocation(self) -> AllocationQuery | None:
-        return None
 
     def capacity(self) -> list[str] | None:
         return [COMMAND, "capacity"]

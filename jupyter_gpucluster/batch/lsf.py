@@ -23,12 +23,10 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent, sets_nothing
-from .entering import by_ssh
-from .exit_codes import ended_with
+from .base import AllocationQuery, Backend, ended_with
+from .directives import Syntax
 from .job_classes import head, named, without
-from .memory import memory_of
-from .quoting import directive_value, gpu_kind
+from .quoting import directive_value, gpu_kind, memory_of
 from .reasons import lsf as reasons
 from .refusal import Phrases, refusal
 
@@ -80,17 +78,45 @@ HOST = re.compile(r"(?:(\d+)\*)?([\w.-]+)")
 NO_SUCH_JOB = re.compile(r"is not found|No matching job found", re.IGNORECASE)
 
 
+SECTIONS = re.compile(r"\b(select|order|rusage|span|same|cu|affinity)\[")
+
+
+class LsfSyntax(Syntax):
+    """Directives of bsub, of which ``-R`` asks for many things."""
+
+    def requests_of(self, line: str) -> tuple[str, ...]:
+        option, value = self.option_of(line)
+        if option != "-R":
+            return super().requests_of(line)
+        if re.search(r"\brusage\[[^]]*\bngpus", value):
+            return ("GPUs",)
+        # LSF puts several together; only where tasks go can be said once.
+        return ("-R span",) if SECTIONS.findall(value) == ["span"] else (f"-R {value}",)
+
+
+SYNTAX = LsfSyntax(
+    "#BSUB",
+    keys={
+        "-q": ("queue",), "-P": ("account",), "-W": ("walltime",), "-n": ("cpus",),
+        "-M": ("memory",), "-nnodes": ("nodes",), "-R span": ("nodes",),
+        "-gpu": ("gpus", "gpu_type"), "-R ngpus*": ("gpus",),
+    },
+    name="-J",
+    arrays=(),
+    waits=("-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs"),
+    alike={"-gpu": "GPUs"},
+    clock={1: (60,), 2: (3600, 60)},
+)  # fmt: skip
+
+
 class Lsf(Backend):
     """Dialect of bsub, bjobs, bkill and bhosts."""
 
     name = "lsf"
     title = "LSF"
-    prefix = "#BSUB"
-    option_keys: Mapping[str, tuple[str, ...]] = {
-        "-q": ("queue",), "-P": ("account",), "-W": ("walltime",), "-n": ("cpus",),
-        "-M": ("memory",), "-nnodes": ("nodes",), "-R span": ("nodes",),
-        "-gpu": ("gpus", "gpu_type"), "-R ngpus*": ("gpus",),
-    }  # fmt: skip
+    syntax: Syntax = SYNTAX
+    # bjobs -a lists the ended of the last hour too.
+    lacks = frozenset({"history", "parse_history", "find", "routing", "enter"})
     job_class = "lsf.LSFJob"
     poll_seconds = 10.0
     hurry_seconds = 3.0
@@ -102,9 +128,13 @@ class Lsf(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     job_variables = ("LSB_JOBID",)
     job_words = "LSF job {}"
     job_prefixes = ("LSB_",)
+    node_lists = (
+        ("pairs", "LSB_MCPU_HOSTS"), ("file", "LSB_DJOB_HOSTFILE"), ("words", "LSB_HOSTS"),
+    )  # fmt: skip
     # BSUB_QUIET hides the number of a job, BSUB_BLOCK waits for its end.
     steering = (
         "BSUB_",
@@ -117,6 +147,7 @@ class Lsf(Backend):
     locating = ("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR")
     selecting = ("LSF_ENVDIR", "LSF_CONFDIR")
     command_variables = ()
+    own_logs = ()
     needs_node = True
     rehearsal = ()
     interactive = (("bsub", "-Is"), ("bash",))
@@ -260,15 +291,6 @@ class Lsf(Backend):
         found = UNKNOWN.findall(result.stdout + result.stderr)
         return id in found or id.partition("[")[0] in found
 
-    def history(self, ids: Sequence[str]) -> list[str] | None:
-        return None
-
-    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
-        return {}
-
-    def find(self, marks: Sequence[str]) -> list[str] | None:
-        return None  # bjobs -a lists the ended of the last hour too
-
     def explain(self, status: JobStatus) -> str:
         reason = status.reason
         if status.state in (JobState.PENDING, JobState.HELD):
@@ -291,14 +313,8 @@ class Lsf(Backend):
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["bkill", *ids]
 
-    def routing(self, job: Sent) -> Routing:
-        return Routing()
-
-    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
-        return by_ssh(node, words, terminal=terminal)
-
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("bjobs",), _ask_about, _read_about, sets_nothing, _job_of)
+        return AllocationQuery(("bjobs",), _ask_about, _read_about, _job_of)
 
     def capacity(self) -> list[str] | None:
         return ["bhosts", "-gpu", "-w"]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import CommandResult, JobState, JobStatus, Submission
-from .base import AllocationQuery
+from .base import Backend
 from .pbs import exit_code_of
 from .reasons import pbs as reasons
 from .refusal import Phrases, refusal
@@ -52,6 +52,9 @@ class Moab(Torque):
 
     name = "moab"
     title = "Moab"
+    # What Moab's commands tell of a job that is not ours has not been seen.
+    lacks = frozenset({"stdin", "routing", "enter", "look_up", "denies", "allocation"})
+    look_up, denies, allocation = Backend.look_up, Backend.denies, Backend.allocation
     job_class = "moab.MoabJob"
     most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks
     task = "0"
@@ -60,15 +63,8 @@ class Moab(Torque):
     selecting = (*Torque.selecting, "MOABHOMEDIR")
     interactive = (("msub", "-I"), ())
 
-    def allocation(self) -> AllocationQuery | None:
-        # What Moab's commands tell of a job that is not ours has not been seen.
-        return None
-
     def submit(self, submission: Submission) -> list[str]:
         return ["msub", submission.script]
-
-    def stdin(self, submission: Submission) -> str:
-        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = set(ID.findall(result.stdout))
@@ -116,12 +112,6 @@ class Moab(Torque):
             # Of the reservation that Moab has made for it; few of those that wait have one.
             expected_start=_time(job.get("RsvStartTime", "")) or None if waits else None,
         )
-
-    def look_up(self, id: str) -> list[str] | None:
-        return None
-
-    def denies(self, result: CommandResult, id: str) -> bool:
-        return False
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
         return ["showq", "-c", "--xml"]

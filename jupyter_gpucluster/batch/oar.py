@@ -22,8 +22,8 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent
-from .exit_codes import ended_with
+from .base import AllocationQuery, Backend, ended_with, exit_code_of_wait
+from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import oar as reasons
@@ -61,17 +61,47 @@ exit 0"""
 PROPERTY = re.compile(r"(\w+) = '([^']*)'")
 
 
+class OarSyntax(Syntax):
+    """Directives of oarsub, which takes one condition."""
+
+    def join(self, option: str, before: str, value: str) -> str:
+        return super().join(option, _condition(before), _condition(value))
+
+    def words(self, text: str) -> list[str]:
+        # It takes off one pair of double quotes; single ones are part of a condition.
+        option, _, value = text.partition(" ")
+        quoted = len(value) > 1 and value[0] == value[-1] == '"'
+        return [option, value[1:-1] if quoted else value] if value else [option]
+
+
+SYNTAX = OarSyntax(
+    "#OAR",
+    keys={
+        "-q": ("queue",), "--project": ("account",),
+        "-l": ("nodes", "gpus", "cpus", "walltime"), "-l core": ("cpus",),
+        "-p gpu_model": ("gpu_type",), "-p gpumodel": ("gpu_type",),
+    },
+    name="-n",
+    arrays=("--array", "--array-param-file"),
+    waits=("-I", "--interactive"),
+    synonyms={
+        "--name": "-n", "--queue": "-q", "--resource": "-l", "--property": "-p", "--type": "-t",
+        "--stdout": "-O", "--stderr": "-E",
+    },
+    repeated=("-t",),
+    joined={"-p": '#OAR -p "{0} AND {1}"'},
+    glued=True,
+    clock={1: (3600,), 2: (3600, 60), 3: (3600, 60, 1)},
+)  # fmt: skip
+
+
 class Oar(Backend):
     """Dialect of oarsub, oarstat, oardel and oarnodes."""
 
     name = "oar"
     title = "OAR"
-    prefix = "#OAR"
-    option_keys: Mapping[str, tuple[str, ...]] = {
-        "-q": ("queue",), "--project": ("account",),
-        "-l": ("nodes", "gpus", "cpus", "walltime"), "-l core": ("cpus",),
-        "-p gpu_model": ("gpu_type",), "-p gpumodel": ("gpu_type",),
-    }  # fmt: skip
+    syntax: Syntax = SYNTAX
+    lacks = frozenset({"stdin", "routing"})
     job_class = "oar.OARJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
@@ -81,13 +111,18 @@ class Oar(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     job_variables = ("OAR_JOB_ID",)
     job_words = "OAR job {}"
     job_prefixes = ("OAR_",)
+    node_lists = (
+        ("file", "OAR_NODEFILE"), ("file", "OAR_NODE_FILE"), ("file", "OAR_FILE_NODES"),
+    )  # fmt: skip
     steering = ()
     locating = ("OARCONFFILE", "OARDIR")
     selecting = ("OARCONFFILE",)
     command_variables = ()
+    own_logs = (r"OAR\.{mark}\.{number}\.std(?:out|err)",)
     needs_node = True
     rehearsal = ()
     interactive = (("oarsub", "-I"), ())
@@ -134,9 +169,6 @@ class Oar(Backend):
         script = directive_value(submission.script, "the script's path")
         array = ["--array", str(submission.count)] if submission.count > 1 else []
         return ["oarsub", "-d", str(PurePosixPath(script).parent), *array, "-S", script]
-
-    def stdin(self, submission: Submission) -> str:
-        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = tuple(ID.findall(result.stdout))
@@ -245,21 +277,12 @@ class Oar(Backend):
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["oardel", *ids]
 
-    def routing(self, job: Sent) -> Routing:
-        return Routing()
-
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         tty = ["-t"] if terminal else []
         return ["env", f"OAR_JOB_ID={id}", "oarsh", *tty, node, shlex.join(words)]
 
-    def directive_words(self, text: str) -> list[str]:
-        # It takes off one pair of double quotes; single ones are part of a condition.
-        option, _, value = text.partition(" ")
-        quoted = len(value) > 1 and value[0] == value[-1] == '"'
-        return [option, value[1:-1] if quoted else value] if value else [option]
-
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("oarstat",), _ask_about, _read_about, _inside, _job_of)
+        return AllocationQuery(("oarstat",), _ask_about, _read_about, _job_of, _inside)
 
     def capacity(self) -> list[str] | None:
         return ["oarnodes", "-J", "--sql", "gpu IS NOT NULL"]
@@ -278,6 +301,15 @@ class Oar(Backend):
         total = Counter(kind for kind, *_ in taken)
         free_now = Counter(kind for (kind, *_), busy in taken.items() if not busy)
         return [Capacity(kind, free_now[kind], total[kind]) for kind in total]
+
+
+def _condition(text: str) -> str:
+    """Take the quotes off a condition; one with alternatives gets parentheses."""
+    quoted = (
+        len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in text[1:-1]
+    )
+    text = text[1:-1] if quoted else text
+    return f"({text})" if re.search(r"\bor\b", text, re.IGNORECASE) else text
 
 
 def answer_of(text: str) -> dict[str, Any]:
@@ -303,11 +335,8 @@ def _cause(job: Mapping[str, Any]) -> tuple[JobState, str]:
 
 
 def _exit_code(wait_status: Any) -> int | None:
-    """Turn a wait status into an exit code, negative for a signal."""
     number = _seconds(wait_status) if wait_status else 0
-    if number is None:
-        return None
-    return -(int(number) & 0x7F) if int(number) & 0x7F else int(number) >> 8
+    return None if number is None else exit_code_of_wait(int(number))
 
 
 def _seconds(value: Any) -> float | None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.errors import BackendUnavailable
+from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import (
     Allocation,
     Capacity,
@@ -20,12 +20,10 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent, sets_nothing
-from .entering import by_ssh
-from .exit_codes import worded
+from .base import AllocationQuery, Amounts, Backend, worded
+from .directives import Syntax
 from .job_classes import head, named
-from .memory import memory_of
-from .quoting import directive_value, gpu_kind, resource_name
+from .quoting import directive_value, gpu_kind, memory_of, resource_name
 from .reasons import pbs as reasons
 from .refusal import Phrases, refusal
 
@@ -69,19 +67,74 @@ SLOTS = re.compile(r"([\w.-]+)/\d+(?:\*(\d+))?")
 SIZE = re.compile(r"(\d+)([kmgt]?)b", re.IGNORECASE)
 
 
-class Pbs(Backend):
-    """Dialect of qsub, qstat, qdel and pbsnodes."""
+IN_CHUNK = re.compile(
+    r"#PBS -l (ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=([\w.]*)", re.ASCII
+)
+"""What PBS takes inside of a chunk or once for the whole job, and then takes no ``select``."""
 
-    name = "pbs"
-    title = "PBS"
-    prefix = "#PBS"
-    option_keys: Mapping[str, tuple[str, ...]] = {
+
+class PbsSyntax(Syntax):
+    """Directives of qsub: what is asked for once goes into the job's chunk, if it has one."""
+
+    def arrange(self, lines: Sequence[str], own: int) -> list[str]:
+        done = super().arrange(lines, own)
+        one = re.compile(r"#PBS -l select=1(:.*)?")
+        chunk = next((n for n, line in enumerate(done[:own]) if one.fullmatch(line)), None)
+        if chunk is None:
+            return done
+        for line in lines[own:]:
+            if (match := IN_CHUNK.fullmatch(line)) is None:
+                continue
+            set_there = re.search(rf":{match[1]}=([\w.]+)", done[chunk])
+            if set_there is None:
+                done[chunk] += f":{match[1]}={match[2]}"
+            if set_there is None or set_there[1].lower() == match[2].lower():
+                done.remove(line)
+        return done
+
+    def check(self, generated: Sequence[str], lines: Sequence[str]) -> None:
+        """Refuse what could not be moved into the one chunk of a job.
+
+        Raises
+        ------
+        InvalidInput
+            PBS takes one of the lines only without the ``select`` that stands there, too.
+        """
+        if select := next((line for line in lines if line.startswith("#PBS -l select=")), ""):
+            for line in filter(IN_CHUNK.match, lines):
+                raise InvalidInput(
+                    f"job.directives ask for {line!r}, which PBS refuses beside {select!r}.",
+                    hint="Use the keys of job, or write a whole select into job.directives.",
+                    detail="job.directives",
+                )
+
+
+SYNTAX = PbsSyntax(
+    "#PBS",
+    keys={
         "-q": ("queue",), "-A": ("account",), "-l walltime": ("walltime",),
         "-l select": ("nodes", "cpus", "memory", "gpus"),
         "-l nodes": ("nodes", "cpus", "gpus", "gpu_type"),
         "-l ncpus": ("cpus",), "-l mem": ("memory",), "-l gpu_type": ("gpu_type",),
         "-l gpu": ("gpus",), "-l gpus": ("gpus",), "-l ngpus": ("gpus",), "-l {gpu}": ("gpus",),
-    }  # fmt: skip
+    },
+    name="-N",
+    arrays=("-J", "-t"),
+    waits=("-I", "-X", "-W block"),
+    alike={"-l nodes": "-l select"},
+    repeated=("-l", "-W"),
+    glued=True,
+    listed=True,
+)  # fmt: skip
+
+
+class Pbs(Backend):
+    """Dialect of qsub, qstat, qdel and pbsnodes."""
+
+    name = "pbs"
+    title = "PBS"
+    syntax: Syntax = SYNTAX
+    lacks: frozenset[str] = frozenset({"stdin", "routing", "enter"})
     job_class = "pbs.PBSJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
@@ -91,13 +144,18 @@ class Pbs(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     job_variables = ("PBS_JOBID",)
     job_words = "PBS job {}"
     job_prefixes = ("PBS_",)
+    node_lists = (("file", "PBS_NODEFILE"),)
+    # The file counts the MPI processes of a node: one, unless the job asks for more.
+    amounts = Amounts(cores="NCPUS")
     steering: tuple[str, ...] = ()
     locating = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER")
     selecting: tuple[str, ...] = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     command_variables = ()
+    own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True
     rehearsal = ()
     interactive = (("qsub", "-I"), ())
@@ -135,9 +193,6 @@ class Pbs(Backend):
         # An array of one is refused ("illegal -J value").
         array = ["-J", f"0-{submission.count - 1}"] if submission.count > 1 else []
         return ["qsub", *array, submission.script]
-
-    def stdin(self, submission: Submission) -> str:
-        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = set(ID.findall(result.stdout))
@@ -256,16 +311,8 @@ class Pbs(Backend):
         # Task by task: deleting a whole array overwrites the exit codes of those that are over.
         return ["qdel", *ids]
 
-    def routing(self, job: Sent) -> Routing:
-        return Routing()
-
-    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
-        return by_ssh(node, words, terminal=terminal)
-
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(
-            ("qstat", "pbs_rstat"), _ask_about, _read_about, sets_nothing, _job_of
-        )
+        return AllocationQuery(("qstat", "pbs_rstat"), _ask_about, _read_about, _job_of)
 
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-a", "-F", "json"]

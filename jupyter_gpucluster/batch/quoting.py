@@ -1,10 +1,11 @@
-"""What may stand in a directive of a job's script: one word that means only itself."""
+"""Values of a job's directives: each one word that means only itself."""
 
 from __future__ import annotations
 
 import re
 
 from ..core.errors import InvalidInput
+from ..core.job import JobShape
 
 FORBIDDEN = re.compile(r"""[\s"'`\\$;|&#(){}\[\]*?!]""")
 """Blanks and quotes begin another option, the rest means something to a shell or a scheduler."""
@@ -76,3 +77,28 @@ def hours(seconds: int) -> str:
     """Write a walltime as ``HH:MM:SS``; hours may have more than two digits."""
     whole, rest = divmod(seconds, 3600)
     return f"{whole:02d}:{rest // 60:02d}:{rest % 60:02d}"
+
+
+def memory_of(job: JobShape, title: str, ways: tuple[str, ...] = ()) -> int | None:
+    """Return the bytes of memory to ask for, None where nothing is to be asked for.
+
+    Parameters
+    ----------
+    title
+        The batch system's name for users.
+    ways
+        The values of ``job.memory_request`` that it knows beside ``none`` and the empty one.
+
+    Raises
+    ------
+    InvalidInput
+        It knows no such way.
+    """
+    if job.memory_request not in ("", "none", *ways):
+        known = ", ".join((*ways, "none"))
+        raise InvalidInput(
+            f"{title} knows no memory request {job.memory_request!r}.",
+            hint=f"Leave it empty for the usual way, or use one of: {known}.",
+            detail="job.memory_request",
+        )
+    return None if job.memory_request == "none" else job.memory

@@ -22,9 +22,8 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent, sets_nothing
-from .entering import by_ssh
-from .exit_codes import ended_with
+from .base import AllocationQuery, Backend, ended_with
+from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import sge as reasons
@@ -71,16 +70,27 @@ OWNER = re.compile(r"^owner:\s+(\S+)", re.MULTILINE)
 LIMIT = re.compile(r"^hard resource_list:.*\bh_rt=(\d+)\b", re.MULTILINE)
 
 
+SYNTAX = Syntax(
+    "#$",
+    keys={
+        "-q": ("queue",), "-P": ("account",), "-l h_rt": ("walltime",), "-pe": ("cpus",),
+        "-l {gpu}": ("gpus",), "-l gpu_type": ("gpu_type",), "-l {memory}": ("memory",),
+    },
+    name="-N",
+    arrays=("-t",),
+    waits=("-sync",),
+    repeated=("-l", "-v"),
+    listed=True,
+)  # fmt: skip
+
+
 class Sge(Backend):
     """Dialect of qsub, qstat, qacct and qdel."""
 
     name = "sge"
     title = "Grid Engine"
-    prefix = "#$"
-    option_keys: Mapping[str, tuple[str, ...]] = {
-        "-q": ("queue",), "-P": ("account",), "-l h_rt": ("walltime",), "-pe": ("cpus",),
-        "-l {gpu}": ("gpus",), "-l gpu_type": ("gpu_type",), "-l {memory}": ("memory",),
-    }  # fmt: skip
+    syntax: Syntax = SYNTAX
+    lacks = frozenset({"stdin", "routing", "enter"})
     job_class = "sge.SGEJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
@@ -94,14 +104,17 @@ class Sge(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     # JOB_ID alone is too plain a name to mean Grid Engine.
     job_variables = ("JOB_ID", "SGE_ROOT")
     job_words = "Grid Engine job {}"
     job_prefixes = ("JOB_ID", "PE_", "SGE_")
+    node_lists = (("table", "PE_HOSTFILE"),)
     steering = ()
     locating = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
     selecting = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
     command_variables = ()
+    own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True
     rehearsal = ("-w", "v")
     # qlogin takes neither -cwd nor a variable list.
@@ -145,9 +158,6 @@ class Sge(Backend):
     def submit(self, submission: Submission) -> list[str]:
         array = ["-t", f"1-{submission.count}"] if submission.count > 1 else []
         return ["qsub", "-terse", *array, submission.script]
-
-    def stdin(self, submission: Submission) -> str:
-        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = set(ID.findall(result.stdout))
@@ -226,14 +236,8 @@ class Sge(Backend):
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["qdel", *ids]
 
-    def routing(self, job: Sent) -> Routing:
-        return Routing()
-
-    def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
-        return by_ssh(node, words, terminal=terminal)
-
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(("qstat", "qconf"), _ask_about, _read_about, sets_nothing, _job_of)
+        return AllocationQuery(("qstat", "qconf"), _ask_about, _read_about, _job_of)
 
     def capacity(self) -> list[str] | None:
         return ["sh", "-c", CAPACITY, "qconf"]

@@ -19,12 +19,19 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, Routing, Sent, least
-from .directives import option_of, options_in
-from .exit_codes import ended_with
+from .base import (
+    AllocationQuery,
+    Amounts,
+    Backend,
+    Routing,
+    Sent,
+    ended_with,
+    exit_code_of_wait,
+    least,
+)
+from .directives import Syntax, options_in
 from .job_classes import head, named, without
-from .memory import memory_of
-from .quoting import directive_value, gpu_kind
+from .quoting import directive_value, gpu_kind, memory_of
 from .reasons import slurm as reasons
 from .refusal import Phrases, refusal
 
@@ -96,20 +103,64 @@ DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d*)(?: GRES=(\S*))?")
 """What a job has on nodes where it has the same."""
 
 
-class Slurm(Backend):
-    """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
+class SlurmSyntax(Syntax):
+    """Directives of sbatch, whose lists of resources ask for GPUs in several ways."""
 
-    name = "slurm"
-    title = "Slurm"
-    prefix = "#SBATCH"
-    option_keys: Mapping[str, tuple[str, ...]] = {
+    def requests_of(self, line: str) -> tuple[str, ...]:
+        option, value = self.option_of(line)
+        if option != "--gres" and not option.startswith("--tres-per-"):
+            return super().requests_of(line)
+        return tuple(
+            "GPUs" if re.match(r"(gres[:/])?gpu\b", each) else f"{option} {each}"
+            for each in value.split(",")
+        )
+
+
+HETEROGENEOUS = (
+    "begins another part of a heterogeneous job; the jobs of a cluster have one part, and workers"
+    " of another kind go into `groups`"
+)
+SYNTAX = SlurmSyntax(
+    "#SBATCH",
+    keys={
         "--partition": ("queue",), "--account": ("account",), "--time": ("walltime",),
         "--nodes": ("nodes",), "--ntasks": ("cpus",), "--cpus-per-task": ("cpus",),
         "--cpus-per-gpu": ("cpus",), "--mem": ("memory",), "--mem-per-cpu": ("memory",),
         "--mem-per-gpu": ("memory",), "--gpus": ("gpus", "gpu_type"),
         "--gpus-per-*": ("gpus", "gpu_type"), "--gres gpu": ("gpus", "gpu_type"),
         "--tres-per-* gpu": ("gpus", "gpu_type"),
-    }  # fmt: skip
+    },
+    name="--job-name",
+    arrays=("--array",),
+    waits=("--wait", "--test-only"),
+    refused=dict.fromkeys(("hetjob", "packjob", "--het-group", "--pack-group"), HETEROGENEOUS),
+    synonyms={
+        "-A": "--account", "-C": "--constraint", "-G": "--gpus", "-J": "--job-name",
+        "-L": "--licenses", "-M": "--clusters", "-N": "--nodes", "-W": "--wait", "-a": "--array",
+        "-b": "--begin", "-c": "--cpus-per-task", "-d": "--dependency", "-e": "--error",
+        "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos",
+        "-s": "--oversubscribe", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
+    },
+    alike={
+        # Of these Slurm takes one: https://slurm.schedmd.com/sbatch.html#OPT_gpus-per-task.
+        "--gpus": "GPUs", "--gpus-per-node": "GPUs", "--gpus-per-task": "GPUs",
+        "--gpus-per-socket": "GPUs", "--mem": "memory", "--mem-per-cpu": "memory",
+        "--mem-per-gpu": "memory", "--cpus-per-gpu": "--cpus-per-task",
+        "--no-requeue": "--requeue", "--oversubscribe": "--exclusive",
+    },
+    joined={"--gres": "#SBATCH --gres={0},{1}"},
+    glued=True,
+    clock={1: (60,), 2: (60, 1), 3: (3600, 60, 1)},
+)  # fmt: skip
+
+
+class Slurm(Backend):
+    """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
+
+    name = "slurm"
+    title = "Slurm"
+    syntax: Syntax = SYNTAX
+    lacks = frozenset({"stdin"})
     job_class = "slurm.SLURMJob"
     poll_seconds = 10.0
     hurry_seconds = 2.0
@@ -119,13 +170,20 @@ class Slurm(Backend):
     listing_proves = False
     keeps_ended = False
     on_this_machine = False
+    simulated = False
     job_variables = ("SLURM_JOB_ID",)
     job_words = "Slurm job {}"
     job_prefixes = ("SLURM_", "SBATCH_")
+    node_lists = (
+        ("brackets", "SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE"),
+        ("brackets", "SLURM_NODELIST", "SLURM_JOB_CPUS_PER_NODE"),
+    )
+    amounts = Amounts("SLURM_GPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU")
     steering = ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_", "SREPORT_")
     locating = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS")
     selecting = ("SLURM_CONF", "SLURM_CLUSTERS")
     command_variables = ()
+    own_logs = (r"slurm-{number}{task}\.out",)
     needs_node = False
     rehearsal = ("--test-only",)
     interactive = (("salloc",), ())
@@ -185,7 +243,7 @@ class Slurm(Backend):
     def spellings(self, job: JobShape) -> list[str]:
         """Return other lines for the keys' amounts, which count as ours for one more release."""
         cpus, kind = job.cpus or 0, f"{job.gpu_type}:" if job.gpu_type else ""
-        tasks, own = job.nodes * job.ranks, dict(option_of(f"#SBATCH {x}") for x in job.directives)
+        tasks, own = job.nodes * job.ranks, dict(self.syntax.option_of(x) for x in job.directives)
         lines = [f"--ntasks={tasks}", "--mem=0"]
         given, each = own.get("--ntasks", ""), own.get("--cpus-per-task", "")
         if given.isdecimal() and each.isdecimal() and int(given) * int(each) == cpus:
@@ -212,9 +270,6 @@ class Slurm(Backend):
         # One task is an array too, so that every task has an id and a log of the same form.
         array = f"--array=0-{submission.count - 1}"
         return ["sbatch", "--parsable", array, submission.script]
-
-    def stdin(self, submission: Submission) -> str:
-        return ""
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
         found = ID.findall(result.stdout)
@@ -264,7 +319,7 @@ class Slurm(Backend):
             task=_task(row["JobArrayID"]),
             reason=reason,
             nodes=(row["NodeList"],) if row["NodeList"] else (),
-            exit_code=_exit_code(wait_status) if over else None,
+            exit_code=exit_code_of_wait(wait_status) if over else None,
             started=None if waits else _epoch(row["StartTime"]),
             ended=_epoch(row["EndTime"]) if over else None,
             expected_start=_epoch(row["StartTime"]) if waits else None,
@@ -363,7 +418,7 @@ class Slurm(Backend):
 
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(
-            ("scontrol", "srun"), _ask_about, _read_about, _inside, _job_of,
+            ("scontrol", "srun"), _ask_about, _read_about, _job_of, _inside,
             nodes_variable="SLURM_JOB_NODELIST", launchers=("srun",),
         )  # fmt: skip
 
@@ -389,7 +444,7 @@ def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, 
     """Return the variable that tells commands of the cluster that a job is sent to."""
     # What a command is told counts more than what a script says.
     texts = (*options_in(arguments), *directives)
-    options = (option_of(f"#SBATCH {text}") for text in texts)
+    options = map(SYNTAX.option_of, texts)
     clusters = [value for option, value in options if option == "--clusters"]
     return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
 
@@ -442,11 +497,6 @@ def _task(id: str) -> int:
     """Return the number of a task in its array."""
     number = id.partition("_")[2]
     return int(number) if number.isdecimal() else 0
-
-
-def _exit_code(wait_status: int) -> int:
-    """Turn a wait status into an exit code, negative for a signal."""
-    return -(wait_status & 0x7F) if wait_status & 0x7F else wait_status >> 8
 
 
 def _epoch(text: str) -> float | None:

@@ -19,10 +19,9 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, sets_nothing
-from .memory import memory_of
+from .base import AllocationQuery, Backend
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
-from .quoting import gpu_kind, resource_name
+from .quoting import gpu_kind, memory_of, resource_name
 
 STATES = {
     "Q": JobState.PENDING,
@@ -50,6 +49,9 @@ class Torque(Pbs):
 
     name = "torque"
     title = "Torque"
+    # qstat itself lists the ended until they are forgotten.
+    lacks = Pbs.lacks | {"history", "find"}
+    history, find = Backend.history, Backend.find
     task = "${PBS_ARRAYID:-0}"
     steering: tuple[str, ...] = ("PBSDEBUG", "PBSAPITIMEOUT")
 
@@ -124,12 +126,6 @@ class Torque(Pbs):
     def look_up(self, id: str) -> list[str] | None:
         return ["qstat", "-t", "-f", "-x", id]
 
-    def history(self, ids: Sequence[str]) -> list[str] | None:
-        return None  # qstat itself lists the ended until they are forgotten
-
-    def find(self, marks: Sequence[str]) -> list[str] | None:
-        return None
-
     def explain(self, status: JobStatus) -> str:
         return {
             JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
@@ -138,9 +134,7 @@ class Torque(Pbs):
         }.get(status.state) or super().explain(status)
 
     def allocation(self) -> AllocationQuery | None:
-        return AllocationQuery(
-            ("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, sets_nothing, _job_of
-        )
+        return AllocationQuery(("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, _job_of)
 
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-x"]

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 from ..host import environ
 from . import BACKENDS
+from .base import Amounts
 
 
 @functools.cache
 def of_all_systems() -> environ.SystemVariables:
-    """Return what the dialects say about variables."""
+    """Return the variables of all dialects."""
     every = list(BACKENDS.values())
     return environ.SystemVariables(
         tuple(dict.fromkeys(name for each in every for name in each.job_prefixes)),
@@ -38,8 +39,22 @@ def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
     return environ.for_commands(environment, of_all_systems())
 
 
+def node_lists() -> list[tuple[str, ...]]:
+    """Return the forms and variables in which all systems list the nodes of a job."""
+    lists = (source for each in BACKENDS.values() for source in each.node_lists)
+    return list(dict.fromkeys(lists))
+
+
+def amounts_in(environment: Mapping[str, str]) -> Amounts:
+    """Return the variables with amounts of the system whose job a process is in."""
+    for each in BACKENDS.values():
+        if any(environment.get(source[1]) for source in each.node_lists):
+            return each.amounts
+    return Amounts()
+
+
 def surrounding_job(environment: Mapping[str, str] = os.environ) -> str:
-    """Return how a user calls the job that a process is in; empty if it is in none."""
+    """Return the name that a user gives to the job that a process is in; empty if in none."""
     for backend in BACKENDS.values():
         names = backend.job_variables
         if names and all(environment.get(name) for name in names):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..batch import find_backend
+from ..batch.variables import node_lists
 from ..core.cluster import Phase, Record, Spec, Target, heads_mark
 from ..core.errors import InvalidInput
 from ..core.job import Job
@@ -75,8 +76,8 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
     directory.renew_lease()
     spec, profile, text = _script(directory, plan)
     expected = _expected(profile, spec, plan)
-    for name, file in (("probe.py", probe.__file__), (HOST_READER, node_list.__file__)):
-        write_private(directory.jobs / name, Path(file).read_bytes())
+    write_private(directory.jobs / "probe.py", Path(probe.__file__).read_bytes())
+    write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
     container = profile.environment.container
     relayed = profile.head.submit == "relay"
     told = {

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 
-from ..batch.kubernetes.kubectl import CONTEXT, has_contexts, without_context
+from ..batch import find_backend
 from ..batch.queue import COMMAND_SECONDS, ProcessRunner
 from ..core.errors import StateError
 from ..core.job import CommandResult
@@ -69,18 +69,23 @@ class MailboxRunner:
 
 
 class NodeRunner(ProcessRunner):
-    """Runs commands on the node of the head's job, and says so where one is not there."""
+    """Runs commands on the node of the head's job, and reports one that is not there.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        super().__init__(environment)
-        # Contexts are in a file of the Jupyter host's, and a pod has a service account.
-        self.without_context = CONTEXT in self.environment and not has_contexts(self.environment)
-        if self.without_context:
-            del self.environment[CONTEXT]
+    Parameters
+    ----------
+    backend
+        The cluster's.
+    environment
+        Variables of the commands.
+    """
+
+    def __init__(self, backend: str, environment: Mapping[str, str]) -> None:
+        variables, self.without = find_backend(backend).on_a_node(environment)
+        super().__init__(variables)
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
         """Run a command as `ProcessRunner` does."""
-        result = await super().run(without_context(argv) if self.without_context else argv, stdin)
+        result = await super().run([x for x in argv if not x.startswith(self.without)], stdin)
         if result.exit_code != MISSING:
             return result
         told = (

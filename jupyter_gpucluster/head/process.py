@@ -172,7 +172,7 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
         # What a head in a job submits is a job of its own, none within that job.
         if not spec.in_job:
             return ProcessRunner()
-        return NodeRunner(inherited(os.environ) | elsewhere(spec.backend, spec.job))
+        return NodeRunner(spec.backend, inherited(os.environ) | elsewhere(spec.backend, spec.job))
 
     def command(channel: int) -> list[str]:
         argv = [sys.executable, "-P", str(HERE), "jobs", "--channel", str(channel)]
@@ -181,7 +181,7 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
             argv += ["--devices", ",".join(spec.devices)]
         if spec.worker_argv:
             argv.append("--preload")
-        if spec.backend == "demo":
+        if spec.simulated:
             argv += ["--site", str(site_file(directory.path.parent))]
         return argv
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from ..batch.base import Amounts
+from ..batch.variables import amounts_in, node_lists
 from ..core.errors import InvalidInput
 from ..host.hardware import Machine
 from ..node.node_list import allocation_hosts
@@ -34,7 +36,7 @@ def in_allocation(
     if not is_spread(profile):
         return profile
     try:
-        hosts = allocation_hosts(environ)
+        hosts = allocation_hosts(environ, node_lists())
     except ValueError as error:
         raise InvalidInput(str(error), detail="launcher") from error
     if not hosts:
@@ -49,7 +51,8 @@ def in_allocation(
     nodes = len(hosts)
     here = os.uname().nodename.split(".")[0] in {host.split(".")[0] for host, _ in hosts}
     job = profile.job
-    cpus = cores_of(environ, hosts, machine if here else None) * nodes
+    names = amounts_in(environ)
+    cpus = cores_of(names, environ, hosts, machine if here else None) * nodes
     if job.cpus is not None and job.cpus > cpus:
         raise InvalidInput(
             f"The profile asks for {job.cpus} CPU cores; this allocation has {cpus}.",
@@ -58,9 +61,9 @@ def in_allocation(
         )
     gpus: int | str = job.gpus
     if gpus == "auto":
-        told = number(environ, "SLURM_GPUS_ON_NODE") or number(environ, GPUS_HERE)
-        gpus = nodes * (told or (len(machine.gpus) if here else 0))
-    memory = job.memory or memory_of(environ, nodes, cpus)
+        known = number(environ, names.gpus) or number(environ, GPUS_HERE)
+        gpus = nodes * (known or (len(machine.gpus) if here else 0))
+    memory = job.memory or memory_of(names, environ, nodes, cpus)
     if memory is None and here:
         memory = machine.memory * nodes
     settled = job.model_copy(
@@ -70,31 +73,33 @@ def in_allocation(
 
 
 def cores_of(
-    environ: Mapping[str, str], hosts: Sequence[tuple[str, int]], machine: Machine | None
+    names: Amounts,
+    environ: Mapping[str, str],
+    hosts: Sequence[tuple[str, int]],
+    machine: Machine | None,
 ) -> int:
     """Return the cores that the smallest node has in the allocation.
 
     Parameters
     ----------
+    names
+        Variables of the allocation's batch system.
     hosts
         Its hosts, each with its slots.
     machine
         This machine, where it is one of them.
     """
     slots = min(count for _, count in hosts)
-    if "COBALT_NODEFILE" in environ and machine is not None:
-        return max(slots, machine.cpus)  # whole nodes, each of which is one line of its file
-    if "PBS_NODEFILE" in environ:
-        # The file of PBS Professional counts the MPI processes of a node: one, if nobody says more.
-        return max(slots, number(environ, "NCPUS"))
-    return slots
+    if names.whole_nodes and machine is not None:
+        return max(slots, machine.cpus)
+    return max(slots, number(environ, names.cores))
 
 
-def memory_of(environ: Mapping[str, str], nodes: int, cpus: int) -> int | None:
+def memory_of(names: Amounts, environ: Mapping[str, str], nodes: int, cpus: int) -> int | None:
     """Return the bytes that the allocation has on all nodes, None where nothing tells."""
-    if each := number(environ, "SLURM_MEM_PER_NODE") or number(environ, MEMORY_HERE):
+    if each := number(environ, names.memory) or number(environ, MEMORY_HERE):
         return each * nodes * MIB
-    if each := number(environ, "SLURM_MEM_PER_CPU"):
+    if each := number(environ, names.memory_per_core):
         return each * cpus * MIB
     return None
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..batch import find_backend
+from ..batch.variables import node_lists
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
 from ..core.errors import GpuClusterError, StateError
 from ..core.job import Job
@@ -181,7 +182,7 @@ def write_scripts(directory: ClusterDirectory, plan: Plan, spec: Spec) -> tuple[
         write_private(path, text.encode())
     write_private(directory.jobs / WORKER_STARTER, Path(start_worker.__file__).read_bytes())
     if profile.launcher.name != "none":
-        write_private(directory.jobs / HOST_READER, Path(node_list.__file__).read_bytes())
+        write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
     return jobs
 
 

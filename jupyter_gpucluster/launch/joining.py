@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..batch import allocation_queries, find_backend
 from ..batch.base import Backend, least
 from ..batch.queue import ProcessRunner, run_aside, user_name
-from ..batch.variables import inherited
+from ..batch.variables import inherited, node_lists
 from ..core.cluster import HeldJob
 from ..core.errors import BackendError, BackendUnavailable, InvalidInput
 from ..core.job import Allocation, JobState, Share
@@ -74,7 +74,7 @@ def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
     """Return the batch job that this process is in; None for none, or one nobody tells about."""
     for name, query in allocation_queries().items():
         if id := query.of_process(environ):
-            hosts = ",".join(host for host, _ in allocation_hosts(environ))
+            hosts = ",".join(host for host, _ in allocation_hosts(environ, node_lists()))
             nodes = environ.get(query.nodes_variable) or hosts
             return HeldJob(name, id, f"{find_backend(name).title} job {id}", nodes)
     return None

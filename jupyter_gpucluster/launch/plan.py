@@ -19,10 +19,9 @@ from ..host.memory_shares import amount, check_memory
 from ..profiles import LoadedProfile, Profile, apply_options, find_profile
 from ..state.view import ClusterView
 from .allocation import in_allocation, is_spread
+from .completion import completed
 from .joining import Joined, join
-from .kube_context import in_this_place
 from .naming import check_target
-from .own_pod import like_own_pod
 from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
 from .request import Request
 from .spec import default_workers, make_spec, maximum_workers, memory_here, uses_gpus
@@ -110,8 +109,7 @@ def placed(
     profile: Profile, machine: Machine, environ: Mapping[str, str], *, draft: bool
 ) -> Profile:
     """Return the profile with what it leaves open and its place decides: an allocation or a pod."""
-    profile = in_this_place(in_allocation(profile, machine, environ))
-    return like_own_pod(profile, draft=draft)
+    return completed(in_allocation(profile, machine, environ), draft=draft)
 
 
 def survival_of(profile: Profile, joined: Joined | None) -> Survival:

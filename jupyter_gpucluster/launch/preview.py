@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ..batch import find_backend, on_this_machine
 from ..batch.contradictions import directives_of
-from ..batch.interactive import interactive_line
 from ..batch.queue import submit_line
 from ..core.cluster import EXISTING, spec_of_group
 from ..core.errors import InvalidInput
@@ -59,7 +58,7 @@ def preview(root: Path, request: Request) -> Script:
     if not on_this_machine(spec.backend):
         given = bool(profile.dask_config)
         lines = directives_of(backend, spec.job, "x", "/dev/null", as_given=given)
-        interactive = interactive_line(profile.backend, lines, spec.job.submit_args)
+        interactive = backend.interactive_line(lines, spec.job.submit_args)
     return Script(
         text="\n".join(texts),
         command="\n".join(commands),

@@ -1,11 +1,11 @@
-"""The hosts of a batch job, as the queueing systems tell them; runs alone in any Python."""
+"""The hosts of a batch job, from the forms in which batch systems list them; runs alone."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -19,15 +19,9 @@ COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*", re.ASCII)
 """Never begins with ``-``: a host is an argument of ssh."""
 OUTSIDE = "GPUCLUSTER_ALLOCATION"
-"""The hosts and slots of an allocation that the head is not in, written like LSF's."""
-NODE_FILES = (
-    # One line for each slot of a host.
-    "PBS_NODEFILE",
-    "COBALT_NODEFILE",
-    "OAR_NODEFILE",
-    "OAR_NODE_FILE",
-    "OAR_FILE_NODES",
-)
+"""The hosts and slots of an allocation that the head is not in, as pairs: ``n1 4 n2 4``."""
+SOURCES: Sequence[Sequence[str]] = ()
+"""Forms and variables of node lists; `reader` fills them in for the copy that jobs run."""
 
 
 def expand(text: str) -> list[str]:
@@ -74,41 +68,45 @@ def _checked(host: str) -> str:
     return host
 
 
-def allocation_hosts(environ: Mapping[str, str]) -> list[tuple[str, int]]:
+def allocation_hosts(
+    environ: Mapping[str, str], sources: Iterable[Sequence[str]]
+) -> list[tuple[str, int]]:
     """Return the hosts of the batch job that this process works in, each with its slots.
 
-    Slots are what the queueing system counts there: cores for Slurm, LSF and Grid Engine, lines of
-    the node file for the others.  Empty outside any batch job.
+    Slots are what the batch system counts there: cores for some, lines of a file for others.  Empty
+    outside any batch job.
 
     Parameters
     ----------
     environ
         The variables of the job.
+    sources
+        The form of each list and the variable that has it or names its file: `FORMS`.  A list in
+        ``brackets`` may have a second variable with its slots, such as ``72(x2),36``.
 
     Raises
     ------
     ValueError
         A variable names a file that cannot be read, or holds no list of hosts.
     """
-    if pairs := environ.get(OUTSIDE):
-        return _paired(pairs)
-    if nodes := environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST"):
-        return _slurm(expand(nodes), environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
-    if pairs := environ.get("LSB_MCPU_HOSTS"):
-        return _paired(pairs)
-    for name in ("LSB_DJOB_HOSTFILE", *NODE_FILES):
-        if path := environ.get(name):
-            return _counted((line, 1) for line in _read(name, path).split())
-    if hosts := environ.get("LSB_HOSTS"):
-        return _counted((host, 1) for host in hosts.split())
-    if path := environ.get("PE_HOSTFILE"):
-        rows = [line.split() for line in _read("PE_HOSTFILE", path).splitlines() if line.strip()]
-        return _counted((row[0], _number(row[1]) if len(row) > 1 else 1) for row in rows)
+    for form, name, *more in [("pairs", OUTSIDE), *sources]:
+        if text := environ.get(name):
+            if form in FILES:
+                text = _read(name, text)
+            return FORMS[form](text, *(environ.get(other, "") for other in more))
     return []
 
 
-def _slurm(hosts: list[str], counts: str) -> list[tuple[str, int]]:
-    """Give each host its cores, which Slurm writes like ``72(x2),36``."""
+def reader(sources: Iterable[Sequence[str]]) -> str:
+    """Return this file with the sources that `main` reads."""
+    text = Path(__file__).read_text("utf-8")
+    filled = tuple(tuple(source) for source in sources)
+    return text.replace("\nSOURCES: Sequence[Sequence[str]] = ()\n", f"\nSOURCES = {filled!r}\n", 1)
+
+
+def _bracketed(text: str, counts: str = "") -> list[tuple[str, int]]:
+    """Read ``g[1-3]`` and its slots."""
+    hosts = expand(text)
     slots: list[int] = []
     for part in filter(None, counts.split(",")):
         match = COUNT.fullmatch(part)
@@ -116,6 +114,17 @@ def _slurm(hosts: list[str], counts: str) -> list[tuple[str, int]]:
             slots += [int(match.group(1))] * min(int(match.group(2) or 1), len(hosts))
     slots += [1] * (len(hosts) - len(slots))
     return [(host, slots[place]) for place, host in enumerate(hosts)]
+
+
+def _words(text: str) -> list[tuple[str, int]]:
+    """Read ``n1 n1 n2``, one word for each slot."""
+    return _counted((host, 1) for host in text.split())
+
+
+def _table(text: str) -> list[tuple[str, int]]:
+    """Read lines that begin with a host and its slots."""
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    return _counted((row[0], _number(row[1]) if len(row) > 1 else 1) for row in rows)
 
 
 def _paired(text: str) -> list[tuple[str, int]]:
@@ -147,6 +156,12 @@ def _read(name: str, path: str) -> str:
         raise ValueError(f"{name} names {path}, which cannot be read: {error.strerror}.") from error
 
 
+FORMS: Mapping[str, Callable[..., list[tuple[str, int]]]] = {
+    "brackets": _bracketed, "pairs": _paired, "words": _words, "file": _words, "table": _table,
+}  # fmt: skip
+FILES = ("file", "table")
+
+
 def main(arguments: list[str]) -> int:
     """Print the last COUNT hosts of this batch job, each put into FORMAT's braces.
 
@@ -154,7 +169,7 @@ def main(arguments: list[str]) -> int:
     """
     try:
         count, text = int(arguments[0]), arguments[1]
-        hosts = [host for host, _ in allocation_hosts(os.environ)]
+        hosts = [host for host, _ in allocation_hosts(os.environ, SOURCES)]
         if len(hosts) < count:
             raise ValueError(f"This job has the hosts {hosts}; {count} were asked for.")
     except ValueError as error:

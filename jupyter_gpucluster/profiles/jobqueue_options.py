@@ -303,7 +303,7 @@ class _Translation:
         if "walltime" not in self.section.entries:
             return WALLTIME
         # The package of all dialects is not loaded where Dask's YAML has no section.
-        from ..batch.durations import parse_walltime
+        from ..batch.contradictions import parse_walltime
 
         text = self.take("walltime")
         seconds = parse_walltime(text, self.backend) if text else None

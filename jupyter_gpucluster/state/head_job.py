@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..batch import elsewhere, find_backend
-from ..batch.exit_codes import worded
+from ..batch.base import worded
 from ..batch.queue import ProcessRunner, Queue, submit_line
 from ..batch.variables import inherited
 from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, missed, since_when

@@ -8,14 +8,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..batch import on_this_machine
+from ..batch import BACKENDS, on_this_machine
 from ..core.errors import ClusterNotFound
 from ..core.job import Job
 from ..host.cluster_directory import KEPT_SCRIPTS, ClusterDirectory, tail
 from .view import JobScript, Look
 
 OURS = re.compile(r".*\.(?:log|out(?:\.\d+)?|[oe]\d+(?:[.\-_]\d+)?)")
-"""What lies among the logs of a cluster; the last two are PBS's and Grid Engine's ways."""
+"""Logs among the files of a cluster; some systems call them ``.o`` or ``.e`` and the job's id."""
 NOTHING = "(?!)"
 
 
@@ -77,16 +77,12 @@ def logs_of(job: str, paths: Sequence[Path], jobs: Sequence[Job]) -> list[Path]:
 
 
 def theirs(job: Job) -> str:
-    """Return a pattern of the names that queueing systems give to a job's output by themselves."""
+    """Return a pattern of the names that batch systems give to a job's output by themselves."""
     mark, number = re.escape(job.mark), re.match(r"\d+", job.id)
     n = number[0] if number else NOTHING
     task = rf"(?:[.\-_]{job.task}|[.\-_]{job.task + 1})?"
-    return (
-        rf"{mark}\.[oe]{n}{task}"  # PBS, Torque and Grid Engine, whose tasks count from 1
-        rf"|slurm-{n}{task}\.out"
-        rf"|OAR\.{mark}\.{n}\.std(?:out|err)"
-        rf"|{n}\.(?:output|error|cobaltlog)"
-    )
+    patterns = {pattern for backend in BACKENDS.values() for pattern in backend.own_logs}
+    return "|".join(each.format(mark=mark, number=n, task=task) for each in patterns) or NOTHING
 
 
 def _script(directory: ClusterDirectory, tag: str) -> JobScript | None:

@@ -14,7 +14,6 @@ from jupyter_gpucluster.batch import BACKENDS, find_backend, on_this_machine
 from jupyter_gpucluster.batch.base import Backend
 from jupyter_gpucluster.batch.cobalt import Cobalt
 from jupyter_gpucluster.batch.demo import Demo
-from jupyter_gpucluster.batch.directives import prefix_of
 from jupyter_gpucluster.batch.htcondor import HTCondor
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
 from jupyter_gpucluster.batch.local import Local
@@ -42,8 +41,11 @@ METHODS = sorted(
     for name, value in vars(Backend).items()
     if inspect.isfunction(value) and not name.startswith("_")
 )
-CONVENIENCES = {"array_of", "directive_words", "unused_keys"}
-"""What most dialects leave to the class that they inherit."""
+CONVENIENCES = {
+    "amounts", "array_of", "completed", "interactive_line", "on_a_node", "questions", "spellings",
+    "unused_keys",
+}  # fmt: skip
+"""Members that most dialects leave to the class that they inherit."""
 CHECKED: tuple[Backend, ...] = (
     Local(), Demo(), Slurm(), Oar(), Sge(), Moab(), Torque(), Pbs(), Cobalt(), HTCondor(), Lsf(),
     Kubernetes(),
@@ -103,7 +105,7 @@ def test_it_has_every_call_of_the_protocol_with_the_same_arguments(
 def test_it_states_all_that_a_promise_rests_on(backend: Backend) -> None:
     own = [each for each in type(backend).__mro__ if each not in Backend.__mro__]
     stated = {name for each in own for name in vars(each)}
-    assert {*METHODS, *Backend.__annotations__} - CONVENIENCES <= stated
+    assert {*METHODS, *Backend.__annotations__} - CONVENIENCES <= stated | backend.lacks
 
 
 @every
@@ -195,4 +197,4 @@ def test_its_directives_are_lines(backend: Backend) -> None:
     shape = JobShape(gpus=8, cpus=32, memory=2**36, walltime=5400)
     lines = backend.directives(shape, MARK, "/state/abc123/logs/x.out")
     assert all(line and "\n" not in line for line in lines)
-    assert prefix_of(lines) == backend.prefix
+    assert all(line.startswith(f"{backend.syntax.prefix} ") for line in lines)

@@ -260,9 +260,8 @@ def test_other_arguments_are_let_through(system: str, arguments: tuple[str, ...]
 
 @pytest.mark.parametrize("own", ["hetjob", "packjob", "--het-group=1", "--pack-group 0"])
 def test_heterogeneous_jobs_of_slurm_are_refused_by_name(own: str) -> None:
-    with pytest.raises(InvalidInput, match="heterogeneous job") as caught:
+    with pytest.raises(InvalidInput, match=r"heterogeneous job.*`groups`"):
         lines("slurm", BARE, own)
-    assert "groups" in caught.value.hint
 
 
 def test_what_pbs_refuses_beside_a_select_is_refused_before() -> None:
@@ -296,7 +295,7 @@ def test_any_directive_can_be_read(system: str, option: str, text: str) -> None:
 def test_a_dialect_names_keys_of_job_only() -> None:
     known = {field.name for field in fields(JobShape)}
     for dialect in BACKENDS.values():
-        assert {key for keys in dialect.option_keys.values() for key in keys} <= known
+        assert {key for keys in dialect.syntax.keys.values() for key in keys} <= known
 
 
 @pytest.mark.parametrize("system", sorted({*BACKENDS} - {"local"}))

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.batch.directives import merge, requests_of
+from jupyter_gpucluster.batch import BACKENDS
+from jupyter_gpucluster.batch.directives import Syntax
+from jupyter_gpucluster.batch.directives import merge as merge_with
 from jupyter_gpucluster.core.errors import InvalidInput
 
 SLURM = ["#SBATCH -J m", "#SBATCH -p gpu", "#SBATCH --mem=4M", "#SBATCH --gpus-per-node=4"]
+
+SYNTAXES = {backend.syntax.prefix: backend.syntax for backend in BACKENDS.values()}
+
+
+def syntax_of(line: str) -> Syntax:
+    return SYNTAXES[line.partition(" ")[0]]
+
+
+def merge(generated: list[str], extra: list[str], skip: list[str]) -> list[str]:
+    return merge_with(syntax_of(generated[0]), generated, extra, skip)
 
 
 def test_an_own_directive_replaces_what_asks_for_the_same() -> None:
@@ -60,12 +72,15 @@ def test_the_same_directive_twice_stands_once() -> None:
     ],
 )
 def test_a_directive_asks_for(line: str, request_: str) -> None:
-    assert requests_of(line) == (request_,)
+    assert syntax_of(line).requests_of(line) == (request_,)
 
 
 def test_a_list_asks_for_several_things() -> None:
-    assert requests_of("#PBS -l walltime=1:00,mem=4gb") == ("-l walltime", "-l mem")
-    assert requests_of("#SBATCH --gres=gpu:2,lscratch:10") == ("GPUs", "--gres lscratch:10")
+    for line, requests in (
+        ("#PBS -l walltime=1:00,mem=4gb", ("-l walltime", "-l mem")),
+        ("#SBATCH --gres=gpu:2,lscratch:10", ("GPUs", "--gres lscratch:10")),
+    ):
+        assert syntax_of(line).requests_of(line) == requests
 
 
 @pytest.mark.parametrize(

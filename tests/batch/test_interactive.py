@@ -6,7 +6,6 @@ import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.batch.contradictions import directives_of
-from jupyter_gpucluster.batch.interactive import interactive_line
 from jupyter_gpucluster.core.job import JobShape
 
 SHAPE = JobShape(
@@ -38,17 +37,17 @@ def test_each_system_with_such_a_command_is_tried() -> None:
 def test_it_has_what_the_script_asks_for_and_nothing_about_files(name: str) -> None:
     shape = SHAPE if name != "cobalt" else JobShape(queue="gpu", account="abc", walltime=3600)
     lines = directives_of(find_backend(name), shape, "gpc-abc123-1", "/logs/out")
-    assert interactive_line(name, lines) == LINES[name]
+    assert find_backend(name).interactive_line(lines) == LINES[name]
 
 
 def test_a_profile_s_own_directives_and_arguments_are_in_it() -> None:
     shape = JobShape(directives=("-C 'a&b'", "--requeue", "--comment='it''s"))
     lines = directives_of(find_backend("slurm"), shape, "m", "/logs/out")
-    line = interactive_line("slurm", lines, ["-M", "other"])
+    line = find_backend("slurm").interactive_line(lines, ["-M", "other"])
     assert line.startswith("salloc -M other -n 1")
     assert "-C 'a&b'" in line
     assert "requeue" not in line
 
 
 def test_htcondor_describes_its_sessions_in_a_file() -> None:
-    assert interactive_line("htcondor", ["#CONDOR request_gpus = 1"]) == ""
+    assert find_backend("htcondor").interactive_line(["#CONDOR request_gpus = 1"]) == ""

@@ -21,7 +21,7 @@ from dask.utils import format_bytes
 from distributed.cli.dask_worker import main as dask_worker
 
 from jupyter_gpucluster.batch import cancel_command, find_backend, submit_command
-from jupyter_gpucluster.batch.durations import parse_walltime
+from jupyter_gpucluster.batch.contradictions import parse_walltime
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.job import Submission
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory

@@ -20,7 +20,7 @@ from jupyter_gpucluster.doctor.surroundings import answer_of
 from jupyter_gpucluster.head import process
 from jupyter_gpucluster.head.allocation_watch import HeldJobWatch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch import capacity, joining, kube_context
+from jupyter_gpucluster.launch import capacity, completion, joining
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.state.head_job import variables_of
 from tests.head.world import a_record
@@ -118,7 +118,7 @@ def ask_doctor(place: Path) -> None:
 
 
 def ask_kubernetes(place: Path) -> None:
-    kube_context.in_this_place(Profile.model_validate({"title": "x", "backend": "kubernetes"}))
+    completion.completed(Profile.model_validate({"title": "x", "backend": "kubernetes"}))
 
 
 def batch_record() -> Record:

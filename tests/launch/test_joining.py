@@ -11,6 +11,7 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import user_name
+from jupyter_gpucluster.batch.variables import node_lists
 from jupyter_gpucluster.core.cluster import HeldJob
 from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import Allocation, JobState, JobStatus, Share
@@ -65,7 +66,7 @@ def test_slurm_s_answer_becomes_what_a_process_in_the_job_finds(
     assert joined.held.ends is not None
     inside = joined.environment()
     assert inside["SLURM_JOB_ID"] == inside["SLURM_JOBID"] == "65"
-    assert allocation_hosts(inside) == [("gpu02", 1), ("gpu03", 1)]
+    assert allocation_hosts(inside, node_lists()) == [("gpu02", 1), ("gpu03", 1)]
     settled = in_allocation(profile_of(), MACHINE, inside)
     assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (2, 2, 4)
     assert settled.job.memory == 200 * MIB

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.batch import elsewhere, find_backend
+from jupyter_gpucluster.batch.kubernetes import kubectl
 from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.head.mailbox import NodeRunner
-from jupyter_gpucluster.launch import kube_context
-from jupyter_gpucluster.launch.kube_context import in_this_place
+from jupyter_gpucluster.launch.completion import completed
 from jupyter_gpucluster.launch.spec import group_profile
 from jupyter_gpucluster.profiles import Profile
 from tests.commands import put_command
@@ -39,7 +39,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     for name, text in (("token", "secret"), ("namespace", "hub\n")):
         (place / name).write_text(text)
-    monkeypatch.setattr(kube_context, "ACCOUNT", str(place))
+    monkeypatch.setattr(kubectl, "ACCOUNT", str(place))
     return place
 
 
@@ -75,7 +75,7 @@ def a_profile(groups: dict[str, Any] | None = None, **job: Any) -> Profile:
 
 def place(profile: Profile, **variables: str) -> tuple[tuple[str, ...], str]:
     """Return how the jobs of a profile are sent where, by arguments and a namespace."""
-    job = in_this_place(profile, {**os.environ, **variables}).job
+    job = completed(profile, {**os.environ, **variables}).job
     return tuple(job.submit_args), job.account
 
 
@@ -138,19 +138,19 @@ def test_worker_groups_are_there_too(file: Path) -> None:
         "cpu": {"count": 1, "job": {"submit_args": ["--validate=false"]}},
         "io": {"count": 1},
     }
-    profile = in_this_place(a_profile(groups))
+    profile = completed(a_profile(groups))
     for name in groups:
         job = group_profile(profile, name).job
         assert ("--context=near" in job.submit_args, job.account) == (True, "physics")
     other = {"io": {"count": 1, "job": {"account": "chemistry"}}}
     with pytest.raises(InvalidInput, match="a cluster's jobs are of one"):
-        group_profile(in_this_place(a_profile(other)), "io")
+        group_profile(completed(a_profile(other)), "io")
 
 
 def test_other_systems_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = put_command(tmp_path, monkeypatch, "kubectl", "exit 1")
     slurm = Profile.model_validate({"title": "x", "backend": "slurm"})
-    assert in_this_place(slurm) is slurm
+    assert completed(slurm) is slurm
     assert not calls.exists()
 
 
@@ -163,7 +163,7 @@ def test_a_head_in_a_pod_without_the_file_takes_its_service_account(
     if not has_file:
         del variables["KUBECONFIG"]
     argv = ["kubectl", "--context=near", "--namespace=physics", "delete", "pods", "p"]
-    result = asyncio.run(NodeRunner(variables).run(argv))
+    result = asyncio.run(NodeRunner("kubernetes", variables).run(argv))
     assert result.stdout == ("near\n" if has_file else "\n")
     given = "--context=near " if has_file else ""
     assert calls.read_text() == f"{given}--namespace=physics delete pods p\n"
@@ -178,7 +178,7 @@ def test_a_context_may_have_any_name(file: Path, name: str) -> None:
     access["contexts"].append({"name": name, "context": {"cluster": "c", "user": "ann"}})
     file.write_text(json.dumps(access))
     switch(file, name)
-    profile = in_this_place(a_profile(), dict(os.environ))
+    profile = completed(a_profile(), dict(os.environ))
     assert profile.job.submit_args == (f"--context={name}",)
     queue = Queue(
         find_backend("kubernetes"),
@@ -196,6 +196,7 @@ def test_a_head_in_a_job_of_another_system_looks_for_no_file_of_kubectls(
 ) -> None:
     calls = put_command(tmp_path, monkeypatch, "sbatch", "")
     variables = {"PATH": os.environ["PATH"], "HOME": "/" + "x" * 5000}
-    asyncio.run(NodeRunner(variables).run(["sbatch", "--context=x", "job.sh"]))
+    asyncio.run(NodeRunner("slurm", variables).run(["sbatch", "--context=x", "job.sh"]))
     assert calls.read_text() == "--context=x job.sh\n"
-    NodeRunner(variables | {CONTEXT: "near"})  # a place that cannot be looked at has no file
+    # A place that cannot be looked at has no file.
+    NodeRunner("kubernetes", variables | {CONTEXT: "near"})

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_gpucluster.node.node_list import allocation_hosts, expand, main
+from jupyter_gpucluster.batch.variables import node_lists
+from jupyter_gpucluster.node.node_list import allocation_hosts, expand, reader
+
+
+def hosts_of(environ: dict[str, str]) -> list[tuple[str, int]]:
+    return allocation_hosts(environ, node_lists())
 
 
 @pytest.mark.parametrize(
@@ -60,8 +67,8 @@ def test_whatever_is_accepted_is_made_of_host_names(text: str) -> None:
 
 def test_slurm_tells_hosts_and_cores() -> None:
     environ = {"SLURM_JOB_NODELIST": "g[1-3]", "SLURM_JOB_CPUS_PER_NODE": "72(x2),36"}
-    assert allocation_hosts(environ) == [("g1", 72), ("g2", 72), ("g3", 36)]
-    assert allocation_hosts({"SLURM_JOB_NODELIST": "g[1-2]"}) == [("g1", 1), ("g2", 1)]
+    assert hosts_of(environ) == [("g1", 72), ("g2", 72), ("g3", 36)]
+    assert hosts_of({"SLURM_JOB_NODELIST": "g[1-2]"}) == [("g1", 1), ("g2", 1)]
 
 
 @pytest.mark.parametrize(
@@ -70,36 +77,43 @@ def test_slurm_tells_hosts_and_cores() -> None:
 def test_node_files_hold_a_line_for_each_slot(name: str, tmp_path: Path) -> None:
     path = tmp_path / "nodes"
     path.write_text("n1\nn1\n\nn2\nn1\n")
-    assert allocation_hosts({name: str(path)}) == [("n1", 3), ("n2", 1)]
+    assert hosts_of({name: str(path)}) == [("n1", 3), ("n2", 1)]
 
 
 def test_lsf_and_grid_engine_tell_slots(tmp_path: Path) -> None:
-    assert allocation_hosts({"LSB_MCPU_HOSTS": "n1 4 n2 8"}) == [("n1", 4), ("n2", 8)]
-    assert allocation_hosts({"LSB_HOSTS": "n1 n1 n2"}) == [("n1", 2), ("n2", 1)]
+    assert hosts_of({"LSB_MCPU_HOSTS": "n1 4 n2 8"}) == [("n1", 4), ("n2", 8)]
+    assert hosts_of({"LSB_HOSTS": "n1 n1 n2"}) == [("n1", 2), ("n2", 1)]
     path = tmp_path / "pe"
     path.write_text("n1.example.org 4 all.q@n1.example.org UNDEFINED\nn2.example.org 2 all.q x\n")
-    found = allocation_hosts({"PE_HOSTFILE": str(path)})
+    found = hosts_of({"PE_HOSTFILE": str(path)})
     assert found == [("n1.example.org", 4), ("n2.example.org", 2)]
 
 
 def test_outside_a_job_there_are_no_hosts(tmp_path: Path) -> None:
-    assert allocation_hosts({}) == []
+    assert hosts_of({}) == []
     with pytest.raises(ValueError, match="PBS_NODEFILE"):
-        allocation_hosts({"PBS_NODEFILE": str(tmp_path / "none")})
+        hosts_of({"PBS_NODEFILE": str(tmp_path / "none")})
 
 
 def test_a_node_file_cannot_slip_an_option_to_ssh(tmp_path: Path) -> None:
     path = tmp_path / "nodes"
     path.write_text("-oProxyCommand=touch\n")
     with pytest.raises(ValueError, match="not the name of a host"):
-        allocation_hosts({"PBS_NODEFILE": str(path)})
+        hosts_of({"PBS_NODEFILE": str(path)})
 
 
-def test_a_job_s_script_gets_its_hosts_in_the_form_that_it_asks_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LSB_MCPU_HOSTS", "batch5 1 a01 42 a02 42")
-    assert main(["2", "{} slots=6"]) == 0
-    assert capsys.readouterr().out == "a01 slots=6\na02 slots=6\n"
-    assert main(["4", "{}"]) == 1
-    assert "4 were asked for" in capsys.readouterr().err
+def test_a_job_s_script_gets_its_hosts_in_the_form_that_it_asks_for(tmp_path: Path) -> None:
+    copy = tmp_path / "hostlists.py"
+    copy.write_text(reader(node_lists()))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, copy, *arguments],
+            env={"LSB_MCPU_HOSTS": "batch5 1 a01 42 a02 42"},
+            capture_output=True,
+            text=True,
+        )
+
+    assert run("2", "{} slots=6").stdout == "a01 slots=6\na02 slots=6\n"
+    assert run("4", "{}").returncode == 1
+    assert "4 were asked for" in run("4", "{}").stderr

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from jupyter_gpucluster.batch.variables import node_lists
 from jupyter_gpucluster.node import node_list, probe
 
 
@@ -135,8 +136,8 @@ def test_ssh_is_asked_for_no_password_and_its_last_words_are_kept(tmp_path: Path
 def test_the_nodes_of_a_job_are_read_by_what_lies_beside_the_probe(tmp_path: Path) -> None:
     for part in ("jobs", "answers"):
         (tmp_path / part).mkdir()
-    for name, module in (("probe.py", probe), ("hostlists.py", node_list)):
-        (tmp_path / "jobs" / name).write_bytes(Path(str(module.__file__)).read_bytes())
+    (tmp_path / "jobs" / "probe.py").write_bytes(Path(probe.__file__).read_bytes())
+    (tmp_path / "jobs" / "hostlists.py").write_text(node_list.reader(node_lists()))
     (tmp_path / "jobs" / "probe.json").write_text('{"nodes": 2}')
     argv = [sys.executable, "-I", str(tmp_path / "jobs" / "probe.py"), "ssh", str(tmp_path), "true"]
     told: list[dict[str, Any]] = []

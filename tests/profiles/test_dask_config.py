@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch import find_backend
-from jupyter_gpucluster.batch.contradictions import directives_of
-from jupyter_gpucluster.batch.durations import parse_walltime
+from jupyter_gpucluster.batch.contradictions import directives_of, parse_walltime
 from jupyter_gpucluster.core.errors import ProfileNotFound
 from jupyter_gpucluster.core.job import JobShape
 from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, load_profiles

@@ -15,21 +15,25 @@ from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
 from ...core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from ..base import AllocationQuery, Backend, Routing, Sent
-from ..exit_codes import ended_with
-from ..memory import memory_of
+from ..base import Backend, Destination, Question, Routing, Sent, ended_with
+from ..directives import Syntax
+from ..quoting import memory_of
 from ..reasons import kubernetes as reasons
 from ..refusal import Phrases, refusal
 from .kubectl import (
     CONTEXT,
+    DNS_LABEL,
     FREE,
     LIST,
     NAMESPACE,
     arguments_elsewhere,
     elsewhere,
     refuse_without_context,
+    without_file,
 )
-from .manifest import PREFIX, escaped, look, pod_of
+from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of
+from .own_pod import ask_about_own_pod, like_own_pod
+from .place import ask_about_place, placed
 from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
@@ -38,7 +42,6 @@ LIMITS = "spec.containers[0].resources.limits"
 MOST_MARKS = 50
 """More of them would make a URL that proxies refuse; then all pods of ours are listed."""
 LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 RESOURCE = re.compile(rf"[a-z0-9][-a-z0-9]*(\.[-a-z0-9]+)+/{LABEL.pattern}", re.ASCII)
 CREATED = re.compile(r"^pod/(\S+)", re.MULTILINE)
 EXISTS = re.compile(r'\(AlreadyExists\).*pods "([^"]+)" already exists$', re.MULTILINE)
@@ -58,13 +61,9 @@ NO_COMMAND = 127
 UNITS = (("Gi", 2**30), ("G", 10**9), ("Mi", 2**20), ("M", 10**6), ("Ki", 2**10))
 
 
-class Kubernetes(Backend):
-    """Dialect of kubectl create, get and delete."""
-
-    name = "kubernetes"
-    title = "Kubernetes"
-    prefix = "#KUBERNETES"
-    option_keys: Mapping[str, tuple[str, ...]] = {
+SYNTAX = Fields(
+    "#KUBERNETES",
+    keys={
         "metadata.namespace": ("account",),
         f"metadata.labels.{KUEUE}": ("queue",),
         "spec.activeDeadlineSeconds": ("walltime",),
@@ -73,7 +72,22 @@ class Kubernetes(Backend):
         "spec.containers.0.resources.limits.nvidia.com/*": ("gpus",),
         "spec.containers.0.resources.limits.{gpu}/*": ("gpus",),
         f"spec.nodeSelector.{PRODUCT}": ("gpu_type",),
-    }
+    },
+    name="metadata.name",
+    arrays=(),
+    waits=(),
+    refused=RESERVED,
+    arguments=False,
+)
+
+
+class Kubernetes(Backend):
+    """Dialect of kubectl create, get and delete."""
+
+    name = "kubernetes"
+    title = "Kubernetes"
+    syntax: Syntax = SYNTAX
+    lacks = frozenset("look_up denies history parse_history find allocation".split())
     job_class = ""
     poll_seconds = 10.0
     hurry_seconds = 1.0
@@ -83,14 +97,17 @@ class Kubernetes(Backend):
     listing_proves = True
     keeps_ended = True
     on_this_machine = False
+    simulated = False
     job_variables = ("KUBERNETES_SERVICE_HOST",)
     job_words = "the pod"
     job_prefixes = ()
+    node_lists = ()
     steering = ("KUBECTL_", "KUBERC")
     locating = ()
     selecting = ("KUBECONFIG", CONTEXT, NAMESPACE)
     # The user's file of kubectl's defaults may make `delete` ask, or `get` show other things.
     command_variables = (("KUBERC", "off"),)
+    own_logs = ()
     needs_node = False
     rehearsal = ("--dry-run=server",)
     interactive = None
@@ -159,21 +176,6 @@ class Kubernetes(Backend):
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         return {job.id: job for job in map(status_of, _items(result)) if job.id}
 
-    def look_up(self, id: str) -> list[str] | None:
-        return None
-
-    def denies(self, result: CommandResult, id: str) -> bool:
-        return False
-
-    def history(self, ids: Sequence[str]) -> list[str] | None:
-        return None
-
-    def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
-        return {}
-
-    def find(self, marks: Sequence[str]) -> list[str] | None:
-        return None
-
     def explain(self, status: JobStatus) -> str:
         reason, _, message = status.reason.partition(": ")
         message = message.rstrip(".")
@@ -211,8 +213,23 @@ class Kubernetes(Backend):
         tty = ["--tty"] if terminal else []
         return ["kubectl", "exec", "--stdin", *tty, id, "--", *words]
 
-    def allocation(self) -> AllocationQuery | None:
-        return None
+    def questions(self, job: Sent, variables: Mapping[str, str]) -> list[Question]:
+        return [ask_about_place(job), *ask_about_own_pod(job, variables)]
+
+    def completed(
+        self,
+        jobs: Sequence[Sent],
+        results: Sequence[CommandResult],
+        variables: Mapping[str, str],
+        *,
+        given: Sequence[str] = (),
+        owned: bool = True,
+    ) -> list[Destination]:
+        there = placed(jobs, results[0], variables)
+        return like_own_pod(there, results[1:], given, owned=owned)
+
+    def on_a_node(self, variables: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+        return without_file(variables)
 
     def capacity(self) -> list[str] | None:
         return ["sh", "-c", FREE, "kubectl"]

@@ -13,6 +13,11 @@ from ...core.job import CommandResult
 
 CONTEXT, NAMESPACE = "GPUCLUSTER_CONTEXT", "GPUCLUSTER_NAMESPACE"
 """Variables by which listing commands find the cluster and the namespace that the pods are in."""
+IN_A_POD = "KUBERNETES_SERVICE_HOST"
+"""Every container of a pod has it."""
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where Kubernetes itself mounts what it gives to each pod anew."""
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 KUBECTL = f'exec kubectl ${{{CONTEXT}:+--context="${CONTEXT}"}}'
 LIST = (
     f'{KUBECTL} ${{{NAMESPACE}:+--namespace="${NAMESPACE}"}} get pods --output=json --selector="$1"'
@@ -71,13 +76,19 @@ def refuse_without_context(result: CommandResult) -> None:
         )
 
 
-def has_contexts(environ: Mapping[str, str]) -> bool:
-    """Tell whether kubectl has a file; in a pod without one it takes the service account."""
-    usual = str(Path(environ.get("HOME", "/"), ".kube", "config"))
-    files = (environ.get("KUBECONFIG") or usual).split(os.pathsep)
+def without_file(variables: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the variables, and beginnings of arguments to leave out, of kubectl on a node.
+
+    Contexts are in a file of the Jupyter host; a pod without one has a service account.
+    """
+    kept = dict(variables)
+    if CONTEXT not in kept or _has_file(kept):
+        return kept, ()
+    del kept[CONTEXT]
+    return kept, (ARGUMENT,)
+
+
+def _has_file(variables: Mapping[str, str]) -> bool:
+    usual = str(Path(variables.get("HOME", "/"), ".kube", "config"))
+    files = (variables.get("KUBECONFIG") or usual).split(os.pathsep)
     return any(os.path.exists(file) for file in files if file)  # noqa: PTH110  # never raises
-
-
-def without_context(argv: Sequence[str]) -> list[str]:
-    """Return a command for kubectl without a file."""
-    return [word for word in argv if not word.startswith(ARGUMENT)]

@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...core.errors import InvalidInput
+from ...core.job import CommandResult
+from ..directives import Syntax
 
 PREFIX = "#KUBERNETES "
+RUNS = "says what runs in the pod, which is the cluster's script"
+RESTART = "spec.restartPolicy"
+RESERVED = {
+    "spec.containers[0].command": RUNS,
+    "spec.containers[0].args": RUNS,
+    "metadata.generateName": "lets Kubernetes name the pod, by whose name the cluster finds it",
+    "metadata.namespace": "sends the pod where nobody looks for it; job.account is the namespace",
+    RESTART: "lets a worker start again in its pod, which is up to the cluster",
+}
+"""Fields of a pod that are not up to a profile."""
+OF_ACCESS = re.compile(r"--(?:namespace|cluster|user|kubeconfig|server)\b|--context(?!=.)|-[ns]")
+"""Arguments of kubectl that lead elsewhere than its commands to list and to delete go."""
 STEP = re.compile(r"((?:[^\s.\[\]\\=]|\\.)+)((?:\[\d{1,4}\])*)(?:\.|$)")
 TEXTS = (("metadata",), ("spec", "nodeSelector"))
 """Below these the API wants text, be it of digits only."""
@@ -76,6 +90,15 @@ def pod_of(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return pod
 
 
+def read_object(result: CommandResult) -> dict[str, Any]:
+    """Return the object that kubectl printed, empty if it printed none."""
+    try:
+        shown = json.loads(result.stdout) if result.exit_code == 0 else None
+    except (ValueError, RecursionError):
+        shown = None
+    return shown if isinstance(shown, dict) else {}
+
+
 def look(thing: Any, *steps: Step) -> Any:
     """Return what stands at a place of an object, None where there is none."""
     for step in steps:
@@ -109,3 +132,57 @@ def _put(thing: Any, steps: tuple[Step, ...], value: Any, path: str) -> None:
 def _no_number(text: str) -> float:
     """Refuse NaN and Infinity, which no reader of JSON but Python's takes."""
     raise ValueError(text)
+
+
+class Fields(Syntax):
+    """Lines that set the fields of a pod."""
+
+    def option_of(self, line: str) -> tuple[str, str]:
+        name, _, value = line.removeprefix(PREFIX).partition("=")
+        return name.strip(), value.strip()
+
+    def names_in(self, line: str) -> set[str]:
+        return {".".join(map(str, steps_of(self.option_of(line)[0])))}
+
+    def reserved(self, text: str) -> str:
+        option, value = self.option_of(text)
+        steps_of(option)  # refuses a path that is none
+        if option == self.name:
+            return "sets the job's name, by which the cluster finds it"
+        if option == RESTART and value.strip('"') == "Never":
+            return ""
+        return next((why for field, why in self.refused.items() if option.startswith(field)), "")
+
+    def check(self, generated: Sequence[str], lines: Sequence[str]) -> None:
+        """Refuse what makes another pod of fields that are not up to a profile.
+
+        Raises
+        ------
+        InvalidInput
+            A directive sets one in another spelling or with all that is around it, or its line is
+            skipped.
+        """
+        plain, made = (pod_of(map(self.option_of, each)) for each in (generated, lines))
+        for field, why in self.refused.items():
+            if look(made, *steps_of(field)) != look(plain, *steps_of(field)):
+                raise InvalidInput(
+                    f"What job.directives and job.skip_directives make of {field} {why}.",
+                    hint="Set single fields, leave this one out, and do not skip its line.",
+                    detail="job.directives",
+                )
+
+    def check_argument(self, text: str) -> None:
+        """Refuse an argument that leads elsewhere than listings go.
+
+        Raises
+        ------
+        InvalidInput
+            It names a namespace, a server or a user.
+        """
+        if OF_ACCESS.match(text):
+            raise InvalidInput(
+                f"The argument {text!r} sends pods where nobody looks for them.",
+                hint="job.account is the namespace, --context=NAME in one word another context; for"
+                " the rest set KUBECONFIG where Jupyter starts.",
+                detail="job.submit_args",
+            )

@@ -130,7 +130,7 @@ class Pods:
         """Submit, and return the ids of the jobs."""
         self.queue = self.queue_to(job)
         lines = self.backend.directives(job, MARK, str(self.home / "out"))
-        lines = merge(lines, job.directives, ())
+        lines = merge(self.backend.syntax, lines, job.directives, ())
         file = self.home / "job.sh"
         file.write_text("\n".join(["#!/bin/bash", *lines, script]) + "\n")
         text = file.read_text()

@@ -82,7 +82,9 @@ def test_a_refusal_tells_the_words_and_the_cure(
     home: Path, place: SimulatedPlace, job: JobShape, count: int, said: str, cure: str
 ) -> None:
     backend = find_backend(place.backend)
-    lines = merge(backend.directives(job, MARK, str(home / "out")), job.directives, ())
+    lines = merge(
+        backend.syntax, backend.directives(job, MARK, str(home / "out")), job.directives, ()
+    )
     script = home / "job.sh"
     script.write_text("\n".join(["#!/bin/sh", *lines, "exit 0"]) + "\n")
     script.chmod(0o700)

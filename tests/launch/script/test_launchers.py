@@ -19,6 +19,7 @@ import yaml
 from distributed import Client, LocalCluster
 
 from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.batch.variables import node_lists
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
@@ -49,8 +50,9 @@ class Job:
         self.bin.mkdir()
         reads_hosts = f'case "$1" in */{HOST_READER}) exec {sys.executable} "$@" ;; esac'
         worker = self.put("python", f"#!/bin/bash\n{reads_hosts}\n{python}\n")
-        for name, module in ((HOST_READER, node_list), (WORKER_STARTER, start_worker)):
-            (self.directory.jobs / name).write_bytes(Path(str(module.__file__)).read_bytes())
+        (self.directory.jobs / HOST_READER).write_text(node_list.reader(node_lists()))
+        starter = Path(start_worker.__file__).read_bytes()
+        (self.directory.jobs / WORKER_STARTER).write_bytes(starter)
         self.nodes = home / "nodes"
         self.nodes.write_text("n1\nn2\n")
         parsed = Profile.model_validate({"title": "x", "backend": "pbs", **profile})
