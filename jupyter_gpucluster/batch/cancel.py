@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ..core.absence import Evidence
 from ..core.cluster import Record, heads_job
 from ..core.errors import GpuClusterError
 from ..core.job import FINAL, Job, JobState, JobStatus
+from ..core.job_updates import apply_status, end, find_status, is_ours
 from ..host.cluster_directory import ClusterDirectory
 from . import (
     arguments_elsewhere,
@@ -61,11 +63,7 @@ def left_jobs(records: Iterable[Record], root: Path | None = None) -> list[str]:
     root
         The directory of cluster directories, as in `Queue`.
     """
-    doubtful = [
-        record
-        for record in records
-        if any(job.ended is None and job.state not in FINAL for job in expected(record))
-    ]
+    doubtful = [record for record in records if any(not job.is_over for job in expected(record))]
     return run_aside(left_jobs_of(doubtful, root=root)) if doubtful else []
 
 
@@ -76,17 +74,17 @@ async def left_jobs_of(
     told = []
     for record in records:
         queue = _queue(record, runner or _runner(record), root)
-        try:
+        found = None
+        with contextlib.suppress(GpuClusterError, TimeoutError):
             async with asyncio.timeout(SECONDS):
                 found = await _look(queue, record)
-        except (GpuClusterError, TimeoutError):
-            found = None
         if found is None:
             silent = f"{queue.backend.title} does not answer{_why(queue)}"
             told.append(f"perhaps jobs of {record.name}: {silent}")
             continue
         left = {id: f"{each.mark} ({each.state.value})" for id, each in found.left.items()}
-        left |= {id: f"{mark} (not listed, end not confirmed)" for id, mark in found.doubtful}
+        doubts = found.doubtful.items()
+        left |= {id: f"{mark} (not listed, end not confirmed)" for id, mark in doubts}
         told += [
             f"job {id} of {words}; to end it: {_typed(record, [id])}"
             for id, words in sorted(left.items())
@@ -124,48 +122,25 @@ async def cancel_jobs_of(
         return record, ""
     queue = _queue(record, runner, None if directory is None else directory.path.parent)
     exits = {} if directory is None else directory.exit_codes()
-    try:
+    found: _Found | None = None
+    with contextlib.suppress(GpuClusterError, TimeoutError):
         async with asyncio.timeout(SECONDS):
-            asked, found = await _cancel(queue, record, spare, exits)
-    except (GpuClusterError, TimeoutError):
-        asked, found = {}, None
+            found = await _cancel(queue, record, spare, exits)
     if found is None:
         return record, _by_hand(record, f"The queueing system does not answer{_why(queue)}")
-    doubtful = [id for id, _ in found.doubtful]
-    gone = [
-        job
-        for job in expected(record)
-        if job.id and job.id not in found.left and job.id not in doubtful
-    ]
-    ended = {
-        (job.mark, job.task): replace(
-            job,
-            state=asked.get(job.id) or found.ended.get(job.id, JobState.UNKNOWN),
-            ended=time.time(),
-        )
-        for job in gone
-    }
-    ended |= {
-        (job.mark, job.task): replace(job, ended=None)
-        for job in expected(record)
-        if job.id in doubtful and job.state not in FINAL
-    }
-    record = replace(
-        record, jobs=tuple(ended.get((job.mark, job.task), job) for job in record.jobs)
-    )
-    told = _outcome(record, asked, found)
-    return record, " ".join(filter(None, (_perhaps_submitted(record, found.unanswered), told)))
+    record = _with_jobs(record, found.jobs)
+    told = (_perhaps_submitted(record, found.unanswered), _outcome(record, found))
+    return record, " ".join(filter(None, told))
 
 
-def _outcome(record: Record, asked: Mapping[str, JobState], found: _Found) -> str:
+def _outcome(record: Record, found: _Found) -> str:
     """Say what became of the jobs that were asked to end."""
-    doubtful = [id for id, _ in found.doubtful]
     if found.left:
-        ids = sorted([*found.left, *doubtful])
+        ids = sorted([*found.left, *found.doubtful])
         return _by_hand(record, "Asked to end, they have not yet", ids)
-    if doubtful:
-        return unproved_by_hand(record, doubtful)
-    cancelled = sorted(id for id, state in asked.items() if state is JobState.CANCELLED)
+    if found.doubtful:
+        return unproved_by_hand(record, list(found.doubtful))
+    cancelled = sorted(found.asked)
     return f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
 
 
@@ -175,9 +150,7 @@ def expected(record: Record) -> list[Job]:
         return []
     # The head's own job counts as ended when its workers have; it lasts as long as the head.
     own = heads_job(record)
-    return [
-        job for job in record.jobs if job is own or (job.ended is None and job.state not in FINAL)
-    ]
+    return [job for job in record.jobs if job is own or not job.is_over]
 
 
 def heads_job_left(record: Record) -> list[str]:
@@ -198,51 +171,70 @@ async def remove(queue: Queue, ids: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a queueing system says of the jobs of a cluster."""
+    """What a batch system reports of the jobs of a cluster."""
 
-    left: dict[str, JobStatus]
-    """Jobs that it lists."""
-    ended: dict[str, JobState]
-    """Jobs whose end is proved, and how they ended."""
-    doubtful: tuple[tuple[str, str], ...] = ()
-    """Id and mark of jobs that it does not list, and whose end nothing proves."""
-    unanswered: frozenset[str] = frozenset()
+    left: Mapping[str, JobStatus]
+    """Jobs that it lists, by id."""
+    jobs: Mapping[str, Job]
+    """The jobs of the record as they are now, by key: ended, or without proof of an end."""
+    doubtful: Mapping[str, str]
+    """The marks of jobs that it does not list, and whose end nothing proves, by id."""
+    unanswered: frozenset[str]
     """Marks whose submission was not answered, and of which it lists no job."""
+    asked: frozenset[str] = frozenset()
+    """Ids of the jobs that were listed and alive when they were cancelled."""
 
 
 async def _cancel(
     queue: Queue, record: Record, spare: str, exits: Mapping[str, int]
-) -> tuple[dict[str, JobState], _Found | None]:
-    """Cancel until all is over; return how what was asked to go ends, and what was found at last.
-
-    That is None where there was no answer.
-    """
-    asked: dict[str, JobState] = {}
+) -> _Found | None:
+    """Cancel until all is over; return what was found at last, None without any answer."""
+    asked: set[str] = set()
+    tried: set[str] = set()
     found: _Found | None = None
     for number in range(ROUNDS):
         if number:
             await asyncio.sleep(queue.backend.hurry_seconds)
         now = await _look(queue, record, spare, exits)
         if now is None:
-            return asked, found
+            break
         # A job that was listed once is cancelled, and is no longer listed in the next round.
         seen = now.unanswered if found is None else now.unanswered & found.unanswered
         found = replace(now, unanswered=seen)
         waited_for = [
-            status
+            id
             for id, status in found.left.items()
-            if status.state is not JobState.ENDING and not (status.state in FINAL and id in asked)
+            if status.state is not JobState.ENDING and not (status.state in FINAL and id in tried)
         ]
         if not waited_for and not found.doubtful:
-            return asked, replace(found, left={})
+            found = replace(found, left={})
+            break
         # What is over already is only to be listed no more.
-        asked |= {
-            id: status.state if status.state in FINAL else JobState.CANCELLED
-            for id, status in found.left.items()
-            if id not in asked
-        }
-        await queue.cancel(sorted([*found.left, *(id for id, _ in found.doubtful)]))
-    return asked, found
+        asked.update(id for id, status in found.left.items() if status.state not in FINAL)
+        tried.update(found.left)
+        record = _asked_to_end(_with_jobs(record, found.jobs), asked)
+        await queue.cancel(sorted([*found.left, *found.doubtful]))
+    if found is None:
+        return None
+    record = _with_jobs(record, found.jobs)
+    gone = (
+        end(job, JobStatus(job.id, JobState.UNKNOWN), "", time.time())
+        for job in record.jobs
+        if job.id and not job.is_over and job.id not in {*found.left, *found.doubtful}
+    )
+    record = _with_jobs(record, {job.key: job for job in gone})
+    return replace(found, jobs={job.key: job for job in record.jobs}, asked=frozenset(asked))
+
+
+def _with_jobs(record: Record, newer: Mapping[str, Job]) -> Record:
+    return replace(record, jobs=tuple(newer.get(job.key, job) for job in record.jobs))
+
+
+def _asked_to_end(record: Record, ids: Set[str]) -> Record:
+    """Return the record with the time of our command at each job that it named."""
+    now = time.time()
+    jobs = (replace(job, cancelled=now) if job.id in ids else job for job in record.jobs)
+    return replace(record, jobs=tuple(jobs))
 
 
 async def _look(
@@ -251,37 +243,50 @@ async def _look(
     """Look for the jobs of a cluster; None where the queueing system does not answer."""
     jobs = {job.id: job for job in expected(record) if job.id}
     # One whose submission was not answered has no id, and is found by its mark.
-    nameless = any(not job.id for job in expected(record))
+    nameless = [job for job in expected(record) if not job.id]
     listing = await queue.poll(() if nameless else tuple(jobs), tuple(jobs))
     if listing is None:
         return None
     lacking = {id: job.mark for id, job in jobs.items() if id not in listing and job.mark != spare}
     trace = await queue.trace(lacking, LOOK_UPS)
     listing = {**listing, **trace.listing}
-    proves = queue.backend.listing_proves
-    evidence = Evidence(trace.history, trace.unknown, exits or {}, proves)
-    unlisted = {id: jobs[id] for id in lacking if id not in listing}
-    proved = {id: proof[1].state for id, job in unlisted.items() if (proof := evidence.of(job))}
-    for id, job in unlisted.items():
-        if job.ends is not None and time.time() > job.ends + PAST_WALLTIME:
-            proved.setdefault(id, JobState.UNKNOWN)
+    evidence = Evidence(trace.history, trace.unknown, exits or {}, queue.backend.listing_proves)
+    now, known, doubtful = time.time(), {}, {}
+    for id, job in jobs.items():
+        status = find_status(job, listing)
+        if status is not None:
+            job = apply_status(job, status, now)
+        elif id in lacking and (proved := _proof(job, evidence, now)) is not None:
+            # How it ended may be known from when it was listed.
+            job = job if job.state in FINAL else end(job, proved[1], proved[0], now)
+        elif id in lacking and id not in listing:
+            doubtful[id] = job.mark
+            if job.state not in FINAL:
+                known[job.key] = replace(job, ended=None)
+            continue
+        if job.is_over:
+            known[job.key] = job
+    keeps = keeps_ended(record.spec.backend)
     left = {
         id: status
         for id, status in listing.items()
-        # Ids are given out again; only what bears the cluster's mark is ours.
-        if status.mark.startswith(f"gpc-{record.id}-")
-        and (status.state not in FINAL or keeps_ended(record.spec.backend))
+        if (id in jobs or status.mark)
+        and is_ours(status, record.id)
+        and (status.state not in FINAL or keeps)
         and (not spare or status.mark != spare)
     }
-    over = {id: listing[id].state for id in jobs if id in listing and listing[id].state in FINAL}
-    doubtful = tuple((id, lacking[id]) for id in unlisted if id not in proved)
     listed = {status.mark for status in listing.values()}
-    unanswered = frozenset(
-        job.mark
-        for job in expected(record)
-        if not job.id and job.ended is None and job.state not in FINAL and job.mark not in listed
-    )
-    return _Found(left, {**over, **proved}, doubtful, unanswered)
+    unanswered = frozenset(job.mark for job in nameless if job.mark not in listed)
+    return _Found(left, known, doubtful, unanswered)
+
+
+def _proof(job: Job, evidence: Evidence, now: float) -> tuple[str, JobStatus] | None:
+    """Return the proof that a job has ended, as far as there can be one without a head."""
+    if (proved := evidence.of(job)) is not None:
+        return proved
+    if job.ends is not None and now > job.ends + PAST_WALLTIME:
+        return "walltime", JobStatus(job.id, JobState.UNKNOWN, job.mark)
+    return None
 
 
 def _perhaps_submitted(record: Record, marks: Iterable[str]) -> str:

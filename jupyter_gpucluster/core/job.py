@@ -38,6 +38,8 @@ FINAL = frozenset(
     }
 )
 """States in which a job holds nothing any more."""
+WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
+"""States of a job that holds nothing yet."""
 
 
 @frozen
@@ -205,11 +207,15 @@ class Job:
     """Why it ended, in a sentence."""
     group: str = ""
     """The worker group that it belongs to; empty = the one that the target counts."""
+    requeued: float | None = None
+    """When its batch system last put it back into the queue although its workers were at work."""
 
     @property
     def key(self) -> str:
         """Return the job's name within its cluster, which is also its (first) worker's name."""
         return f"{self.mark}_{self.task}"
 
-    requeued: float | None = None
-    """When its batch system last put it back into the queue although its workers were at work."""
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or never was: it holds nothing, and will hold nothing."""
+        return self.ended is not None or self.state in FINAL

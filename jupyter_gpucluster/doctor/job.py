@@ -13,7 +13,7 @@ from typing import Any
 from ..batch import cancel, keeps_ended
 from ..core.cluster import Record
 from ..core.errors import GpuClusterError, WaitTimeout
-from ..core.job import Job
+from ..core.job import WAITING, Job
 from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, tail
 from ..launch.plan import Plan
 from ..node import probe
@@ -127,7 +127,7 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
         _listen_to(one, now)
         if len(one.answers) >= one.expected.ranks:
             return
-        if head_job.is_over(one.job):
+        if one.job.is_over:
             over = over or now
             if now - over > LATE_SECONDS:
                 return
@@ -151,14 +151,14 @@ def _still_waits(one: Probe) -> bool:
     """Ask once more, since what was last heard of the job may be old."""
     job = one.job or one.record.jobs[0]
     one.job = head_job.run_apart(lambda: head_job.ask(one.directory, one.record, job))
-    return one.job.state in head_job.WAITING
+    return one.job.state in WAITING
 
 
 def _listen_to(one: Probe, now: float) -> None:
     """Read what the ranks have written, and call those that listen."""
     here = one.directory.path
     hello = probe.answers(here, ".hello")
-    if not one.began and (hello or (one.job and one.job.state not in head_job.WAITING)):
+    if not one.began and (hello or (one.job and one.job.state not in WAITING)):
         one.began = now
     if one.expected.in_job:
         for name, told in hello.items():
@@ -180,7 +180,7 @@ def _logins_there(one: Probe) -> dict[str, Any] | None:
 
 def _words(one: Probe) -> str:
     job = one.job
-    if job is None or (job.state in head_job.WAITING and not one.began):
+    if job is None or (job.state in WAITING and not one.began):
         return f"in the queue: {job.reason}" if job and job.reason else "in the queue"
     heard = f"{len(one.answers)} of {one.expected.ranks} answered"
     where = f" on {', '.join(job.nodes)}" if job.nodes else ""
@@ -190,7 +190,7 @@ def _words(one: Probe) -> str:
 def _take_away(one: Probe) -> list[Finding]:
     """Cancel the job where it is still there; what could not be done is told."""
     job = one.job or one.record.jobs[0]
-    if head_job.is_over(job) and not keeps_ended(one.record.spec.backend):
+    if job.is_over and not keeps_ended(one.record.spec.backend):
         return []
     record = replace(one.record, jobs=(job,))
     record, words = cancel.cancel_jobs(record, one.directory)
@@ -238,7 +238,7 @@ def _silence(one: Probe) -> Finding:
     number = f" {job.id}" if job.id else ""
     told = f"{heard} of {ranks} ranks answered" if heard else f"The job{number} did not answer"
     where = f" ({', '.join(job.nodes)})" if job.nodes else ""
-    why = job.cause or job.reason if head_job.is_over(job) else f"It was {job.state.value}."
+    why = job.cause or job.reason if job.is_over else f"It was {job.state.value}."
     if log or heard:
         cure = head_job.last_words(one.directory, job) or "Its log may say more."
         said = ""

@@ -15,7 +15,7 @@ from ..core.job import JobState
 from ..core.summary import GpuReading, Summary
 from . import gpu_plugin
 from .adaptive import job_of
-from .reconcile.model import gpu_hours, is_alive, staying
+from .reconcile.model import gpu_hours, staying
 
 IDLE_PERCENT = 2
 """A GPU under this utilisation does nothing: a mere CUDA context shows 0 to 1 %."""
@@ -216,7 +216,7 @@ class GpuWatch:
         self.news = [trouble for trouble in troubles if trouble not in self.troubles]
         self.troubles.update(troubles)
         hours = gpu_hours(record, now)
-        held = sum(is_alive(job) and job.started is not None for job in record.jobs)
+        held = sum(not job.is_over and job.started is not None for job in record.jobs)
         return dataclasses.replace(
             summary,
             gpus=found,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..core.cluster import Phase, Record, spec_of_group
-from ..core.job import Job, JobState
+from ..core.job import WAITING, Job, JobState
 from ..core.summary import Loss
-from .reconcile.model import DEATHS_WINDOW, WAITING, is_alive, lost_at
+from .reconcile.model import DEATHS_WINDOW, lost_at
 
 TOGETHER_SECONDS = 60.0
 """Jobs that are lost within this time of each other are one loss: a node that fails ends all of
@@ -48,7 +48,7 @@ def _lost(job: Job) -> float | None:
 
 
 def _is_requeued(job: Job) -> bool:
-    return job.requeued is not None and is_alive(job) and job.leaving is None
+    return job.requeued is not None and not job.is_over and job.leaving is None
 
 
 def _kind(job: Job) -> tuple[str, JobState, bool, bool]:
@@ -90,7 +90,7 @@ def _successors(record: Record, jobs: list[Job], since: float) -> list[Job]:
         if job.group == jobs[-1].group
         and job.submitted >= since
         and job not in jobs
-        and is_alive(job)
+        and not job.is_over
         and job.leaving is None
     ]
     return sorted(newer, key=lambda job: job.submitted)[: len(jobs)]

@@ -22,7 +22,7 @@ from ..core.errors import BackendError
 from ..host.memory_shares import amount, share_of
 from .adaptive import job_of
 from .reconcile.groups import own_part
-from .reconcile.model import is_alive, jobs_wanted, lasting
+from .reconcile.model import jobs_wanted, lasting
 from .worker import TAKE_LIMIT
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class MemoryShares:
     def there(self, record: Record) -> set[str]:
         """Return the jobs that hold memory, or will; a connection may outlive its job a moment."""
         own = {job.key for job in record.jobs}
-        return {job.key for job in record.jobs if is_alive(job)} | (own & self.limits().keys())
+        return {job.key for job in record.jobs if not job.is_over} | (own & self.limits().keys())
 
     def limits(self) -> dict[str, dict[str, int]]:
         """Return the limit of each connected worker, by job and address."""
@@ -177,7 +177,7 @@ class MemoryShares:
         connected = self.limits().keys()
         for job in record.jobs:
             # Its command has the higher limit, which it can be told to leave once it is connected.
-            starting = is_alive(job) and not job.connected and job.mark not in self.waiting
+            starting = not job.is_over and not job.connected and job.mark not in self.waiting
             if starting and job.key not in connected:
                 return f"More workers start when {job.key} has started."
         high = [at for at, limit in self.own().items() if limit > share or at in self.unsure]
@@ -215,7 +215,7 @@ class MemoryShares:
     async def end_above(self, most: int | None) -> Sequence[str]:
         """Let the job server end workers above these bytes; return those that are above them."""
         record = own_part(self.record_of())
-        ids = [job.id for job in record.jobs if job.id and is_alive(job)]
+        ids = [job.id for job in record.jobs if job.id and not job.is_over]
         if most is None or not ids:
             return ()
         result = await self.queue.change(limit_command(ids, most))

@@ -16,7 +16,6 @@ from ..core.job import Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import signal_group, start_time
 from .reconcile.listing import Told
-from .reconcile.model import is_alive
 
 PATIENCE = 15.0
 """Seconds from the polite end of the job's workers to the other one."""
@@ -72,7 +71,7 @@ class OwnJob:
         if own.ended is not None:
             listing = {id: job for id, job in (told.listing or {}).items() if id != own.id}
             return replace(told, listing=listing)
-        others = any(is_alive(job) for job in self.others(record).jobs)
+        others = any(not job.is_over for job in self.others(record).jobs)
         if told.listing is None and others:
             return told
         return replace(told, listing={**(told.listing or {}), own.id: self.status(own)})

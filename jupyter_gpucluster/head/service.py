@@ -38,7 +38,7 @@ from ..core.errors import (
     LimitReached,
     StateError,
 )
-from ..core.job import Submission
+from ..core.job import WAITING, Submission
 from ..core.summary import Event, GpuReading, Summary
 from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory
 from ..host.memory_shares import check_memory
@@ -52,7 +52,6 @@ from .allocation_watch import HeldJobWatch
 from .memory import MemoryShares, ending_bytes
 from .reconcile import groups, listing
 from .reconcile.model import (
-    WAITING,
     Action,
     Answer,
     Cancel,
@@ -62,7 +61,6 @@ from .reconcile.model import (
     Retire,
     Submit,
     given_up_unlisted,
-    is_alive,
     lasting,
     staying,
 )
@@ -304,7 +302,7 @@ class Service:
         backend = self.queue.backend
         connected = self.watch.workers()
         unsettled = self.record.stop_requested is not None or any(
-            is_alive(job)
+            not job.is_over
             and not given_up_unlisted(job)  # nobody knows whether it ever ends
             and (job.leaving is not None or job.connected != (job.key in connected))
             for job in self.record.jobs

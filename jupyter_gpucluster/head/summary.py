@@ -15,7 +15,6 @@ from .reconcile.model import (
     clocks,
     count_workers,
     given_up_unlisted,
-    is_alive,
     staying,
 )
 from .reconcile.walltime import first_to_end
@@ -54,7 +53,7 @@ def describe(
             f"{counts.lost} lost" if record.reason else f"{counts.lost} lost, being replaced"
         )
     unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in record.jobs)
-    given_up = sum(is_alive(job) and job.abandoned for job in record.jobs) - unproved
+    given_up = sum(not job.is_over and job.abandoned for job in record.jobs) - unproved
     leaving -= unproved
     if leaving > given_up:
         parts.append(f"{leaving - given_up} leaving when their tasks are done")
@@ -107,7 +106,7 @@ def absence(record: Record, now: float) -> str:
 
 def unlisted(record: Record, system: str) -> str:
     """Say which jobs the system's listings lack."""
-    missing = [job for job in record.jobs if is_alive(job) and job.missing >= LISTINGS_UNTIL_GONE]
+    missing = [job for job in record.jobs if not job.is_over and job.missing >= LISTINGS_UNTIL_GONE]
     if not missing:
         return ""
     first = min(missing, key=lambda job: job.missing_since or 0.0)
@@ -118,7 +117,7 @@ def unlisted(record: Record, system: str) -> str:
 
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
-    leaving = sum(is_alive(job) and job.leaving is not None for job in record.jobs)
+    leaving = sum(not job.is_over and job.leaving is not None for job in record.jobs)
     others = [] if record.phase in ENDED else group_words(record, seen)
     loss = last_loss(record, now)
     record = own_part(record)

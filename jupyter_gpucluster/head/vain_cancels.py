@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ..core.cluster import Record
 from ..core.job import CommandResult, JobState
 from ..core.summary import Event
-from .reconcile.model import is_alive
 
 TRIES = 6
 """Half a minute: so long a job may take to end after the first request."""
@@ -34,7 +33,7 @@ class VainCancels:
         system
             The batch system's name.
         """
-        there = {job.id: job for job in record.jobs if job.id and is_alive(job)}
+        there = {job.id: job for job in record.jobs if job.id and not job.is_over}
         self.tries = {id: self.tries.get(id, 0) + (id in ids) for id in there}
         return [
             Event(now, "cancel", f"{system} was asked {TRIES} times to end job {id}, and still"

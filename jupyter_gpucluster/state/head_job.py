@@ -17,10 +17,11 @@ from ..batch import elsewhere, find_backend
 from ..batch.base import worded
 from ..batch.queue import ProcessRunner, Queue, submit_line
 from ..batch.variables import inherited
-from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, missed, since_when
+from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, since_when
 from ..core.cluster import Phase, Record, heads_job
 from ..core.errors import BackendUnavailable, GpuClusterError, StateError
-from ..core.job import FINAL, Job, JobState, JobStatus, Submission
+from ..core.job import FINAL, WAITING, Job, JobState, JobStatus, Submission
+from ..core.job_updates import apply_absence, apply_status, find_status
 from ..core.summary import Summary, WorkerCounts
 from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.log_diagnosis import ERROR_LINE, diagnose, log_end
@@ -29,7 +30,6 @@ from ..host.processes import is_alive
 from ..host.startup_watch import SlowStarts
 
 T = TypeVar("T")
-WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
 ANSWER_SECONDS = 10.0
 """Whoever looks at a cluster waits for this long at most for the queueing system."""
 FRESH_SECONDS = 60.0
@@ -87,7 +87,7 @@ def watch(directory: ClusterDirectory, record: Record) -> Job:
     job = heads_job(record)
     assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
     known = directory.read_headjob() or job
-    if is_over(known) or not due(directory, record, known):
+    if known.is_over or not due(directory, record, known):
         return known
     newer = known
     # A stalled or full file server: the next look asks again.
@@ -108,11 +108,6 @@ def due(directory: ClusterDirectory, record: Record, job: Job) -> bool:
     return abs(age) > (FRESH_PERIOD if fresh else find_backend(record.spec.backend).poll_seconds)
 
 
-def is_over(job: Job) -> bool:
-    """Tell whether the job has ended, or never was."""
-    return job.ended is not None or job.state in FINAL
-
-
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the queueing system about the job; without an answer nothing changes."""
     backend = find_backend(record.spec.backend)
@@ -123,62 +118,42 @@ async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     listing = await queue.poll([job.id] if job.id else [])
     if listing is None:
         return job
-    status = next((s for s in listing.values() if is_of(job, s)), None)
+    status = find_status(job, listing)
     if status is None:
         return await unlisted(queue, directory, job)
-    job = listed(job, status, backend.explain(status) or status.reason)
+    job = listed(job, status, backend.explain(status))
     if job.state is not JobState.RUNNING:
         return job
     return replace(job, reason=SlowStarts(directory.logs).told_of(job, time.time(), "its head"))
 
 
-def is_of(job: Job, status: JobStatus) -> bool:
-    """Tell whether a status is that of the job; ids are given out again, marks are not."""
-    if job.id and status.id != job.id:
-        return False
-    return status.mark == job.mark if status.mark else bool(job.id)
-
-
 def listed(job: Job, status: JobStatus, reason: str) -> Job:
-    """Fold a status into the job; one that can never start is over, and gets cancelled so."""
-    over = status.state in FINAL or status.hopeless
-    return replace(
-        job,
-        id=status.id,
-        state=JobState.FAILED if status.hopeless else status.state,
-        reason=reason,
-        nodes=status.nodes or job.nodes,
-        exit_code=status.exit_code,
-        started=status.started or job.started,
-        expected_start=status.expected_start,
-        ends=status.ends,
-        missing=0,
-        missing_since=None,
-        ended=(status.ended or time.time()) if over else None,
-        cause=reason if over else "",
-    )
+    """Apply a status to the job; one that can never start is over, and gets cancelled so."""
+    now = time.time()
+    job = apply_status(job, status, now, reason=reason)
+    if status.hopeless:
+        job = replace(job, state=JobState.FAILED, ended=now)
+    return replace(job, cause=job.reason) if job.is_over else job
 
 
 async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
-    """Tell what became of a job that is not listed; one bad listing is no proof."""
-    if not job.id:
-        if time.time() - job.submitted < LOST_SECONDS:
-            return job
-        cause = "The queueing system did not answer its submission and has no such job."
-        return replace(job, state=JobState.FAILED, ended=time.time(), cause=cause)
+    """Return the job that a listing lacks, ended with proof; one bad listing is no proof."""
     backend, now = queue.backend, time.time()
+    if not job.id:
+        if now - job.submitted < LOST_SECONDS:
+            return job
+        cause = f"{backend.title} did not answer its submission and has no such job."
+        return replace(job, state=JobState.FAILED, ended=now, cause=cause)
     trace = await queue.trace({job.id: job.mark})
-    if (status := trace.listing.get(job.id)) is not None:
-        return listed(job, status, backend.explain(status) or status.reason)
-    job = missed(job, now)
-    if job.missing < LISTINGS_UNTIL_GONE:
-        return job
+    if (status := find_status(job, trace.listing)) is not None:
+        return listed(job, status, backend.explain(status))
     exits = directory.exit_codes()
     evidence = Evidence(trace.history, trace.unknown, exits, backend.listing_proves)
-    if (proved := evidence.of(job)) is not None:
-        proof, status = proved
-        over = listed(job, status, backend.explain(status))
-        return replace(over, proof=proof, ended=over.ended or now)
+    job, proof = apply_absence(job, evidence, now)
+    if proof is not None:
+        return replace(job, cause=backend.explain(proof))
+    if job.missing < LISTINGS_UNTIL_GONE:
+        return job
     told = f"not in {backend.title}'s listing since {since_when(job)}"
     if not is_unproved(job, now):
         return replace(job, reason=f"Its head's job is {told}; asking again.")
@@ -261,9 +236,9 @@ def wait_gone(record: Record, seconds: float) -> None:
     queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        listing = run_apart(lambda: queue.poll([job.id])) or {}
-        left = [s for s in listing.values() if is_of(job, s) and s.state not in FINAL]
-        if not left:  # or no answer: the script ends by itself
+        listing = run_apart(lambda: queue.poll([job.id]))
+        status = find_status(job, listing or {})
+        if status is None or status.state in FINAL:  # or no answer: the script ends by itself
             return
         time.sleep(GONE_PERIOD)
 
@@ -271,11 +246,11 @@ def wait_gone(record: Record, seconds: float) -> None:
 def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
     """Say why a cluster is over whose head was in this job."""
     when = "ended before the head was up" if record.head is None else "is gone, with the head"
-    state = f" ({job.state.value.replace('_', ' ')})" if is_over(job) else ""
+    state = f" ({job.state.value.replace('_', ' ')})" if job.is_over else ""
     code = "" if job.exit_code is None else f" Exit code {worded(job.exit_code)}."
     name = f"Its head's job {job.id}" if job.id else "Its head's job"
     told = f"{name} {when}{state}."
-    cause = job.cause or job.reason if is_over(job) else ""
+    cause = job.cause or job.reason if job.is_over else ""
     parts = (told, cause, code.strip() if str(job.exit_code) not in cause else "")
     said = last_words(directory, job)
     if not said and (not cause or (job.exit_code or 0) > 0):

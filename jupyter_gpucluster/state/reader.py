@@ -245,7 +245,7 @@ def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | 
     if alive:
         return Look(directory, *head_job.begun(directory, record))
     job = head_job.watch(directory, record)
-    if alive is None and not head_job.is_over(job):
+    if alive is None and not job.is_over:
         if came:
             return Look(directory, record, summary, None)
         return Look(directory, *head_job.waiting(record, job))

@@ -13,7 +13,7 @@ from ..batch import on_this_machine
 from ..batch.cancel import cancel_jobs
 from ..core.cluster import Phase, Record
 from ..core.errors import BackendUnavailable, HeadUnreachable, StateError
-from ..core.job import FINAL, Job, JobState
+from ..core.job import Job, JobState
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.processes import end_heirs, is_alive, kill_group
@@ -112,7 +112,7 @@ def bury(
         outcome = record.outcome
         reason = " ".join(part for part in (record.reason, reason or WHILE_STOPPING) if part)
     for job in record.jobs:
-        if len(job.process) == 2 and job.state not in FINAL:
+        if len(job.process) == 2 and not job.is_over:
             kill_group(job.process[0], job.process[1], grace=0)
     now = time.time()
     if on_this_machine(record.spec.backend):
@@ -153,7 +153,7 @@ def stopping(directory: ClusterDirectory, record: Record) -> bool:
 
 def over(job: Job, now: float) -> Job:
     """Return a job that has ended, now if not before."""
-    if job.state in FINAL or job.ended is not None:
+    if job.is_over:
         return job
     return replace(job, state=JobState.CANCELLED, ended=now, cause="Ended with its cluster's head.")
 

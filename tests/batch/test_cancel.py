@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,22 @@ async def test_a_number_that_now_belongs_to_something_else_is_left_alone() -> No
     assert not site.cancelled
     assert told == ""
     assert {job.state for job in record.jobs} == {JobState.UNKNOWN}
+
+
+async def test_an_end_by_a_clock_that_is_hours_behind_is_none_before_the_submission() -> None:
+    class Accounts(Site):
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            if argv[0] != "squeue":
+                return await super().run(argv, stdin)
+            found = {"JobArrayID": "7", "Name": OURS, "State": "FAILED"}
+            found["StartTime"] = "2026-11-28T00:00:00"
+            return CommandResult(tuple(argv), 0, "|".join(found.get(x, "") for x in LISTED))
+
+    submitted = datetime.fromisoformat("2026-11-28T05:00:00").timestamp()
+    job = replace(a_job("7"), submitted=submitted)
+    record, _ = await cancel_jobs_of(a_record(job), Accounts({}))
+    started = record.jobs[0].started
+    assert (record.jobs[0].state, started) == (JobState.FAILED, submitted)
 
 
 async def test_jobs_that_the_listing_lacks_are_cancelled_and_named_without_proof() -> None:

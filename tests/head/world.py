@@ -187,7 +187,7 @@ class Play:
 
     def alive(self) -> list[str]:
         """Return the keys of the record's jobs that live."""
-        return [job.key for job in self.record.jobs if model.is_alive(job)]
+        return [job.key for job in self.record.jobs if not job.is_over]
 
     @property
     def words(self) -> str:

@@ -77,11 +77,13 @@ def site(home: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return made
 
 
-def cluster(root: Path, *, head: Process | None = None, id: str = "70_0") -> ClusterDirectory:
+def cluster(
+    root: Path, *, head: Process | None = None, id: str = "70_0", age: float = 0.0
+) -> ClusterDirectory:
     root.mkdir(parents=True, mode=0o700)
     directory = ClusterDirectory(root / ID)
     directory.create()
-    now = time.time()
+    now = time.time() - age
     job = Job(heads_mark(ID), 0, JobState.PENDING, id=id, submitted=now)
     directory.write_record(
         Record(
@@ -128,7 +130,7 @@ def test_looks_ask_the_queueing_system_now_and_then_only(root: Path, site: Site)
 
 
 def test_a_head_that_does_not_come_is_told_with_what_its_job_does(root: Path, site: Site) -> None:
-    directory = cluster(root)
+    directory = cluster(root, age=500)
     begun = datetime.fromtimestamp(time.time() - 400)
     site.lists("RUNNING", started=begun.isoformat(timespec="seconds"))
     log = directory.logs / f"{heads_mark(ID)}_0.log"

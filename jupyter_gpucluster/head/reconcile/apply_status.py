@@ -1,4 +1,7 @@
-"""Apply observations (submit results, listings, connected workers) to the record."""
+"""Apply observations (submit results, listings, connected workers) to the record.
+
+`core.job_updates` applies a status to one job; here is what follows for the cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 from signal import SIGKILL
 
+from ...batch import on_this_machine
 from ...batch.queue import COMMAND_SECONDS
-from ...core.absence import LISTINGS_UNTIL_GONE, Evidence, missed, since_when
+from ...core.absence import LISTINGS_UNTIL_GONE, Evidence, since_when
 from ...core.cluster import Phase, Record
-from ...core.job import FINAL, Job, JobState, JobStatus
+from ...core.job import FINAL, WAITING, Job, JobState, JobStatus
+from ...core.job_updates import apply_absence, apply_status, find_status
 from ...core.summary import Event
 from .model import (
-    WAITING,
     Action,
     Answer,
     Note,
     Observation,
     given_up_unlisted,
-    is_alive,
     staying,
 )
-from .walltime import by_our_clock, left_in_time, reached
+from .walltime import left_in_time, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
 what it asked for may appear a minute later (a slow controller)."""
-NO_OUTCOME = frozenset({JobState.FAILED, JobState.UNKNOWN})
-"""States of an ended job that tell neither what it was ended by, nor that it did its work."""
 
 
 class News:
@@ -39,6 +40,8 @@ class News:
         self.now = now
         self.actions: list[Action] = []
         self.died = 0
+        # The simulated site's clock is pushed on purpose.
+        self.same_clock = on_this_machine(record.spec.backend)
 
     def note(self, kind: str, message: str, job: str = "") -> None:
         self.actions.append(Note(Event(self.now, kind, message, job)))
@@ -54,7 +57,7 @@ class News:
             # A job that a listing has named knows better than its submission's answer.
             jobs = [job for job in self.record.jobs if job.mark == answer.mark and not job.id]
             if answer.refusal:
-                self.refuse([job for job in jobs if is_alive(job)], answer)
+                self.refuse([job for job in jobs if not job.is_over], answer)
             else:
                 self.put(
                     replace(
@@ -85,15 +88,10 @@ class News:
         listing = self.seen.listing
         if listing is None:
             return
-        # A job whose submission's answer was lost has no id yet.
-        told = (*self.seen.found.values(), *listing.values())
-        places = {(status.mark, status.task): status for status in told}
         newer = []
         for job in self.record.jobs:
-            status = listing.get(job.id) if job.id else places.get((job.mark, job.task))
-            if status is not None and self.foreign(status):
-                status = None
-            if is_alive(job):
+            status = find_status(job, listing, self.seen.found)
+            if not job.is_over:
                 if status is not None and self.contradicts_worker(job, status):
                     newer.append(self.confirm(replace(job, id=status.id)))
                 elif status is not None:
@@ -122,10 +120,6 @@ class News:
         since = job.missing_since if job.abandoned else None
         return replace(job, missing=0, missing_since=since)
 
-    def foreign(self, status: JobStatus) -> bool:
-        """Tell whether an id belongs to another job now: systems give ids out again."""
-        return bool(status.mark) and not status.mark.startswith(f"gpc-{self.record.id}-")
-
     def back(self, job: Job) -> Job:
         """Take back that a job has ended, or was given up."""
         self.note("back", f"{job.key} was found again", job.key)
@@ -133,21 +127,8 @@ class News:
         return replace(found, missing=0, missing_since=None)
 
     def listed(self, job: Job, status: JobStatus) -> Job:
-        status = by_our_clock(job, status, self.record, self.now)
-        newer = replace(
-            job,
-            id=status.id,
-            state=status.state,
-            reason=self.seen.explain(status) or status.reason,
-            nodes=status.nodes or job.nodes,
-            process=status.process or job.process,
-            devices=status.devices or job.devices,
-            started=status.started or self.start_of(job, status),
-            expected_start=_to_the_minute(status) if status.state in WAITING else None,
-            ends=status.ends,
-            missing=0,
-            missing_since=job.missing_since if job.abandoned else None,
-        )
+        reason = self.seen.explain(status)
+        newer = apply_status(job, status, self.now, reason=reason, same_clock=self.same_clock)
         if status.state in WAITING and job.started is not None:
             # Its workers start anew, which takes as long as it takes the first time.
             held = job.held + self.now - job.started
@@ -155,44 +136,28 @@ class News:
             newer = replace(newer, held=held, connected=False, absent=None, requeued=requeued)
             words = f": {newer.reason}" if newer.reason else ""
             self.note("requeued", f"{job.key} waits again{words}", job.key)
-        if status.state not in FINAL:
-            return newer
-        return self.ended(replace(newer, exit_code=status.exit_code, proof="listing"), status)
-
-    def start_of(self, job: Job, status: JobStatus) -> float | None:
-        """Return when a job started whose system does not tell: when it was first seen to run."""
-        if status.state in WAITING:
-            return None
-        return job.started or (self.now if status.state is JobState.RUNNING else None)
+        return self.ended(newer, status) if newer.is_over else newer
 
     def unlisted(self, job: Job) -> Job:
         """Count a listing that lacks a job; it has ended only where something proves that."""
         if job.key in self.seen.workers:
             return self.confirm(job)
-        job = missed(job, self.now)
-        if job.missing < LISTINGS_UNTIL_GONE:
-            return job
         seen = self.seen
         # Without an id nothing can be asked about: accounting was asked for its mark.
         certain = seen.listing_proves or not job.id
         evidence = Evidence(seen.history, seen.unknown, seen.exits, certain)
-        proved = evidence.of(job)
-        if proved is None:
-            if job.missing == LISTINGS_UNTIL_GONE:
-                told = f"not in {seen.system}'s listing since {since_when(job)}; asking again"
-                self.note("missing", f"{job.key} is {told}", job.key)
-            return job
-        proof, status = proved
-        status = by_our_clock(job, status, self.record, self.now)
-        return self.ended(replace(job, exit_code=status.exit_code, proof=proof), status)
+        job, status = apply_absence(job, evidence, self.now, same_clock=self.same_clock)
+        if status is not None:
+            return self.ended(job, status)
+        if job.missing == LISTINGS_UNTIL_GONE:
+            told = f"not in {seen.system}'s listing since {since_when(job)}; asking again"
+            self.note("missing", f"{job.key} is {told}", job.key)
+        return job
 
     def ended(self, job: Job, status: JobStatus) -> Job:
+        """Find out why a job has ended, and whether that counts as a failure."""
         key = job.key
-        expired = reached(job, status, self.record, self.now)
-        # Some systems know of a job that was cancelled only the signal, or nothing.
-        cancelled = job.cancelled is not None and status.state in NO_OUTCOME
-        state = JobState.CANCELLED if cancelled else status.state
-        job = replace(job, state=state, ended=status.ended or self.now)
+        expired = reached(job, status, self.record)
         job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
         if expired and key not in self.seen.retired and job.cancelled is None:
             self.expire(job)
@@ -203,7 +168,7 @@ class News:
         elif (
             job.leaving is None
             and key in self.seen.restarted
-            and left_in_time(job, status, self.record, self.now)
+            and left_in_time(job, status, self.record)
         ):
             self.expire(job)
             job = replace(job, cause="Its workers left by themselves before its walltime ended.")
@@ -250,7 +215,7 @@ class News:
             if given_up_unlisted(job) and self.record.stop_requested is None:
                 newer.append(job := self.keep(job))
             doubtful = job.cancelled is None or job.state is JobState.UNKNOWN or job.missing
-            if doubtful and not is_alive(job):
+            if doubtful and job.is_over:
                 newer.append(job := self.back(replace(job, state=JobState.UNKNOWN)))
             if not job.connected:
                 newer.append(replace(job, connected=True))
@@ -281,8 +246,3 @@ def _signal(status: JobStatus, explained: str) -> str:
         return ""
     memory = ", as when memory runs out" if number == SIGKILL else ""
     return f"Its worker was killed by signal {number}{memory}."
-
-
-def _to_the_minute(status: JobStatus) -> float | None:
-    """Return the guess of the queueing system, which changes with every look by some seconds."""
-    return None if status.expected_start is None else round(status.expected_start / 60) * 60.0

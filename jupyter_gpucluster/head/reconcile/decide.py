@@ -26,7 +26,6 @@ from .model import (
     given_up_unlisted,
     gpu_hours,
     held_seconds,
-    is_alive,
     jobs_wanted,
     lasting,
     recent_deaths,
@@ -81,7 +80,7 @@ class _Step(News):
         if self.seen.listing is None or not keeps_ended(self.record.spec.backend):
             return
         listed = [job for job in self.record.jobs if job.id in self.seen.listing]
-        self.cancel(job for job in listed if not is_alive(job))
+        self.cancel(job for job in listed if job.is_over)
 
     def watch_absent(self) -> None:
         """Give jobs up that only the queueing system still believes in; while it is silent, none.
@@ -200,7 +199,7 @@ class _Step(News):
             self.expire(job)
             self.note("walltime", f"{job.key} leaves before its walltime ends", job.key)
         self.put(replace(job, leaving=self.now) for job in chosen)
-        if self.record.expired and not wanted and not any(map(is_alive, self.record.jobs)):
+        if self.record.expired and not wanted and all(job.is_over for job in self.record.jobs):
             self.end(Phase.STOPPED, "Its jobs reached their walltime, and none is to follow.")
 
     def relieve(self) -> None:
@@ -239,7 +238,7 @@ class _Step(News):
             chosen = [job for _, job in candidates[:surplus]]
             self.put(replace(job, leaving=self.now) for job in chosen)
             self.note("scale", f"{surplus} fewer: {', '.join(job.key for job in chosen)}")
-        leaving = [job for job in self.record.jobs if is_alive(job) and job.leaving is not None]
+        leaving = [job for job in self.record.jobs if not job.is_over and job.leaving is not None]
         # With nobody left to take the data there is nothing to retire to.
         working = self.seen.workers.keys() - self.seen.retired if self.seen.desired else set()
         retiring = dict.fromkeys(
@@ -313,7 +312,7 @@ class _Step(News):
         self.note("submit", f"{count} asked for as {mark}", mark)
 
     def stop(self) -> None:
-        alive = [job for job in self.record.jobs if is_alive(job)]
+        alive = [job for job in self.record.jobs if not job.is_over]
         self.set_phase(Phase.STOPPING)
         leaving = [
             job if job.leaving is not None else replace(job, leaving=self.now) for job in alive
@@ -355,7 +354,7 @@ class _Step(News):
             phase = Phase.STARTING
         self.set_phase(phase)
         own = heads_job(self.record)
-        ended = [job for job in self.record.jobs if not is_alive(job) and job != own]
+        ended = [job for job in self.record.jobs if job.is_over and job != own]
         if len(ended) > KEPT_JOBS:
             forgotten = {job.key for job in ended[:-KEPT_JOBS]}
             kept = tuple(job for job in self.record.jobs if job.key not in forgotten)

@@ -12,7 +12,6 @@ from ...batch.status_cache import StatusCache
 from ...core.cluster import Record
 from ...core.job import FINAL, Job, JobStatus
 from ...host.cluster_directory import ClusterDirectory
-from .model import is_alive
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,13 @@ async def ask(
         What was told the last time: since when the system is silent.
     """
     ids = [job.id for job in record.jobs if job.id and job.state not in FINAL]
-    if not ids and all(job.id or not is_alive(job) for job in record.jobs):
+    if not ids and all(job.id or job.is_over for job in record.jobs):
         return _nothing(before)
     lost = _lost(record, now)
     if keeps_ended(record.spec.backend):
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
-    alive = [job for job in record.jobs if job.id and is_alive(job)]
+    alive = [job for job in record.jobs if job.id and not job.is_over]
     poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
     if not poll.asked:
         return replace(_nothing(before), again=poll.again)
@@ -107,5 +106,5 @@ def _is_due(job: Job, before: Told, now: float) -> bool:
 
 def _lost(record: Record, now: float) -> list[Job]:
     """Return the jobs whose submission has not been answered."""
-    unnamed = [job for job in record.jobs if not job.id and is_alive(job)]
+    unnamed = [job for job in record.jobs if not job.id and not job.is_over]
     return [job for job in unnamed if now - job.submitted > COMMAND_SECONDS]

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...core.cluster import Policy, Record, heads_job
-from ...core.job import FINAL, Job, JobState, JobStatus
+from ...core.job import WAITING, Job, JobState, JobStatus
 from ...core.summary import IDLE_CLOCK, Clock, Event, WorkerCounts
 
 DEATHS_WINDOW = 600.0
 """Seconds in which the deaths of workers are counted against the policy's replacements."""
-WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
-"""States of a job that holds nothing yet."""
 STANDING_STILL = WAITING | {JobState.SUSPENDED}
 """Also of a job that holds what it has; its workers stay connected, yet compute nothing."""
 ABSENT_SECONDS = 300.0
@@ -129,14 +127,9 @@ class Note:
 Action = Submit | Retire | Cancel | Finish | Note
 
 
-def is_alive(job: Job) -> bool:
-    """Tell whether a job holds, or will hold, something."""
-    return job.state not in FINAL and not (job.state is JobState.UNKNOWN and job.ended is not None)
-
-
 def given_up_unlisted(job: Job) -> bool:
     """Tell whether a job was given up because listings lacked it, and may still live."""
-    return is_alive(job) and job.abandoned and job.missing_since is not None
+    return not job.is_over and job.abandoned and job.missing_since is not None
 
 
 def jobs_wanted(record: Record, workers: int) -> int:
@@ -150,7 +143,7 @@ def jobs_wanted(record: Record, workers: int) -> int:
 
 def staying(record: Record) -> list[Job]:
     """Return the jobs that the cluster has and wants to keep."""
-    return [job for job in record.jobs if is_alive(job) and job.leaving is None]
+    return [job for job in record.jobs if not job.is_over and job.leaving is None]
 
 
 def lasting(record: Record) -> list[Job]:
@@ -168,7 +161,7 @@ def recent_deaths(record: Record, now: float) -> list[Job]:
         job
         for job in record.jobs
         if (when := lost_at(job)) is not None
-        and (now - when < DEATHS_WINDOW or (job.abandoned and is_alive(job)))
+        and (now - when < DEATHS_WINDOW or (job.abandoned and not job.is_over))
         and not job.excused
         and not (job.abandoned and job.missing_since is not None)
     ]
@@ -189,7 +182,7 @@ def count_workers(record: Record, seen: Observation) -> WorkerCounts:
     each = record.spec.worker.per_job
     wanted = jobs_wanted(record, seen.desired)
     if record.stop_requested is not None:
-        ending = sum(is_alive(job) for job in record.jobs)
+        ending = sum(not job.is_over for job in record.jobs)
         return WorkerCounts(wanted * each, ending=ending * each)
     stay = staying(record)
     pending = starting = ready = 0
@@ -258,7 +251,7 @@ def held_seconds(job: Job, now: float) -> float:
         return job.held
     if job.ended is None and job.missing and job.missing_since is not None:
         now = job.missing_since  # the last time at which it was seen
-    end = job.ended if job.ended is not None else now if is_alive(job) else job.started
+    end = job.ended if job.ended is not None else now if not job.is_over else job.started
     return job.held + max(0.0, end - job.started)
 
 
@@ -268,7 +261,7 @@ def budget_end(record: Record) -> float | None:
     running = [
         job.started
         for job in record.jobs
-        if is_alive(job) and job.started is not None and job.state not in WAITING
+        if not job.is_over and job.started is not None and job.state not in WAITING
     ]
     if budget is None or not running:
         return None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ...batch import on_this_machine
 from ...core.cluster import Record, heads_job
 from ...core.job import Job, JobState, JobStatus
 from ...core.summary import Clock
@@ -16,8 +13,6 @@ SLACK_SECONDS = 5.0
 """Some systems end jobs a little early, or count from another second."""
 MOSTLY = 0.5
 """A job works for at least this part of its walltime before anything is prepared."""
-SKEW_SECONDS = 60.0
-"""Times that are impossible by more than this are those of a clock that is not ours."""
 OWN_END_SECONDS = 120.0
 """Workers that leave by themselves later than so long before the walltime leave because of it."""
 OTHER_CAUSES = frozenset({JobState.DONE, JobState.OUT_OF_MEMORY, JobState.NODE_FAIL})
@@ -51,53 +46,24 @@ def _before_end(job: Job, record: Record, seconds: float) -> float | None:
     return max(end - seconds, job.started + MOSTLY * (end - job.started))
 
 
-def by_our_clock(job: Job, status: JobStatus, record: Record, now: float) -> JobStatus:
-    """Return a status whose times are possible: after the submission, and not to come.
-
-    Else the jobs of a site whose clock is hours behind, or in another time zone, would be past
-    their walltime as they start, and their deaths too old to count.
-    """
-    if on_this_machine(record.spec.backend):
-        return status  # the clock is ours, and that of the simulated site is pushed on purpose
-    first = min(job.submitted, now)
-    told = status.started if status.started is not None else status.ended
-    if told is None:
-        return status
-    shift = 0.0
-    if told < first - SKEW_SECONDS:
-        shift = first - told
-    elif told > now + SKEW_SECONDS:
-        # The first guess stays: else it would move with every look.
-        shift = (job.started or now) - told
-    moved = {
-        name: time + shift
-        for name in ("started", "ended", "ends")
-        if (time := getattr(status, name)) is not None
-    }
-    if "ended" in moved:
-        moved["ended"] = min(moved["ended"], now)
-    return replace(status, **moved)
-
-
-def reached(job: Job, status: JobStatus, record: Record, now: float) -> bool:
+def reached(job: Job, status: JobStatus, record: Record) -> bool:
     """Tell whether a job that worked was ended by its walltime; not every system says so."""
-    if not job.connected or status.state in OTHER_CAUSES:
+    if not job.connected or job.ended is None or status.state in OTHER_CAUSES:
         return False
     end = end_of(job, record)
-    in_time = end is not None and (status.ended or now) >= end - SLACK_SECONDS
+    in_time = end is not None and job.ended >= end - SLACK_SECONDS
     return status.state is JobState.TIMEOUT or in_time
 
 
-def left_in_time(job: Job, status: JobStatus, record: Record, now: float) -> bool:
+def left_in_time(job: Job, status: JobStatus, record: Record) -> bool:
     """Tell whether a job's workers left by themselves because of its walltime.
 
     They know the walltime that was asked for; an administrator may have changed it since.
     """
-    walltime = record.spec.job.walltime
-    if status.state is not JobState.DONE or walltime is None or job.started is None:
+    walltime, started, ended = record.spec.job.walltime, job.started, job.ended
+    if status.state is not JobState.DONE or walltime is None or started is None or ended is None:
         return False
-    last = max(walltime - OWN_END_SECONDS, MOSTLY * walltime)
-    return (status.ended or now) >= job.started + last
+    return ended >= started + max(walltime - OWN_END_SECONDS, MOSTLY * walltime)
 
 
 def first_to_end(record: Record) -> Clock | None:

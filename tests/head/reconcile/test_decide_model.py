@@ -337,7 +337,7 @@ class World(RuleBasedStateMachine):
     @invariant()
     def a_job_that_lives_is_not_called_ended(self) -> None:
         live = {status.id for status in self.queue.live()}
-        over = [job for job in self.record.jobs if job.id in live and not model.is_alive(job)]
+        over = [job for job in self.record.jobs if job.id in live and job.is_over]
         assert over == []
 
     @invariant()
