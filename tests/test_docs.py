@@ -80,7 +80,7 @@ def test_what_a_terminal_shows(session: str, folder: Path) -> None:
             file = Path(command.removeprefix("cat ")).expanduser()
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(shown)
-        # Without the queueing system a start goes as far as its script.
+        # Without the batch system a start goes as far as its script.
         command = command.replace(" start slurm ", " script slurm ")
         result = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],

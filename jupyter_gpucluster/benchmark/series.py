@@ -164,5 +164,5 @@ def check_up_table(reports: Sequence[Report]) -> list[str]:
         *columns(rows, text={0, 1, 3, 5}),
         *(["run on processors, smaller than on GPUs"] if small else []),
         *(f"verdict: {finding}" for finding in found),
-        *([] if found else ["verdict: nothing is slower than its like"]),
+        *([] if found else ["verdict: no device is slower than its equals"]),
     ]
