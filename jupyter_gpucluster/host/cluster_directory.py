@@ -36,13 +36,13 @@ PRIVATE = (
     "relay.json",
     ".relay.lock",
 )
-"""What a cluster needs only while it lives; the rest is kept to tell what happened."""
+"""Files that a cluster needs only while it lives; the others are kept as its history."""
 
 KEPT_SCRIPTS = 100
-"""How many scripts of an ended cluster are kept, the newest: one that adapts submits for weeks."""
+"""Number of the newest scripts that are kept; a cluster that adapts submits for weeks."""
 
 LEASE_SECONDS = 15.0
-"""How often a head renews its lease."""
+"""Period of a head's renewals of its lease."""
 NOTE_BYTES = 512
 """Room in the lease for the reason of a stop that cannot be saved elsewhere."""
 LATE_SECONDS = 45.0
@@ -147,7 +147,7 @@ class ClusterDirectory:
 
     @property
     def relay_file(self) -> Path:
-        """Which process the relay is."""
+        """Identity of the relay's process."""
         return self.path / "relay.json"
 
     @property

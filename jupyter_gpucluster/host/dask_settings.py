@@ -1,4 +1,4 @@
-"""Which Dask settings of the user's own are in force, for messages about what they may break."""
+"""List the user's own Dask settings, for messages about their effects."""
 
 from __future__ import annotations
 

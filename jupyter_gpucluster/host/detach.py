@@ -1,4 +1,4 @@
-"""Tell whether a head outlives the Jupyter server or shell that starts it, and arrange it."""
+"""Determine whether a head outlives the Jupyter server or shell that starts it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 
 CONTAINER_MAINS = ("jupyter", "tini", "dumb-init", "docker-init", "catatonit", "start.sh")
 """Process 1 of a container that lives as long as the Jupyter in it does."""
+SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect")
 PROBE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Survival:
-    """Whether the head lives on, in a sentence, and the argv that goes before the head's."""
+    """Answer, its sentence, and the arguments that go before the head's command."""
 
     survives: bool
     words: str
@@ -31,7 +32,7 @@ def find_survival(
     init: str | None = None,
     scope_works: bool | None = None,
 ) -> Survival:
-    """Tell what ends a process that is started here; a session of its own leaves none of these.
+    """Determine whether a detached process outlives Jupyter.
 
     Parameters
     ----------
@@ -53,13 +54,10 @@ def find_survival(
     group = _read("/proc/self/cgroup") if cgroup is None else cgroup
     leaf = group.splitlines()[-1].rsplit("/", 1)[-1] if group else ""
     if _works(environment) if scope_works is None else scope_works:
-        prefix = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--")
-        return Survival(True, "Yes: it runs in a systemd scope of its own.", prefix)
+        return Survival(True, "Yes: it runs in a systemd scope of its own.", (*SCOPE, "--"))
     if leaf.endswith(".service"):
-        return Survival(
-            False,
-            f"No: it belongs to {leaf}, and systemd ends all of it when Jupyter stops.",
-        )
+        words = f"No: it belongs to {leaf}, and systemd ends all of it when Jupyter stops."
+        return Survival(False, words)
     if leaf.startswith("session-"):
         return Survival(True, "Yes, unless this machine ends a user's processes at logout.")
     return Survival(True, "Yes.")
@@ -70,16 +68,14 @@ def _works(environment: Mapping[str, str]) -> bool:
     if not environment.get("XDG_RUNTIME_DIR") or shutil.which("systemd-run") is None:
         return False
     try:
-        return (
-            subprocess.run(
-                ["systemd-run", "--user", "--scope", "--quiet", "--collect", "true"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PROBE_SECONDS,
-                check=False,
-            ).returncode
-            == 0
+        done = subprocess.run(
+            [*SCOPE, "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
         )
+        return done.returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 

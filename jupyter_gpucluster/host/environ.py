@@ -1,4 +1,4 @@
-"""Which variables of a process are its own matter, and none of what it starts or submits."""
+"""Filter the environment variables passed on to heads, jobs and commands of batch systems."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SystemVariables:
-    """What is known of the variables of batch systems; names are those that they begin with."""
+    """Variables of batch systems, by the beginnings of their names."""
 
     job: tuple[str, ...]
-    """Of the job that a process is in."""
+    """Variables of the job that a process is in."""
     steering: tuple[str, ...]
-    """By which users filter, format, delay or answer for client commands."""
+    """Variables by which users filter, format, delay or answer for client commands."""
     locating: frozenset[str]
-    """Whole names of those by which commands find their system; these stay."""
+    """Whole names of variables by which commands find their system; these stay."""
     commands: tuple[tuple[str, str], ...]
     """Names and values for each command whose answer is read."""
 
@@ -48,11 +48,7 @@ def inherited(
     left = (*NOT_INHERITED, *systems.steering, *(() if with_job else systems.job))
     if environment.get(LIFETIME) == f"{environment.get(LEFT)} s":
         left = (*left, LIFETIME)
-    return {
-        name: value
-        for name, value in environment.items()
-        if name in systems.locating or not name.startswith(left)
-    }
+    return _without(left, environment, systems)
 
 
 def for_commands(environment: Mapping[str, str], systems: SystemVariables) -> dict[str, str]:
@@ -61,11 +57,16 @@ def for_commands(environment: Mapping[str, str], systems: SystemVariables) -> di
     A user's settings of that command, and the job that this process may be in, do not reach it:
     they hide jobs, and change forms that are read.  What leads to the system stays.
     """
-    left = (*systems.steering, *systems.job)
-    kept = {
+    kept = _without((*systems.steering, *systems.job), environment, systems)
+    # The words that are matched, and no other form of numbers and times.
+    return {**kept, "LC_ALL": "C", **dict(systems.commands)}
+
+
+def _without(
+    left: tuple[str, ...], environment: Mapping[str, str], systems: SystemVariables
+) -> dict[str, str]:
+    return {
         name: value
         for name, value in environment.items()
         if name in systems.locating or not name.startswith(left)
     }
-    # The words that are matched, and no other form of numbers and times.
-    return {**kept, "LC_ALL": "C", **dict(systems.commands)}

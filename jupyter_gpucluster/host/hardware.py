@@ -1,4 +1,4 @@
-"""What this machine has for a local cluster: cores, memory, GPUs, as this process may use them."""
+"""Cores, memory and GPUs of this machine that this process may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the workers of a local cluster share this machine's memory, and what it cannot hold."""
+"""Share this machine's memory between the workers of a local cluster."""
 
 from __future__ import annotations
 

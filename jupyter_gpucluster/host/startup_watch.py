@@ -1,4 +1,4 @@
-"""Jobs that run and whose workers do not come: how far their start has got, by their logs."""
+"""Progress of slow starts: jobs that run while their workers do not connect, by their logs."""
 
 from __future__ import annotations
 
@@ -29,28 +29,20 @@ MACHINERY = re.compile(r"<frozen |.*/importlib/|.*/(workerstart|start_worker)\.p
 
 @dataclass(frozen=True)
 class Place:
-    """Where the start of a job's workers is."""
+    """Progress of the start of a job's workers."""
 
     phase: str
-    """What it does, the same as long as it does it."""
-    words: str
-
-
-@dataclass(frozen=True)
-class Late:
-    """A job whose workers have not come."""
-
-    looked: float
-    phase: str
+    """The same text as long as the same step goes on."""
     words: str
 
 
 class SlowStarts:
-    """Says of each job whose worker has not come how far it is, and again when it has moved on."""
+    """Reports how far the start of late workers is, and again when it moves on."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
-        self.late: dict[str, Late] = {}
+        self.late: dict[str, tuple[float, Place]] = {}
+        """Time of the last look and its result, for each job that is late."""
 
     def due(self, staying: Iterable[Job], connected: Collection[str], now: float) -> list[Job]:
         """Return the jobs whose logs are to be read now, and forget those that are late no more."""
@@ -65,38 +57,37 @@ class SlowStarts:
         return [
             job
             for key, job in jobs.items()
-            if key not in self.late or now - self.late[key].looked >= AGAIN_SECONDS
+            if key not in self.late or now - self.late[key][0] >= AGAIN_SECONDS
         ]
 
     def look(self, jobs: Sequence[Job], now: float) -> list[tuple[str, str]]:
-        """Read logs, and return what is new: each job with what to say of it."""
+        """Read logs, and return the news: jobs with a sentence."""
         news = []
         for job in jobs:
-            key = job.key
-            place = self.place(key, now)
+            place = self.place(job.key, now)
             words = words_of(job, place, now, "a worker")
-            before = self.late.get(key)
-            self.late[key] = Late(now, place.phase, words)
+            _, before = self.late.get(job.key, (0.0, None))
+            self.late[job.key] = now, replace(place, words=words)
             if before is None or before.phase != place.phase:
-                news.append((key, words))
+                news.append((job.key, words))
         return news
 
     def add_to(self, summary: Summary) -> Summary:
-        """Let the summary say it, where nothing else is to be said."""
+        """Give the summary the reason of the first late job, if it has no reason."""
         if summary.reason or not self.late:
             return summary
-        first, *others = self.late.values()
+        (_, first), *others = self.late.values()
         more = f" Likewise {len(others)} more." if others else ""
         return replace(summary, reason=f"{first.words}.{more}")
 
     def told_of(self, job: Job, now: float, lacking: str) -> str:
-        """Say of one job where it is, empty as long as nobody need know."""
+        """Return how far one job is, or empty text while it is not late."""
         if job.started is None or now - job.started <= SLOW_SECONDS:
             return ""
         return f"{words_of(job, self.place(job.key, now), now, lacking)}."
 
     def place(self, key: str, now: float) -> Place:
-        """Find out where the start of a job's workers hangs."""
+        """Read from its log how far the start of a job's workers is."""
         try:
             with (self.logs / f"{key}.log").open("rb") as stream:
                 stream.seek(0, 2)
@@ -108,7 +99,7 @@ class SlowStarts:
 
 
 def words_of(job: Job, place: Place, now: float, lacking: str) -> str:
-    """Say where a job is that lacks something."""
+    """Return a sentence on a job that lacks a worker or a head."""
     ran = now - (job.started or now)
     return f"{job.key} has run for {_length(ran)} without {lacking}: {place.words}"
 
@@ -135,7 +126,7 @@ def place_of(lines: Sequence[str], now: float) -> Place:
 
 
 def read_phase(line: str) -> tuple[str, float] | None:
-    """Return what a line says that a job does, and since when."""
+    """Return the step that a line of a job names, and its start."""
     found = PHASE.fullmatch(line)
     try:
         when = found and datetime.strptime(found["time"], "%Y-%m-%dT%H:%M:%S%z").timestamp()

@@ -26,7 +26,7 @@ CALL_SECONDS = 5.0
 IMPORT_SECONDS = 150.0
 COMMAND_SECONDS = 20.0
 OTHERS_SECONDS = 90.0
-"""How long a rank waits for the others of its job."""
+"""Limit of a rank's wait for the others of its job."""
 SIOCGIFADDR = 0x8915
 PRINTED = "gpucluster-import:"
 IMPORTING = f"""

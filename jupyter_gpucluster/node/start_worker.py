@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 STACK_SECONDS = 60.0
-"""How long imports may take before the log gets to know where they are; and so on."""
+"""Period in which the log gets the stack of imports that take long."""
 
 LIFETIME = "DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION"
 LIFETIME_KEY = "distributed.worker.lifetime.duration"

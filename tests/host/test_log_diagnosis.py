@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.host.log_diagnosis import CAUSES, REMARKS, diagnose, remarks
+from jupyter_gpucluster.host.log_diagnosis import GPU_CAUSES, REMARKS, diagnose, remarks
 
 LOGS = {
     "given no GPU": "ValueError: Devices in CUDA_VISIBLE_DEVICES must be comma-separated integers"
@@ -33,7 +33,7 @@ def test_a_log_is_put_into_words(words: str) -> None:
 
 
 def test_each_cause_is_tried() -> None:
-    assert len({diagnose(log) for log in LOGS.values()}) == len(CAUSES)
+    assert len({diagnose(log) for log in LOGS.values()}) == len(GPU_CAUSES)
 
 
 def test_a_log_that_speaks_for_itself_is_left_alone() -> None:
