@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .batch import uses_this_machine
 from .core.cluster import ENDED, EXISTING, Target
 from .core.errors import ClusterConflict, GpuClusterError
 from .core.job import Job
@@ -142,7 +143,9 @@ class Clusters:
         # Needs pydantic, which most calls do without.
         from .launch.capacity import capacity_of
 
-        local = [view for view in self.live() if view.backend == "local" and view.unit == "GPUs"]
+        local = [
+            view for view in self.live() if uses_this_machine(view.backend) and view.unit == "GPUs"
+        ]
         held = sum(view.workers.ready + view.workers.starting for view in local)
         return capacity_of(profile, self.root, held)
 

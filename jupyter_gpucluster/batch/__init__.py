@@ -65,6 +65,8 @@ BACKENDS = Registry(
         "kubernetes": "kubernetes.dialect:Kubernetes",
     }
 )
+THIS_MACHINE = "local"
+"""The backend whose jobs are processes of this machine, with its cores and GPUs."""
 WAYS_OUT = {
     "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
     " of a batch job are reached with `backend: local` and `launcher: ssh`.",
@@ -96,6 +98,21 @@ def find_backend(name: str) -> Backend:
 def on_this_machine(name: str) -> bool:
     """Tell whether the jobs of a backend are processes of the head's machine."""
     return name in BACKENDS and BACKENDS[name].on_this_machine
+
+
+def is_simulated(name: str) -> bool:
+    """Return whether nothing but a simulation runs the jobs of a backend."""
+    return name in BACKENDS and BACKENDS[name].simulated
+
+
+def uses_this_machine(name: str) -> bool:
+    """Return whether the jobs of a backend have the cores and GPUs of the head's machine."""
+    return on_this_machine(name) and not is_simulated(name)
+
+
+def image_option(name: str) -> str:
+    """Return the option of a directive that runs a job in an image; empty if there is none."""
+    return BACKENDS[name].image_option if name in BACKENDS else ""
 
 
 def keeps_ended(name: str) -> bool:

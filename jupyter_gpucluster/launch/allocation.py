@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from ..batch import uses_this_machine
 from ..batch.base import Amounts
 from ..batch.variables import amounts_in, node_lists
 from ..core.errors import InvalidInput
@@ -20,7 +21,7 @@ MEMORY_HERE = "GPUCLUSTER_MEM_PER_NODE"
 
 def is_spread(profile: Profile) -> bool:
     """Tell whether local workers are spread over the nodes of the allocation by a launcher."""
-    return profile.backend == "local" and profile.launcher.name != "none"
+    return uses_this_machine(profile.backend) and profile.launcher.name != "none"
 
 
 def in_allocation(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..batch import elsewhere, find_backend, on_this_machine
+from ..batch import elsewhere, find_backend, is_simulated, on_this_machine, uses_this_machine
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import StatusCache
@@ -40,7 +40,7 @@ def capacity_of(name: str, root: Path, held: int) -> dict[str, Any]:
         GPUs of this machine that local clusters of this user hold.
     """
     profile = find_profile(name).profile
-    if profile.backend == "demo":
+    if is_simulated(profile.backend):
         free, total = site_rules.capacity(site_rules.site_file(root))
         words = f"{free} of {total} simulated GPUs are free."
         return _shown([Capacity("simulated", free, total)], words)
@@ -110,7 +110,7 @@ def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandR
 
 def _local(profile: Profile, held: int) -> dict[str, Any]:
     machine = look_around()
-    if profile.backend != "local" or not machine.gpus:
+    if not uses_this_machine(profile.backend) or not machine.gpus:
         return _shown([], f"CPU workers on {machine.cpus} cores of this machine.")
     free = max(0, len(machine.gpus) - held)
     found = [Capacity("this machine", free, len(machine.gpus))]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..batch import allocation_queries, find_backend
+from ..batch import allocation_queries, find_backend, uses_this_machine
 from ..batch.base import Backend, least
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.variables import inherited, node_lists
@@ -91,7 +91,7 @@ def check_request(number: str, profile: Profile) -> None:
     if not is_spread(profile):
         raise InvalidInput(
             "This profile asks for jobs of its own, and uses no allocation that is there already."
-            if profile.backend != "local"
+            if not uses_this_machine(profile.backend)
             else "This profile has no launcher, and uses nothing but this machine.",
             hint="Choose or write one with `backend: local` and a launcher (srun on Slurm, else"
             " ssh).",

@@ -6,7 +6,8 @@ import functools
 import time
 from typing import Any
 
-from ..batch import WAYS_OUT
+from ..batch import WAYS_OUT, is_simulated, uses_this_machine
+from ..core.cluster import EXISTING
 from ..core.serialize import to_json
 from ..host.hardware import Machine, look_around
 from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
@@ -49,7 +50,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         "summary": profile.summary,
         "gpus_per_job": int(gpus) if profile.job.gpus == "auto" else profile.job.gpus,
         "unit": "GPUs" if gpus else "workers",
-        "simulated": profile.backend == "demo",
+        "simulated": is_simulated(profile.backend),
         "encrypted": _encrypted(profile),
         "default": profile.default,
         "hosts": list(profile.hosts),
@@ -72,7 +73,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
 def _encrypted(profile: Profile) -> bool | None:
     """Tell whether clusters of a profile are encrypted, None where an option or a file tells."""
     chosen = {option.field for option in profile.options.values()}
-    if profile.backend == "existing":
+    if profile.backend == EXISTING:
         address = profile.existing.address
         told = address.startswith(("tls://", "tcp://")) and "existing.address" not in chosen
         return address.startswith("tls://") if told else None
@@ -81,11 +82,11 @@ def _encrypted(profile: Profile) -> bool | None:
 
 def _words(loaded: LoadedProfile, machine: Machine) -> str:
     """Say what a worker is here where that needs saying, and where there are none."""
-    if loaded.profile.backend == "demo":
+    if is_simulated(loaded.profile.backend):
         return "Simulation: CPU workers of this machine stand for GPUs."
     if loaded.profile.backend in WAYS_OUT:
         return "This version cannot start it."
-    if loaded.profile.backend != "local" or uses_gpus(loaded.profile, machine):
+    if not uses_this_machine(loaded.profile.backend) or uses_gpus(loaded.profile, machine):
         return ""
     return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)
 

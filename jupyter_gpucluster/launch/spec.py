@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ..batch import arguments_elsewhere, elsewhere, on_this_machine
+from ..batch import arguments_elsewhere, elsewhere, is_simulated, on_this_machine, uses_this_machine
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
 from ..core.errors import InvalidInput
 from ..core.job import JobShape
@@ -45,7 +45,7 @@ MOST_DEFAULT_WORKERS = 4
 
 def shown_title(profile: Profile) -> str:
     """Return the title for users; what is simulated is called so."""
-    said = profile.backend != "demo" or "simulat" in profile.title.lower()
+    said = not is_simulated(profile.backend) or "simulat" in profile.title.lower()
     return profile.title if said else f"{profile.title} (simulation)"
 
 
@@ -60,8 +60,8 @@ def default_workers(profile: Profile, machine: Machine) -> int:
     if is_spread(profile):
         wanted = workers_per_job(profile, machine)
     elif uses_gpus(profile, machine):
-        wanted = len(machine.gpus) if profile.backend == "local" else 1
-    elif profile.backend == "local":
+        wanted = len(machine.gpus) if uses_this_machine(profile.backend) else 1
+    elif uses_this_machine(profile.backend):
         wanted = min(machine.cpus, MOST_DEFAULT_WORKERS)
     else:
         wanted = 1
@@ -73,7 +73,7 @@ def default_workers(profile: Profile, machine: Machine) -> int:
 
 def memory_here(profile: Profile, machine: Machine) -> int | None:
     """Return the bytes of this machine that local workers share; None where nodes have them."""
-    if profile.backend != "local" or is_spread(profile):
+    if not uses_this_machine(profile.backend) or is_spread(profile):
         return None
     return min(profile.job.memory or machine.memory, machine.memory)
 
@@ -81,7 +81,7 @@ def memory_here(profile: Profile, machine: Machine) -> int | None:
 def uses_gpus(profile: Profile, machine: Machine) -> bool:
     """Tell whether each worker gets a GPU."""
     if profile.job.gpus == "auto":
-        return profile.backend == "local" and bool(machine.gpus)
+        return uses_this_machine(profile.backend) and bool(machine.gpus)
     return profile.job.gpus > 0
 
 
@@ -89,7 +89,7 @@ def workers_per_job(profile: Profile, machine: Machine) -> int:
     """Return how many workers one job holds."""
     if profile.workers.per_job != "auto":
         return profile.workers.per_job
-    if profile.backend == "local" and not is_spread(profile):
+    if uses_this_machine(profile.backend) and not is_spread(profile):
         return 1
     ranks = profile.launcher.ranks_per_node
     if not uses_gpus(profile, machine):
@@ -102,7 +102,7 @@ def maximum_workers(profile: Profile, machine: Machine) -> int | None:
     ceilings = [profile.limits.workers] if profile.limits.workers else []
     if is_spread(profile):
         ceilings.append(workers_per_job(profile, machine))
-    elif profile.backend == "local" and uses_gpus(profile, machine):
+    elif uses_this_machine(profile.backend) and uses_gpus(profile, machine):
         ceilings.append(len(machine.gpus))
     return min(ceilings, default=None)
 
@@ -128,7 +128,7 @@ def make_spec(
     scratch
         Where local workers put data that does not fit into memory.
     """
-    spread, simulated = is_spread(profile), profile.backend == "demo"
+    spread, simulated = is_spread(profile), is_simulated(profile.backend)
     here = on_this_machine(profile.backend) and not spread
     in_job = profile.head.placement == "job" and not on_this_machine(profile.backend)
     sharing = workers + sum(group.count for group in profile.groups.values())
@@ -197,7 +197,7 @@ def shapes(
     """
     gpus, spread = uses_gpus(profile, machine), is_spread(profile)
     here = on_this_machine(profile.backend) and not spread
-    alone = profile.backend == "local" and not spread
+    alone = uses_this_machine(profile.backend) and not spread
     per_job = workers_per_job(profile, machine)
     requested = int(profile.job.gpus) if gpus and not alone else 0
     ranks = 1
@@ -224,7 +224,7 @@ def shapes(
             profile.job,
             gpus=1 if gpus and alone else requested,
             directives=(
-                *image_directives(profile.environment.container),
+                *image_directives(profile.backend, profile.environment.container),
                 *profile.job.directives,
             ),
             submit_args=() if here else profile.job.submit_args,

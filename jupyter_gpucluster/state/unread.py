@@ -8,6 +8,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+from ..batch import THIS_MACHINE
 from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
 from ..host.cluster_directory import ClusterDirectory
@@ -116,7 +117,7 @@ def draft(directory: ClusterDirectory) -> Record:
     """Return a record made of what else is on disk."""
     summary, head = directory.read_summary(), directory.read_process()
     created = directory.path.stat().st_mtime
-    spec = Spec(profile="", title="", backend="local", python="")
+    spec = Spec(profile="", title="", backend=THIS_MACHINE, python="")
     if summary is None:
         return Record(directory.id, directory.id, spec, Target(0, 0), created, head=head)
     return Record(

@@ -32,7 +32,7 @@ from .kubectl import (
     without_file,
 )
 from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of
-from .own_pod import ask_about_own_pod, like_own_pod
+from .own_pod import IMAGE, ask_about_own_pod, like_own_pod
 from .place import ask_about_place, placed
 from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 
@@ -108,6 +108,7 @@ class Kubernetes(Backend):
     # The user's file of kubectl's defaults may make `delete` ask, or `get` show other things.
     command_variables = (("KUBERC", "off"),)
     own_logs = ()
+    image_option = IMAGE
     needs_node = False
     rehearsal = ("--dry-run=server",)
     interactive = None

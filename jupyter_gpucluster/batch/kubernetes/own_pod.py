@@ -15,7 +15,8 @@ from .kubectl import ACCOUNT, IN_A_POD, arguments_elsewhere
 from .manifest import look, read_object, steps_of
 
 TOGETHER = ("spec.volumes", "spec.containers[0].volumeMounts")
-FIELDS = {"environment.container": "spec.containers[0].image"}
+IMAGE = "spec.containers[0].image"
+FIELDS = {"environment.container": IMAGE}
 """Fields of a pod that keys of a profile set."""
 
 
@@ -94,7 +95,7 @@ def fields_of(pod: Mapping[str, Any], *, owned: bool) -> Iterator[tuple[str, Any
         "uid": look(pod, "metadata", "uid"),
     }
     found = {
-        "spec.containers[0].image": look(own, "image"),
+        IMAGE: look(own, "image"),
         "spec.volumes": volumes,
         "spec.containers[0].volumeMounts": mounts,
         "spec.securityContext": look(pod, "spec", "securityContext"),

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from ...batch import image_option
 from ...batch.quoting import directive_value
 from ...core.errors import InvalidInput
 from ...profiles import Profile
@@ -29,7 +30,7 @@ def check_container(profile: Profile, directory: Path) -> None:
     if container is None:
         return
     if container.runtime == "pod":
-        if profile.backend != "kubernetes" or container.args:
+        if not image_option(profile.backend) or container.args:
             raise InvalidInput(
                 "The runtime `pod` is Kubernetes itself, and takes no arguments.",
                 hint="Its other settings go into job.directives, such as"
@@ -52,12 +53,12 @@ def check_container(profile: Profile, directory: Path) -> None:
         )
 
 
-def image_directives(container: Container | None) -> tuple[str, ...]:
-    """Return the directive by which the queueing system itself runs a job in the container."""
+def image_directives(backend: str, container: Container | None) -> tuple[str, ...]:
+    """Return the directive by which the batch system itself runs a job in the container."""
     if container is None or container.runtime != "pod":
         return ()
     image = directive_value(container.image, "environment.container.image")
-    return (f"spec.containers[0].image = {image}",)
+    return (f"{image_option(backend)} = {image}",)
 
 
 def inside(container: Container, directory: Path, local_directory: str, *, gpus: bool) -> list[str]:

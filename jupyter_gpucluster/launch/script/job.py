@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ...batch import elsewhere
+from ...batch import elsewhere, uses_this_machine
 from ...batch.base import Backend
 from ...batch.contradictions import directives_of, walltimes_of
 from ...core.cluster import Spec, spec_of_group
@@ -65,7 +65,7 @@ def render(
     before, command = worker_lines(profile, spec, backend, directory, work)
     if spec.spread:
         return _spread(profile, spec, directory, exports, [*before, command])
-    if spec.backend == "local":
+    if uses_this_machine(spec.backend):
         prologue = prologue_lines(profile.environment.prologue)
         lines = ["#!/bin/sh", *exports, *prologue, *before, f"exec {command}"]
         return "\n".join(lines) + "\n"
