@@ -1,4 +1,4 @@
-"""What an idle cluster of two workers takes: memory and processor time of its head.
+"""Cost of an idle cluster of two workers: memory and processor time of its head.
 
 Three times in a row, since a page costs for a while: before the first page of the dashboard, right
 after a page that no browser came back for (Bokeh keeps drawing it for 10 s), and when that is over.

@@ -1,4 +1,4 @@
-"""What the readings of GPUs cost: the same sum for a minute with them and without, in turn."""
+"""Cost of the readings of GPUs: the same sum for a minute with them and without, in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long ``list --json`` takes with 200 records of which 5 are live, and ``--help``."""
+"""Seconds of ``list --json`` with 200 records of which 5 are live, and of ``--help``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the server's loop is blocked while clusters start and no scheduler command answers.
+"""Blocking of the server's loop while clusters start and no scheduler command answers.
 
 Twenty real heads start, whose `sbatch` and `squeue` hang.  Once the server is asked for them, by a
 page that polls; once, for comparison, another process starts them beside the same server.

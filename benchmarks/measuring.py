@@ -1,4 +1,4 @@
-"""What the benchmarks share: a place of their own, commands under a stopwatch, medians."""
+"""Helpers of the benchmarks: a place of their own, commands under a stopwatch, medians."""
 
 from __future__ import annotations
 

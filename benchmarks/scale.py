@@ -43,7 +43,7 @@ class CountingRunner(ProcessRunner):
 
 @dataclass
 class Figures:
-    """What one way took: commands, and seconds since the first of them."""
+    """Cost of one way: commands, and seconds since the first of them."""
 
     submitted: float
     running: float

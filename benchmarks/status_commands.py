@@ -1,4 +1,4 @@
-"""How many status commands a minute the clusters of a user send to a batch system.
+"""Status commands a minute that the clusters of a user send to a batch system.
 
 Heads look for listings as in a cluster, with a stand-in for the status command and a simulated
 clock, so that half an hour of 200 clusters takes seconds.  No process is started.

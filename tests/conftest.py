@@ -19,7 +19,7 @@ pytest_plugins = ("pytest_jupyter.jupyter_server",)
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 ALLOWED_SKIPS = ("needs root: ", "needs a GPU: ", "needs another interpreter: ")
-"""How the reason of a skip must begin; any other skip is a failure."""
+"""Beginnings of the reason of a skip; any other skip is a failure."""
 
 SCHEDULER_VARIABLES = ("SLURM_", "SBATCH_", "PBS_", "LSB_", "COBALT_", "OAR_", "DASK_", "JUPYTER")
 

@@ -20,7 +20,7 @@ Options = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Launcher:
-    """What a launcher understands, and what it tells its ranks."""
+    """Options of a launcher, and the variables of its ranks."""
 
     values: tuple[str, ...]
     """Options with a value."""

@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = ("README.md", "docs/quickstart.md", "docs/benchmark.md", "docs/demo-site.md")
 ELSEWHERE = ("pip install", "make ")
-"""What other tests run: the wheel in an empty environment, and the targets of the Makefile."""
+"""Examples of other tests: the wheel in an empty environment, and the Makefile's targets."""
 BLOCK = re.compile(r"^```(sh|shell|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 YAML = re.compile(r"^```(yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -1,1 +1,1 @@
-"""What the Makefile runs: set-up, JupyterLab, demo and checks, with the standard library."""
+"""Programs of the Makefile: set-up, JupyterLab, demo and checks, with the standard library."""

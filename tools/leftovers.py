@@ -11,7 +11,7 @@ from pathlib import Path
 HELPERS = (b"multiprocessing.resource_tracker", b"batch/job_writer.py")
 """Processes of Python's and of ours that serve one that goes on."""
 GRACE_SECONDS = 5.0
-"""How long processes that are already on their way out may take."""
+"""Time for processes that already end."""
 
 
 def end_processes(home: Path) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from tools.shell import CHECKOUT, Stop, main, need, output, run, step
 
 NODE_MINIMUM = (20, 19)
-"""What the build and test tools in package.json ask for."""
+"""The Node.js version that the tools in package.json need."""
 
 PEERS = {
     "dask-labextension": ("--no-deps", "dask-labextension>=7,<8"),

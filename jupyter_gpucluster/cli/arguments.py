@@ -22,9 +22,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False)
         self.intermixed = False
-        """Whether words without an option may be given before and after options."""
+        """True if words without an option may be given before and after options."""
         self.passes_on = False
-        """Whether the command runs another one, whose words follow ``--``."""
+        """True if the command runs another one, whose words follow ``--``."""
 
     def error(self, message: str) -> NoReturn:
         """Raise argparse's complaint, with a pointer to the command's help."""

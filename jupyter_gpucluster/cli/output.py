@@ -87,7 +87,7 @@ class Session(Protocol):
     """A terminal or a notebook."""
 
     program: str
-    """How the user calls us: ``jupyter gpucluster`` or ``%gpucluster``."""
+    """The typed program: ``jupyter gpucluster`` or ``%gpucluster``."""
 
     python: str
     """The Python that clusters run in where the user names none; empty = the profile's."""

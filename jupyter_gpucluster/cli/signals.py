@@ -33,7 +33,7 @@ class Signals:
         raise KeyboardInterrupt
 
     def reached_children(self) -> bool:
-        """Whether the last signal came from a terminal, which sends it to the script as well."""
+        """Return whether the last signal came from a terminal, which sends it to the script."""
         if self.last is not signal.SIGINT:
             return False
         try:

@@ -32,7 +32,7 @@ else:
     from distributed.deploy.cluster import Cluster
 
 CLOSE_SECONDS = 30.0
-"""How long `close` waits for the end; a queueing system may take longer, the head sees to it."""
+"""Time limit of `close`; a batch system may take longer, the head then waits for it."""
 LOOK_SECONDS = 0.05
 LONGEST_LOOK_SECONDS = 2.0
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 60.0
 LEAST_ANSWER_SECONDS = 5.0
-"""What a scheduler that is up has to answer in, however short the wait for one that starts is."""
+"""Time for the answer of a running scheduler, however short the wait for a start is."""
 FIRST_LOOK_SECONDS = 0.05
 LONGEST_LOOK_SECONDS = 2.0
 

@@ -16,7 +16,7 @@ from ..host.processes import signal_group
 Say = Callable[[str], None]
 
 SECONDS_TO_CLEAN_UP = 5.0
-"""How long an interrupted installer may delete its own temporary files."""
+"""Time for an interrupted installer to delete its own temporary files."""
 REDIRECTING = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX")
 """Variables that make installers write outside the environment."""
 

@@ -1,4 +1,4 @@
-"""What nobody should send to a dialect, and what each has to do with it."""
+"""Hostile input of dialects, and the required reaction."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ CAPTURED = Path(__file__).parent.parent / "captured"
 FORM = re.compile(r"\$ (.*)\n--- exit (.*)\n--- stdout\n(.*?)--- stderr\n(.*)", re.DOTALL)
 COLUMNS = ("file", "call", "id", "state", "exit_code", "mark", "task", "words")
 WORDS = 5
-"""How much of a sentence the table holds."""
+"""Number of characters of a sentence in the table."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Recording:
 
     @property
     def result(self) -> CommandResult:
-        """What the command answered."""
+        """The answer of the command."""
         text = (CAPTURED / self.system / self.file).read_text("utf-8")
         match = FORM.fullmatch(text)
         assert match, f"{self.file} is no recording"

@@ -1,4 +1,4 @@
-"""What queueing systems tell of one job by its number: recorded answers, and those of manuals."""
+"""Answers of batch systems about one job by its number: recorded ones, and those of manuals."""
 
 from __future__ import annotations
 

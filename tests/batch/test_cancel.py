@@ -1,4 +1,4 @@
-"""What a dead head left in the queue is cancelled, and nothing else is."""
+"""Only jobs that a dead head left in the queue are cancelled."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Site:
         self.jobs = jobs
         self.deaf = deaf
         self.denies = True
-        """Whether scontrol says of jobs that it does not list that it knows no such id."""
+        """True if scontrol reports unlisted jobs as unknown ids."""
         self.cancelled: list[str] = []
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:

@@ -1,4 +1,4 @@
-"""What every backend of the registry keeps, whatever its queueing system."""
+"""The contract of every backend of the registry."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ elsewhere = pytest.mark.parametrize(
     [BACKENDS[name] for name in sorted(BACKENDS) if not on_this_machine(name)],
     ids=lambda backend: backend.name,
 )
-"""Where a process of ours answers, there is no garbage to tell apart."""
+"""A process of ours never answers with garbage."""
 
 
 def test_the_registry_goes_by_the_backends_own_names() -> None:

@@ -1,4 +1,4 @@
-"""What dask-jobqueue's own classes write: asked of a process apart, whatever the user has set."""
+"""Texts of dask-jobqueue's own classes, from a process apart, whatever the user has set."""
 
 from __future__ import annotations
 

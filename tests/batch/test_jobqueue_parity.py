@@ -73,7 +73,7 @@ OTHER_WORKERS: dict[str, dict[str, str | None]] = {
     # The head drains jobs as long before their walltime.
     "oar-inria-nef": {"lifetime": None},
 }
-"""What differs in the workers of a section, and why."""
+"""Differences in the workers of a section, with reasons."""
 CHILD = """
 import json, sys, warnings
 warnings.simplefilter("ignore")

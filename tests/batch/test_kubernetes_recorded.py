@@ -1,4 +1,4 @@
-"""What a real kubectl printed (1.20, and 1.35 where named) that asked the tests' own API server."""
+"""Output of a real kubectl (1.20, and 1.35 where named) with the tests' own API server."""
 
 from __future__ import annotations
 

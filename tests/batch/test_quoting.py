@@ -1,4 +1,4 @@
-"""What may stand in a directive."""
+"""Texts that a directive may contain."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ OTHERS = {
         "FIFO scheduling OK",
     ],
 }
-"""What schedulers say of waiting jobs, system by system."""
+"""Messages of schedulers about waiting jobs, system by system."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which line of a refusal users see, and which advice: names, sites' own sentences, checks."""
+"""The line of a refusal that users see, and its advice: names, sites' own sentences, checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which job a process is in, told from its variables, and whose variables they are."""
+"""The job of a process, from its variables, and the owner of the variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is slower than it should be is named: a worker, a host, all of them."""
+"""Slow workers, hosts, links and falls below a baseline are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which workers and devices take part, and what is said about them."""
+"""The choice of workers and devices, and the remarks about them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command said."""
+    """The answer of a command."""
 
     code: int
     out: str

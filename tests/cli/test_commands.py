@@ -1,4 +1,4 @@
-"""What verbs ask for and what they say, on clusters in memory."""
+"""Requests and output of commands, on clusters in memory."""
 
 from __future__ import annotations
 

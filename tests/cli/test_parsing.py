@@ -1,4 +1,4 @@
-"""What the command line takes, and what it says to what it does not take."""
+"""The command line accepts correct usage, and explains wrong usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system is asked about jobs that its listing lacks, and which answers are none."""
+"""Questions about jobs that a listing lacks, and answers that do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of this machine, out of facts about it."""
+"""Findings about this machine, from facts about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of the nodes of a job, out of what its ranks answered."""
+"""Findings about the nodes of a job, from the answers of its ranks."""
 
 from __future__ import annotations
 

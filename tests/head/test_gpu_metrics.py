@@ -1,4 +1,4 @@
-"""What is made of the GPUs' readings; NVML itself is a fake at the edge."""
+"""Readings of GPUs; NVML itself is a fake at the edge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UUID = "GPU-fb052405-1d36-3dfa-e528-292494ea2a35"
 
 
 class NVMLError(Exception):
-    """What the binding raises."""
+    """The error of the binding."""
 
 
 class Nvml:

@@ -1,4 +1,4 @@
-"""What a head answers while its loop waits for a batch system."""
+"""Answers of a head while its loop waits for a batch system."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def gone(pid: int) -> bool:
 
 @pytest.mark.slow
 class TestProcesses:
-    """What needs real processes."""
+    """Tests with real processes."""
 
     def test_jobs_run_know_their_names_and_log_to_private_files(self, server: Server) -> None:
         ids = server.submit("echo I am $GPUCLUSTER_WORKER", "--count", "2")

@@ -1,4 +1,4 @@
-"""What users are told first: the last loss of workers, and how far its replacements are."""
+"""The first message for users: the last loss of workers, and the state of its replacements."""
 
 from __future__ import annotations
 

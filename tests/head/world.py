@@ -47,7 +47,7 @@ def a_record(
 
 @dataclass
 class Queue:
-    """What the queueing system knows."""
+    """The batch system's jobs."""
 
     jobs: dict[str, JobStatus] = field(default_factory=dict)
     submitted: list[str] = field(default_factory=list)
@@ -104,12 +104,12 @@ class Play:
         self.volunteers: tuple[str, ...] = ()
         self.log: dict[str, str] = {}
         self.notes: list[str] = []
-        """What the last step wrote into the timeline."""
+        """Messages of the last step in the timeline."""
         self.listing_proves = True
-        """Whether a job has ended that the listing lacks."""
+        """True if a job that the listing lacks has ended."""
         self.silent = False
         self.deaf = False
-        """Whether submissions and cancellations come to nothing, unanswered."""
+        """True if submissions and cancellations get no answer."""
 
     def step(self, seconds: float = 1.0, **seen: Any) -> list[Action]:
         """Let time pass and take one step; return its actions but for the notes."""
@@ -191,7 +191,7 @@ class Play:
 
     @property
     def words(self) -> str:
-        """How the cluster describes itself."""
+        """The cluster's text about itself."""
         return summary.summarise(self.record, self.seen, self.now).words
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a head outlives its starter, told from its batch job, process 1 and control group."""
+"""The life of a head after its starter, by batch job, process 1 and control group."""
 
 from __future__ import annotations
 

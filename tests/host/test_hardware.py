@@ -1,4 +1,4 @@
-"""What this machine offers: cores, memory and the GPUs that may be used."""
+"""Resources of this machine: cores, memory and usable GPUs."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ SCRIPTS = {
     "oar": "/home/ann/gpucluster/jobs/gpc-abc123-1.sh: line 14: ",
     "ssh": "bash: line 1: ",
 }
-"""What the shell puts before its words, by how each system runs a script."""
+"""Prefixes of the shell's messages, by each system's way to run a script."""
 BEHIND = {
     "slurm": "slurmstepd: error: *** JOB 41 ON n1 CANCELLED AT 2026-11-28T00:48:01 ***",
     "lsf": "Exited with exit code 127.\n\nResource usage summary:\n\n    CPU time : 0.10 sec.",

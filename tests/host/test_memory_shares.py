@@ -1,4 +1,4 @@
-"""How local workers share the machine's memory, and what is refused with which figures."""
+"""Shares of local workers in the machine's memory, and refusals with figures."""
 
 from __future__ import annotations
 

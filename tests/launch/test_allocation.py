@@ -1,4 +1,4 @@
-"""What a profile gets from the batch job that Jupyter is in."""
+"""Resources of a profile from the batch job that Jupyter is in."""
 
 from __future__ import annotations
 

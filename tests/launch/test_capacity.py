@@ -1,4 +1,4 @@
-"""What is free at a place: asked once in a while, told in words, never an obstacle."""
+"""Free GPUs of a profile: queried now and then, shown as text, never an obstacle."""
 
 from __future__ import annotations
 

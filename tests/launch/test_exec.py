@@ -1,4 +1,4 @@
-"""Which job, and which of its nodes, a shell gets into."""
+"""The job, and the node, that a shell enters."""
 
 from __future__ import annotations
 

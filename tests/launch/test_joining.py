@@ -1,4 +1,4 @@
-"""Which batch jobs a cluster may be put into by number, and what it then knows of them."""
+"""Batch jobs that a cluster may join by number, and its knowledge of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the pods of a cluster are: where kubectl looks as it starts, and then on."""
+"""The pods of a cluster stay in the context that kubectl has at its start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods have in common with the one that Jupyter runs in."""
+"""Settings that pods share with the one that Jupyter runs in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a head is started with."""
+"""Arguments and variables of a new head."""
 
 from __future__ import annotations
 

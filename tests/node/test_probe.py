@@ -1,4 +1,4 @@
-"""What runs on nodes: alone in any Python, and heard by nobody else."""
+"""The probe on nodes: alone in any Python, and without a listener for others."""
 
 from __future__ import annotations
 

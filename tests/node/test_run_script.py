@@ -1,4 +1,4 @@
-"""How a script that does not begin is reported."""
+"""A script that does not begin is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checkout holds: its files as git sees them, and its two package descriptions."""
+"""The checkout: its files as git sees them, and its two package descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the wheel, and that nothing else is."""
+"""The content of the wheel, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JUPYTERLAB_4_2 = {
     "@lumino/widgets": "2.3.2",
     "react": "18.2.0",
 }
-"""What JupyterLab 4.2.0 shares with extensions; all other packages of its own are 4.2.0."""
+"""Packages that JupyterLab 4.2.0 shares with extensions; its others are 4.2.0."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What the declaration of an option may say: each mistake has its place and a way out."""
+"""Declarations of options: each mistake has its place and a fix."""
 
 from __future__ import annotations
 

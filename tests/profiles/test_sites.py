@@ -57,7 +57,7 @@ EXPECTED = {
     "surf-cartesius": ["#SBATCH -p normal", "#SBATCH --cpus-per-task=24"],
     "tacc-wrangler": ["#SBATCH -p normal", "#SBATCH -t 02:00:00"],
 }  # fmt: skip
-"""What each script asks for, as its source does."""
+"""Requests of each script, as in its source."""
 ADDED = {
     "alcf-polaris": ["-l filesystems=home:grand:eagle"],
     "alliance-cedar": ["--mem-per-cpu=1024M"],
@@ -75,7 +75,7 @@ ADDED = {
     "olcf-summit": ["-alloc_flags gpumps"],
     "surf-cartesius": ["--mem=60GB"],
 }
-"""What the profile itself adds in the site's own words."""
+"""The profile's own additional directives."""
 
 
 def given(name: str) -> dict[str, str]:

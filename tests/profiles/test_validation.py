@@ -1,4 +1,4 @@
-"""What a profile may hold: each wrong value has its place, its key and a way out."""
+"""Values of a profile: each wrong one has its place, its key and a fix."""
 
 from __future__ import annotations
 

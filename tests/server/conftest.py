@@ -63,7 +63,7 @@ def clusters(jp_serverapp: ServerApp) -> InMemoryClusters:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said."""
+    """The server's answer."""
 
     status: int
     headers: Any

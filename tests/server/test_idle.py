@@ -1,4 +1,4 @@
-"""What counts as activity of the server, which idle servers are culled by."""
+"""Activity of the server, by which idle servers are culled."""
 
 from __future__ import annotations
 

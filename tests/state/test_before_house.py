@@ -1,4 +1,4 @@
-"""What an earlier version left on disk is read as it was meant, and its heads are understood.
+"""Files of an earlier version keep their meaning, and its heads are understood.
 
 ``tests/recorded/before_house`` holds cluster directories, one for each phase, and the answers of
 live heads, recorded before the modules were moved.

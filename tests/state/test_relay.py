@@ -1,4 +1,4 @@
-"""What the relay runs for a head, and what it refuses."""
+"""Commands that the relay runs for a head, and those that it refuses."""
 
 from __future__ import annotations
 

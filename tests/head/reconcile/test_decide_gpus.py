@@ -1,4 +1,4 @@
-"""What a cluster does about the GPUs that it holds: GPU-hours, their budget, idle GPUs."""
+"""Decisions about held GPUs: GPU-hours, their budget, idle GPUs."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class InFlight:
 
 @dataclass
 class Seen:
-    """What the steps so far have shown."""
+    """Observations of the steps so far."""
 
     desired: int = 0
     finished: bool = False
@@ -89,7 +89,7 @@ class World(RuleBasedStateMachine):
         self.seen = Seen()
         self.looks = 0
         self.looks_help = True
-        """Whether the system tells of a job that it no longer has that it is unknown."""
+        """True if the system reports a job that it no longer has as unknown."""
 
     @initialize(begun=st.booleans())
     def it_begins(self, begun: bool) -> None:
@@ -350,7 +350,7 @@ class World(RuleBasedStateMachine):
         assert len(model.lasting(self.record)) <= max(self.seen.desired, self.desired)
 
     def teardown(self) -> None:
-        """When everything behaves again, the cluster gets what it wants, and then ends."""
+        """Once everything behaves again, the cluster reaches its target, and then ends."""
         self.looks_help = True
         self.behave(DEATHS_WINDOW + ANSWER_GRACE)
         while self.in_flight:  # a successor that was asked for a moment ago

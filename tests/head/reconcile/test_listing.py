@@ -1,4 +1,4 @@
-"""What a head asks its queueing system for: little, and what is lost by name as well."""
+"""Questions of a head to its batch system: few, and lost jobs by name as well."""
 
 from __future__ import annotations
 

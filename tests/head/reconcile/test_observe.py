@@ -1,4 +1,4 @@
-"""What the head sees of work in a real scheduler."""
+"""Observations of the head about work in a real scheduler."""
 
 from __future__ import annotations
 

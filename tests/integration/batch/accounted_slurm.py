@@ -22,7 +22,7 @@ class AccountedSlurm(SlurmSite):
 
     @property
     def limits_memory(self) -> bool:
-        """Whether the kernel ends what takes too much; else Slurm looks every two seconds."""
+        """True if the kernel ends jobs over their limit; else Slurm looks every two seconds."""
         return (MEMORY / "memory.limit_in_bytes").exists()
 
     def settings(self) -> dict[str, object]:

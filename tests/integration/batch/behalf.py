@@ -1,4 +1,4 @@
-"""What a user does with clusters: in this process, or in one that runs as that user."""
+"""A user's actions with clusters: in this process, or in one that runs as that user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jupyter_gpucluster.clusters import Clusters
 
 
 class Work:
-    """What is done with one cluster at a time, through one client."""
+    """Actions with one cluster at a time, through one client."""
 
     client: Client
 

@@ -30,7 +30,7 @@ NAMESPACE = "default"
 """Not that of kubectl's context, so that clusters have to tell it."""
 IMAGE = "spec.containers[0].image = python:3.12"
 OWN = f'cpus: 1, memory: 500 MiB, walltime: "00:10:00", directives: ["{IMAGE}"]'
-"""What a job asks for in the namespace of kubectl's context."""
+"""Requests of a job in the namespace of kubectl's context."""
 WORDS = Words(
     job=f"{{{OWN}, account: {NAMESPACE}}}",
     refused=f"{{{OWN}, account: nosuch}}",

@@ -37,7 +37,7 @@ class Person:
     name: str = ""
     """Empty = who runs the tests."""
     variables: str = ""
-    """What a profile must hand on, since some systems hand on nothing."""
+    """Variables that a profile must hand on, since some systems hand on nothing."""
 
     def write_profile(self, name: str, text: str) -> str:
         """Write a profile of this user and return its name."""

@@ -1,4 +1,4 @@
-"""Where a cluster may run, real or simulated, behind one face that the suite works with."""
+"""Sites, real or simulated, behind one interface for the suite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELD = "Held by you"
 
 @dataclass(frozen=True)
 class Words:
-    """What users are told on this system, and what a refused profile says."""
+    """Messages for users on this system, and of a refused profile."""
 
     job: str
     """The profile's ``job`` section."""
@@ -33,12 +33,12 @@ class Words:
     """Beginning of the reason of a job that waits."""
     held: str = HELD
     arrays: bool = True
-    """Whether several jobs are one submission."""
+    """True if several jobs are one submission."""
 
 
 @dataclass(frozen=True)
 class Commands:
-    """How an administrator or a user does things to a system; ids of jobs are put behind."""
+    """Commands of an administrator or a user; ids of jobs are appended."""
 
     close: str
     """Let no job start."""

@@ -1,4 +1,4 @@
-"""What the real queueing systems share: their commands, waiting for them, an end by process id."""
+"""The base of real batch systems: commands, waiting for them, an end by process id."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class SlurmSite(RealSite):
     cpus: int = 8
     """Cores that each node claims to have."""
     gatherer: bool = True
-    """Whether each job's memory is watched, every two seconds: too much work for hundreds."""
+    """True if each job's memory is watched, every two seconds: too much work for hundreds."""
 
     @property
     def environment(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What queueing systems that nobody can install do to jobs, and what users are told then."""
+"""Actions of simulated batch systems on jobs, and the messages for users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .places import SimulatedPlace
 
 @dataclass(frozen=True)
 class Ends:
-    """How jobs end on a system that nobody can install, and what users are told then."""
+    """Ends of jobs on a simulated system, and the messages for users."""
 
     memory: JobState
     memory_words: str

@@ -178,7 +178,7 @@ FATES = {
     "shutdown": (JobState.NODE_FAIL, "node"),
     "node": (JobState.NODE_FAIL, "node"),
 }
-"""What becomes of pods, and what their user is told."""
+"""Ends of pods, and the messages for their user."""
 
 
 def test_what_becomes_of_pods_is_told(place: KubernetesPlace, submitted: Pods) -> None:

@@ -14,7 +14,7 @@ from .places import SimulatedPlace
 
 ONLY = "{cpus: 1, memory: 500 MiB, walltime: '00:10:00'}"
 SECONDS = 20.0
-"""How long the listings lie here; five minutes were tried by hand."""
+"""Duration of the false listings here; five minutes were tried by hand."""
 
 
 def lie(place: SimulatedPlace, life: Life, left_out: str) -> None:

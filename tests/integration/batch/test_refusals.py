@@ -1,4 +1,4 @@
-"""What systems that nobody can install here refuse: their words, and the cure."""
+"""Refusals of simulated systems: their message, and the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real Slurm does to jobs: refuse, preempt, lose a node, end them at a limit."""
+"""Actions of a real Slurm on jobs: refuse, preempt, lose a node, end them at a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tests look at a cluster from outside: its processes, its sockets, its client."""
+"""A cluster from outside: its processes, its sockets, its client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests' clients send to workers, which cannot import the tests."""
+"""Functions for workers, which cannot import the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster does by itself: it adapts, ends when its clocks say so, and gives up in words."""
+"""A cluster acts by itself: it adapts, ends at its deadlines, and explains why it gives up."""
 
 from __future__ import annotations
 

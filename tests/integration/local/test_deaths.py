@@ -44,7 +44,7 @@ from .tasks import (
 )
 
 GONE_SECONDS = 15.0
-"""How long after its head's death a cluster may have processes."""
+"""Time limit of a cluster's processes after its head's death."""
 
 
 @contextlib.contextmanager

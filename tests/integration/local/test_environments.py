@@ -54,7 +54,7 @@ MISSING = sorted(
         ),
     }
 )
-"""What is here beside Dask and what it always needs: this package, Jupyter, NumPy, Bokeh ..."""
+"""Packages beside Dask and its needs: this package, Jupyter, NumPy, Bokeh ..."""
 BLOCK = """
     import sys
 

@@ -52,8 +52,8 @@ def dask_setup(worker):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     logging.getLogger("distributed.worker").warning("Setting CPU affinity for GPU failed. See")
 """
-"""What dask-cuda does to a worker, and says where the job has the cores of another socket; and a
-driver that tells of a hot card."""
+"""A worker as dask-cuda makes it, with its message about the cores of another socket; and a driver
+that reports a hot card."""
 DEVICE = "GPU-11111111-2222-3333-4444-555555555555"
 
 if importlib.util.find_spec("dask_cuda"):

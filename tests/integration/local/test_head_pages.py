@@ -1,4 +1,4 @@
-"""What the head answers to whoever has the token: the dashboard, and control in clear words."""
+"""Answers of the head to a request with the token: the dashboard, and control."""
 
 from __future__ import annotations
 

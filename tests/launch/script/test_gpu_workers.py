@@ -1,4 +1,4 @@
-"""What dask-cuda's workers are told about GPU memory."""
+"""Arguments of dask-cuda's workers about GPU memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What spreads a job over its nodes: numbers, commands, and the ranks that real shells run."""
+"""Launchers: numbers, commands, and the ranks that real shells run."""
 
 from __future__ import annotations
 

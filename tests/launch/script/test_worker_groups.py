@@ -1,4 +1,4 @@
-"""What a profile says of worker groups, and what becomes of it."""
+"""Worker groups of a profile, and their jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Kubernetes API server refuses, in its words: rights, quotas, fields and values."""
+"""Refusals of a Kubernetes API server, in its words: rights, quotas, fields and values."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ REFUSED = (
     (r"#COBALT -t 200:", "Walltime greater than the 'max walltime' of queue full-node"),
     (r"#COBALT --nosuchoption", "qsub: error: no such option: --nosuchoption"),
 )
-"""What stands in a script that qsub refuses, and its words."""
+"""Lines of a script that qsub refuses, and its message."""
 ROUTED = 'Job routed to queue "full-node".\nMemory mode set to cache quad for queue full-node\n'
 
 

@@ -28,11 +28,11 @@ RECORDING = re.compile(rb"\$ .*\n--- exit (\d+)\n--- stdout\n(.*?)--- stderr\n(.
 RUN = 'trap : TERM INT; "$@"; echo $? >"$0.new"; mv "$0.new" "$0"'
 """A job's process, which notes the exit code; killed without a chance, it leaves none."""
 NOISE = b"*** Mardi: arr\xeat \xe0 8 h de 42 n\x9cuds ***\n"
-"""What a site prints besides, in no encoding of ours."""
+"""Other output of a site, in no encoding of ours."""
 
 
 class Answer(NamedTuple):
-    """What a command prints, and its exit code."""
+    """The output of a command, and its exit code."""
 
     out: str | bytes = ""
     err: str | bytes = ""
@@ -55,9 +55,9 @@ class Job:
     on_restart: dict[str, str] = field(default_factory=dict)
     """Variables that it has besides when it runs again."""
     ready: bool = True
-    """Whether its system has found a place for it; until then it does not start."""
+    """True if its system has found a place for it; until then it does not start."""
     given: dict[str, Any] = field(default_factory=dict)
-    """What only its system knows of it."""
+    """Its system's own knowledge of it."""
     state: str = "waiting"  # held, running, suspended, ended
     pid: int = 0
     submitted: float = 0.0
@@ -66,11 +66,11 @@ class Job:
     code: int = 0
     """Exit code, or the negative number of a signal."""
     asked: float = 0.0
-    """When somebody asked for its end."""
+    """Time of the request for its end."""
     by: str = ""
-    """Who did, or `walltime` or `memory`."""
+    """The user, or `walltime` or `memory`."""
     again: bool = False
-    """Whether it goes back into the queue when it has ended."""
+    """True if it goes back into the queue at its end."""
     restarts: int = 0
 
 
@@ -81,10 +81,10 @@ class Site:
     base: str
     next: int = 41
     slots: int = 0
-    """How many jobs may run; none start beyond."""
+    """Maximum number of running jobs."""
     silent: bool = False
     lies: str = ""
-    """What a listing leaves out with exit code 0: `others` than the first id, or `all`."""
+    """Jobs that a listing omits with exit code 0: `others` than the first id, or `all`."""
     calls: list[str] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
 

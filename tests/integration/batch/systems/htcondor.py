@@ -22,7 +22,7 @@ REFUSED = (
     (r"queue 2000$", "Failed to create proc: Number of submitted jobs would exceed"
      " MAX_JOBS_PER_SUBMISSION"),
 )  # fmt: skip
-"""What stands in a description that condor_submit refuses, and its words."""
+"""Lines of a description that condor_submit refuses, and its message."""
 
 
 def silence(program: str) -> Answer:

@@ -25,7 +25,7 @@ REFUSED = (
     (r"#BSUB -P \"nosuch\"", "Not a member of the specified project"),
     (r"#BSUB -gpu \"num=99", "Bad GPU requirement syntax"),
 )
-"""What stands in a script that bsub refuses, and its words."""
+"""Lines of a script that bsub refuses, and its message."""
 BUSY = "Candidate's hosts' resource requirements not satisfied: ngpus_physical"
 
 

@@ -18,7 +18,7 @@ REFUSED = (
     (r"#PBS -W group_list=root", "Bad GID for job execution MSG=group root not allowed"),
     (r"#PBS -l walltime=[2-9]\d\d:", "Job violates queue and/or server resource limits"),
 )
-"""What stands in a script that msub refuses, with the words of Torque's qsub below it."""
+"""Lines of a script that msub refuses, with the message of Torque's qsub below it."""
 
 
 def silence(program: str) -> Answer:

@@ -23,7 +23,7 @@ REFUSED = (
     (r"#PBS -l select=\S*:tpus=", "pbs/submit_refused_resource_unknown.txt"),
     (r"#PBS -l ncpus=", "pbs/submit_refused_select_with_ncpus.txt"),
 )
-"""What stands in a script that PBS refuses, and where its words are recorded."""
+"""Lines of a script that PBS refuses, and the record of its message."""
 BY_ITSELF = {"walltime": -29, "memory": -27}
 """Exit_status of jobs that PBS ends by itself."""
 WHEN = "%a %b %d %H:%M:%S %Y"

@@ -23,7 +23,7 @@ REFUSED = (
     (r"#PBS -l walltime=[2-9]\d\d:", "Job exceeds queue resource limits MSG=cannot satisfy queue"
      " max walltime requirement; Job violates queue and/or server resource limits", 188),
 )  # fmt: skip
-"""What stands in a script that Torque refuses, its words and its exit code."""
+"""Lines of a script that Torque refuses, its message and its exit code."""
 
 
 def silence(program: str) -> Answer:
