@@ -4,38 +4,53 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.cluster import EXISTING
 from ..core.errors import GpuClusterError, InvalidInput, ProfileError, StateError
-from ..host.dask_settings import own_settings
-from ..launch.allocation import is_spread
 from ..launch.plan import Plan, make_plan, refuse_unbuilt
 from ..launch.preview import preview
 from ..launch.request import Request
-from ..profiles import find_profile
-from . import surroundings
-from .findings import Finding, Report, Result, failed, ok, refused
+from ..profiles import Profile, find_profile, load_profiles
+from . import batch_system, here
+from .findings import Finding, Report, Result, collect, failed, ok, refused
+from .here import Kind, Subject
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
-    from ..profiles import Profile
 
 WAIT_SECONDS = 600.0
-"""For so long a probe job may wait in the queue, where nobody says otherwise."""
+"""Default time that a probe job may wait in the queue."""
+
+CHECKS: Mapping[str, tuple[Callable[[Subject], Finding | None], set[Kind]]] = {
+    "queueing systems": (batch_system.systems, {Kind.MACHINE}),
+    "limits": (here.limits, {Kind.EXISTING, Kind.LOCAL, Kind.BATCH}),
+    "versions": (here.versions, {Kind.LOCAL, Kind.BATCH}),
+    "imports here": (here.imports, {Kind.LOCAL, Kind.BATCH}),
+    "commands": (batch_system.commands, {Kind.BATCH}),
+    "queueing system": (batch_system.answer, {Kind.BATCH}),
+    "scheduler": (here.scheduler, {Kind.EXISTING}),
+    "network here": (here.network, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
+    "cluster directory": (here.cluster_directory, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
+    "open files": (here.open_files, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
+    "outlives Jupyter": (here.outlives_jupyter, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
+    "ssh": (here.ssh, {Kind.LOCAL, Kind.BATCH}),
+    "GPUs here": (here.gpus, {Kind.MACHINE, Kind.LOCAL}),
+    "Dask settings": (here.dask_settings, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
+}
+"""Checks by name, and the kinds of subject that they are for."""
 
 
 def examine_machine(clusters: Clusters) -> Report:
-    """Return what can be told of this machine without a profile."""
-    findings = [
-        *surroundings.of_profiles(),
-        surroundings.of_systems(),
-        surroundings.of_gpus(),
-        surroundings.of_network(None, batch=False),
-        *surroundings.of_machine(clusters.root),
-        *_settings(),
-    ]
+    """Return what can be found out about this machine without a profile."""
+    loaded = load_profiles()
+    usable = ok(f"{len(loaded.profiles)} can be used here.")
+    files = here.profile_files(loaded.problems) or [usable]
+    machine = Profile.model_validate({"title": "This machine", "backend": "local"})
+    subject = Subject(clusters.root, Kind.MACHINE, machine)
+    findings = [*(each.named("profiles") for each in files), *_run(subject)]
     return Report("this machine", socket.gethostname(), tuple(findings))
 
 
@@ -47,7 +62,7 @@ def examine_profile(
     wait: float | None = WAIT_SECONDS,
     note: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Return what is found of a profile, here and, where a job is asked for, on its nodes.
+    """Return the findings about a profile, here and, if requested, on its nodes by a job.
 
     Parameters
     ----------
@@ -58,96 +73,75 @@ def examine_profile(
     wait
         Seconds that the job may wait to start; None = no limit.
     note
-        Is told what goes on meanwhile.
+        Called with each change of the job's state.
 
     Raises
     ------
     ProfileNotFound
         There is none of that name.
     InvalidInput
-        A job was asked for, and the profile's workers run in none.
+        `job` is set, and the profile's workers run in no job.
     """
-    host = socket.gethostname()
-    subject = f"profile {request.profile}"
+    report = Report(f"profile {request.profile}", socket.gethostname())
     try:
         loaded = find_profile(request.profile)
     except ProfileError as error:
-        return Report(subject, host, (refused("profile", error),))
-    profile = loaded.profile
-    if job and not surroundings.is_batch(profile):
+        return replace(report, findings=(refused(error).named("profile"),))
+    if job and here.kind_of(loaded.profile) is not Kind.BATCH:
         raise InvalidInput(
-            f"Profile {request.profile} submits no jobs to a queueing system.",
-            hint="Leave --job out: what runs on this machine is looked at here.",
+            f"Profile {request.profile} submits no jobs to a batch system.",
+            hint="Leave --job out: the checks of this machine need no job.",
             detail="job",
         )
-    plan, script, findings = _settled(clusters, request)
-    if plan is not None:
-        profile = plan.profile
-    findings += surroundings.of_files(loaded.problems)
-    findings += _surroundings(clusters, request, profile, plan, tried=job)
+    plan, script, startable = _planned(clusters, request)
+    profile = loaded.profile if plan is None else plan.profile
+    live, kind = _live(clusters, request), here.kind_of(profile)
+    findings = [
+        startable,
+        *(each.named("profile files") for each in here.profile_files(loaded.problems)),
+        *_run(Subject(clusters.root, kind, profile, plan, live, tried=job)),
+    ]
     asked = ("commands", "queueing system")
-    silent = any(f.check in asked and f.result is Result.FAILED for f in findings)
-    if surroundings.is_batch(profile) and script and not (job or silent):
-        rehearsed = surroundings.of_submission(profile, script)
-        findings += [rehearsed] if rehearsed else []
-    report = Report(subject, host, tuple(findings))
-    if not job:
+    silent = any(each.check in asked and each.result is Result.FAILED for each in findings)
+    if job and (plan is None or silent):
+        skipped = failed("Not submitted, because of what failed above.")
+        findings.append(skipped.named("probe job"))
+    elif kind is Kind.BATCH and script and not (job or silent):
+        if rehearsed := batch_system.submission(profile, script):
+            findings.append(rehearsed.named("submission"))
+    report = replace(report, findings=tuple(findings))
+    if not job or plan is None or silent:
         return report
-    if plan is None or silent:
-        skipped = failed("probe job", "Not submitted, because of what failed above.")
-        return Report(subject, host, (*findings, skipped))
     from .job import probe_by_job
 
     return probe_by_job(clusters.root, plan, report, wait=wait, note=note)
 
 
-def _settled(clusters: Clusters, request: Request) -> tuple[Plan | None, str, list[Finding]]:
-    """Settle a request as a start does; return what a start would submit, too."""
+def _run(subject: Subject) -> list[Finding]:
+    applying = {name: check for name, (check, kinds) in CHECKS.items() if subject.kind in kinds}
+    return collect({name: check(subject) for name, check in applying.items()})
+
+
+def _planned(clusters: Clusters, request: Request) -> tuple[Plan | None, str, Finding]:
+    """Plan a start; return also the script that it would submit, and whether it can be made."""
     script = ""
     try:
         plan = make_plan(request)
     except GpuClusterError as error:
         check = "environment" if error.detail in ("python", "kernel") else "profile"
-        return None, "", [refused(check, error)]
+        return None, "", refused(error).named(check)
     try:
         refuse_unbuilt(plan.profile)
         if plan.profile.backend != EXISTING:
             script = preview(clusters.root, request).text.replace("<id>", "doctor")
     except GpuClusterError as error:
-        return None, "", [refused("profile", error)]
+        return None, "", refused(error).named("profile")
     files = ", ".join(plan.loaded.files) or "built in"
-    return plan, script, [ok("profile", f"It can be started ({plan.profile.backend}; {files}).")]
+    startable = ok(f"It can be started ({plan.profile.backend}; {files}).")
+    return plan, script, startable.named("profile")
 
 
-def _surroundings(
-    clusters: Clusters, request: Request, profile: Profile, plan: Plan | None, *, tried: bool
-) -> list[Finding]:
-    """Look around here; what a job tries afterwards is not guessed at."""
-    batch = surroundings.is_batch(profile)
-    guess = batch and not tried
-    live = 0
-    with contextlib.suppress(StateError):  # which is told of the cluster directory
-        live = sum(view.profile == request.profile for view in clusters.live())
-    findings = [surroundings.of_limits(profile, live)]
-    if plan is not None and profile.backend != EXISTING:
-        findings += surroundings.of_environment(profile, plan.environment.python)
-    if batch:
-        findings += surroundings.of_queue(profile, clusters.root)
-    if profile.backend == EXISTING:
-        return [*findings, surroundings.of_existing(profile)]
-    beside = profile.head.placement == "server"
-    if (batch and beside) or is_spread(profile):  # else it listens elsewhere, or on loopback
-        findings.append(surroundings.of_network(profile, batch=guess))
-    workers = surroundings.most_workers(profile)
-    findings += surroundings.of_machine(clusters.root, batch=guess, workers=workers)
-    if batch and not beside:
-        findings = [each for each in findings if each.check != "outlives Jupyter"]
-    if profile.launcher.name == "ssh" and not tried:
-        findings.append(surroundings.of_ssh())
-    if not batch:
-        findings.append(surroundings.of_gpus())
-    return [*findings, *_settings()]
-
-
-def _settings() -> list[Finding]:
-    return [ok("Dask settings", words)] if (words := own_settings()) else []
+def _live(clusters: Clusters, request: Request) -> int:
+    with contextlib.suppress(StateError):  # the check of the cluster directory reports it
+        return sum(view.profile == request.profile for view in clusters.live())
+    return 0

@@ -1,4 +1,4 @@
-"""Examine a cluster that is there: what it says of itself, who reaches it, which versions meet."""
+"""Checks of a cluster that exists: its phase, its scheduler, its versions and its GPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..client.connect import connect
 from ..core.cluster import ENDED, EXISTING, Phase
 from ..core.errors import GpuClusterError
 from ..state.control_client import ask
-from .findings import Finding, Report, Result, failed, ok, refused, warning
+from .findings import Finding, Report, Result, collect, failed, ok, refused, warning
 from .here import release
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ PHASES = {
     Phase.FAILED: Result.FAILED,
     Phase.UNREACHABLE: Result.FAILED,
 }
-"""How a cluster in each phase does; in any other it waits or lacks something."""
+"""Results by phase; in any other phase the cluster waits or lacks something."""
 DECISIVE = ("python", "dask", "distributed")
-"""What client, scheduler and workers must agree on; the others only where tasks use them."""
+"""Packages that must agree; the others only if tasks use them."""
 
 
 def examine_cluster(clusters: Clusters, name: str) -> Report:
-    """Return what can be told of a cluster.
+    """Return the findings about a cluster.
 
     Raises
     ------
@@ -40,47 +40,56 @@ def examine_cluster(clusters: Clusters, name: str) -> Report:
         There is none of that name.
     """
     view = clusters.get(name)
-    findings = [look_at_phase(view, clusters.why(view.id))]
-    if view.phase not in ENDED:
-        if view.backend != EXISTING:
-            findings.append(_tried("head", lambda: _reach_head(clusters, view)))
-        if view.scheduler_address:
-            findings.append(_tried("versions", lambda: _versions(view)))
-        if view.unit == "GPUs":
-            findings.append(look_at_gpus(view))
-    return Report(f"cluster {view.name}", socket.gethostname(), tuple(findings))
+    found = {check: _tried(look, clusters, view) for check, look in CHECKS.items()}
+    return Report(f"cluster {view.name}", socket.gethostname(), tuple(collect(found)))
 
 
-def look_at_phase(view: ClusterView, why: str) -> Finding:
-    """Return what the verb ``why`` says, and whether that is well."""
+def _tried(look: Check, clusters: Clusters, view: ClusterView) -> Finding | None:
+    try:
+        return look(clusters, view)
+    except GpuClusterError as error:
+        return refused(error)
+    except OSError as error:  # the connection failed
+        return failed(f"The scheduler does not answer: {error}", "Read its log: the command logs.")
+
+
+def phase(clusters: Clusters, view: ClusterView) -> Finding:
+    """Return the explanation of the command ``why``, and whether the phase is good."""
     result = PHASES.get(view.phase, Result.WARNING)
     if view.unsaved_since is not None and result is Result.OK:
         result = Result.WARNING
-    return Finding("cluster", result, " ".join(why.split()))
+    return Finding("", result, " ".join(clusters.why(view.id).split()))
 
 
-def look_at_gpus(view: ClusterView) -> Finding:
-    """Say whether each worker's GPU is read, and what is wrong with any."""
-    ready = view.workers.ready
-    bad = [f"{gpu.worker}: {gpu.trouble}" for gpu in view.gpus if gpu.trouble]
-    bad += [f"{gpu.worker}: XID {', '.join(map(str, gpu.xids))}" for gpu in view.gpus if gpu.xids]
-    devices = Counter((gpu.host, gpu.uuid) for gpu in view.gpus if gpu.uuid)
-    bad += [
-        f"{count} workers on one GPU of {host}" for (host, _), count in devices.items() if count > 1
-    ]
-    if bad:
-        return warning("GPUs", f"{'; '.join(bad)}.", "See the verbs show and logs.")
-    told = f"{len(view.gpus)} read, of {ready} workers."
-    if len(view.gpus) < ready and not view.simulated:
-        cure = "They come within seconds of a worker's start; without NVML there, never."
-        return warning("GPUs", told, cure)
-    return ok("GPUs", told)
+def head(clusters: Clusters, view: ClusterView) -> Finding | None:
+    """Ask the head for its summary."""
+    if view.phase in ENDED or view.backend == EXISTING:
+        return None
+    endpoint = clusters.endpoint(view.id)
+    ask(endpoint, "GET", "/gpucluster/summary")
+    return ok(f"It answers at {endpoint.scheme}://{endpoint.host}:{endpoint.port}.")
 
 
-def look_at_cluster_versions(
+def versions(clusters: Clusters, view: ClusterView) -> Finding | None:
+    """Compare the packages of this process, the scheduler and the workers."""
+    if view.phase in ENDED or not view.scheduler_address:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dask's warnings about versions are the finding here
+        client = connect(view.id, timeout=CONNECT_SECONDS, set_as_default=False)
+    with client:
+        found = cast("dict[str, Any]", client.get_versions(check=False))
+    return compare_versions(
+        found["client"]["packages"],
+        found["scheduler"]["packages"],
+        [worker["packages"] for worker in found["workers"].values()],
+    )
+
+
+def compare_versions(
     client: Mapping[str, Any], scheduler: Mapping[str, Any], workers: Sequence[Mapping[str, Any]]
 ) -> Finding:
-    """Compare what client, scheduler and workers have; see `distributed.Client.get_versions`."""
+    """Compare versions of packages; see `distributed.Client.get_versions`."""
     parties = [("this process", client), ("scheduler", scheduler)]
     parties += [("workers", worker) for worker in workers]
     found: dict[str, dict[str, list[str]]] = {}
@@ -95,42 +104,38 @@ def look_at_cluster_versions(
         if len(versions) > 1
     }
     decisive = [words for name, words in differing.items() if name in DECISIVE]
-    cure = (
-        "Connect from a kernel of the cluster's own environment (the verb show names its Python),"
-        " or start the cluster in yours (--python, --kernel)."
+    fix = (
+        "Connect from a kernel of the cluster's own environment (the command show names its"
+        " Python), or start the cluster in yours (--python, --kernel)."
     )
     if decisive:
-        return failed("versions", f"{'; '.join(decisive)}.", cure)
+        return failed(f"{'; '.join(decisive)}.", fix)
     if differing:
-        return warning("versions", f"{'; '.join(differing.values())}.", cure)
-    told = ", ".join(f"{name} {client.get(name)}" for name in DECISIVE)
-    return ok("versions", f"{told} in this process, the scheduler and {len(workers)} workers.")
+        return warning(f"{'; '.join(differing.values())}.", fix)
+    words = ", ".join(f"{name} {client.get(name)}" for name in DECISIVE)
+    return ok(f"{words} in this process, the scheduler and {len(workers)} workers.")
 
 
-def _tried(check: str, look: Callable[[], Finding]) -> Finding:
-    try:
-        return look()
-    except GpuClusterError as error:
-        return refused(check, error)
-    except OSError as error:  # of a connection that does not come about
-        cure = "See its log: the verb logs."
-        return failed(check, f"The scheduler does not answer: {error}", cure)
+def gpus(clusters: Clusters, view: ClusterView) -> Finding | None:
+    """Return whether each worker's GPU is read, and the errors of all."""
+    if view.phase in ENDED or view.unit != "GPUs":
+        return None
+    ready = view.workers.ready
+    bad = [f"{gpu.worker}: {gpu.trouble}" for gpu in view.gpus if gpu.trouble]
+    bad += [f"{gpu.worker}: XID {', '.join(map(str, gpu.xids))}" for gpu in view.gpus if gpu.xids]
+    devices = Counter((gpu.host, gpu.uuid) for gpu in view.gpus if gpu.uuid)
+    bad += [
+        f"{count} workers on one GPU of {host}" for (host, _), count in devices.items() if count > 1
+    ]
+    if bad:
+        return warning(f"{'; '.join(bad)}.", "See the commands show and logs.")
+    words = f"{len(view.gpus)} read, of {ready} workers."
+    if len(view.gpus) < ready and not view.simulated:
+        fix = "They come within seconds of a worker's start; without NVML there, never."
+        return warning(words, fix)
+    return ok(words)
 
 
-def _reach_head(clusters: Clusters, view: ClusterView) -> Finding:
-    endpoint = clusters.endpoint(view.id)
-    ask(endpoint, "GET", "/gpucluster/summary")
-    return ok("head", f"It answers at {endpoint.scheme}://{endpoint.host}:{endpoint.port}.")
-
-
-def _versions(view: ClusterView) -> Finding:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Dask says of versions is what is told here
-        client = connect(view.id, timeout=CONNECT_SECONDS, set_as_default=False)
-    with client:
-        told = cast("dict[str, Any]", client.get_versions(check=False))
-    return look_at_cluster_versions(
-        told["client"]["packages"],
-        told["scheduler"]["packages"],
-        [worker["packages"] for worker in told["workers"].values()],
-    )
+Check = Callable[["Clusters", "ClusterView"], Finding | None]
+CHECKS: Mapping[str, Check] = {"cluster": phase, "head": head, "versions": versions, "GPUs": gpus}
+"""Checks of a cluster by name; None if one does not apply."""

@@ -1,10 +1,11 @@
-"""What a check found: fine, doubtful or failed, in words and with the way out."""
+"""The finding of a check: fine, doubtful or failed, in words and with a fix."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any
 
@@ -13,11 +14,11 @@ from ..core.fast_dataclass import frozen
 from ..core.serialize import to_json
 
 WORDS = 76
-"""Columns of what was found; the columns before it take twenty-seven."""
+"""Columns of the words; the columns before them take twenty-seven."""
 
 
 class Result(str, Enum):
-    """How one check went."""
+    """Result of one check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -32,25 +33,35 @@ class Finding:
     result: Result
     found: str
     way_out: str = ""
+    """The fix."""
     evidence: str = ""
-    """Somebody else's words: a command's, or the end of a log."""
+    """Output of a command, or the end of a log."""
+
+    def named(self, check: str) -> Finding:
+        """Return the finding under the name of its check."""
+        return replace(self, check=check)
+
+
+def collect(findings: Mapping[str, Finding | None]) -> list[Finding]:
+    """Return findings under the names of their checks, without checks that do not apply."""
+    return [finding.named(check) for check, finding in findings.items() if finding is not None]
 
 
 @frozen
 class Report:
-    """All findings about one subject."""
+    """Findings about one subject."""
 
     subject: str
     host: str
     findings: tuple[Finding, ...] = ()
     job: dict[str, Any] = field(default_factory=dict)
-    """Of the probe job: id, mark, nodes and the seconds that it waited; empty without one."""
+    """Id, mark, nodes and waiting time of the probe job; empty without one."""
     late: WaitTimeout | None = None
     """Set where the probe job did not start in time."""
 
     @property
     def result(self) -> Result:
-        """The worst of all."""
+        """The worst result of all checks."""
         results = {finding.result for finding in self.findings}
         return next(
             (each for each in (Result.FAILED, Result.WARNING) if each in results), Result.OK
@@ -67,52 +78,47 @@ class Report:
         }
 
     def lines(self) -> list[str]:
-        """Return the table of all checks, with each way out below its line."""
+        """Return the table of all checks, with each fix below its line."""
         width = max((len(finding.check) for finding in self.findings), default=0)
-        told = [line for finding in self.findings for line in _lines(finding, width)]
-        return [*told, "", self.verdict()]
+        table = [line for finding in self.findings for line in _lines(finding, width)]
+        return [*table, "", self.verdict()]
 
     def verdict(self) -> str:
-        """Return what it amounts to, in one sentence."""
-        counts = {
-            result: sum(finding.result is result for finding in self.findings) for result in Result
-        }
-        bad, doubtful = counts[Result.FAILED], counts[Result.WARNING]
-        number = len(self.findings)
-        what = "check" if number == 1 else "checks"
-        parts = [f"{number} {what} of {self.subject} on {self.host}"]
-        parts += [f"{bad} failed"] if bad else ["none failed"]
-        parts += [f"{doubtful} with a warning"] if doubtful else []
-        return ", ".join(parts) + "."
+        """Return the numbers of checks in one sentence."""
+        counts = Counter(finding.result for finding in self.findings)
+        number, doubtful = len(self.findings), counts[Result.WARNING]
+        words = f"{number} {'check' if number == 1 else 'checks'} of {self.subject} on {self.host}"
+        words += f", {counts[Result.FAILED] or 'none'} failed"
+        return words + (f", {doubtful} with a warning." if doubtful else ".")
 
 
-def ok(check: str, found: str) -> Finding:
+def ok(found: str) -> Finding:
     """Return a finding that all is well."""
-    return Finding(check, Result.OK, found)
+    return Finding("", Result.OK, found)
 
 
-def warning(check: str, found: str, way_out: str = "") -> Finding:
+def warning(found: str, way_out: str = "") -> Finding:
     """Return a finding that something may go wrong."""
-    return Finding(check, Result.WARNING, found, way_out)
+    return Finding("", Result.WARNING, found, way_out)
 
 
-def failed(check: str, found: str, way_out: str = "", evidence: str = "") -> Finding:
+def failed(found: str, way_out: str = "", evidence: str = "") -> Finding:
     """Return a finding that something does not work."""
-    return Finding(check, Result.FAILED, found, way_out, evidence)
+    return Finding("", Result.FAILED, found, way_out, evidence)
 
 
-def refused(check: str, error: GpuClusterError) -> Finding:
+def refused(error: GpuClusterError) -> Finding:
     """Return an error as a finding; a field's path is no evidence."""
     evidence = error.detail if error.status >= 500 else ""
-    return failed(check, error.message, error.hint, evidence)
+    return failed(error.message, error.hint, evidence)
 
 
 def _lines(finding: Finding, width: int) -> Sequence[str]:
     head = f"{finding.result.value:<7}  {finding.check:<{width}}  "
-    way_out = f"way out: {finding.way_out}" if finding.way_out else ""
+    fix = f"fix: {finding.way_out}" if finding.way_out else ""
     wrapped = [
         line
-        for text in (finding.found, way_out)
+        for text in (finding.found, fix)
         for line in textwrap.wrap(text, WORDS, break_long_words=False, break_on_hyphens=False)
     ]
     wrapped += [f"| {line.rstrip()}" for line in finding.evidence.splitlines() if line.strip()]

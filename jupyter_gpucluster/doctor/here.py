@@ -1,12 +1,36 @@
-"""What is found on this machine, out of the facts about it: no question is asked here."""
+"""Checks of this machine for the clusters of a profile: each looks, and returns its finding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..host.detach import Survival
-from .findings import Finding, failed, ok, warning
+from ..batch import on_this_machine
+from ..batch.variables import surrounding_job
+from ..core.cluster import EXISTING
+from ..core.errors import GpuClusterError
+from ..host.dask_settings import own_settings
+from ..host.detach import find_survival
+from ..host.hardware import look_around
+from ..host.private_files import check_private
+from ..launch.allocation import is_spread
+from ..launch.interpreters import ask_python, shown
+from ..launch.spec import maximum_workers, uses_gpus, workers_per_job
+from ..node import probe
+from ..state.external import read_address, read_scheduler_file
+from ..state.paths import check_place
+from .findings import Finding, failed, ok, refused, warning
+
+if TYPE_CHECKING:
+    from ..launch.plan import Plan
+    from ..profiles import Profile, ProfileProblem
 
 SHARED = frozenset(
     {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "panfs", "pvfs2",
@@ -20,171 +44,122 @@ LEAST_FREE_FILES = 1000
 FILES_OF_A_WORKER = 10
 """Open files that a scheduler needs for each worker: connections both ways, and room."""
 LEAST_FILES = 1024
+KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
+PLACE = "JUPYTER_DATA_DIR"
+SLOW_IMPORT = 30.0
+IMPORT_FIXES = (
+    (
+        "'bindings' from 'cuda'",
+        "dask-cuda came without CUDA's own packages: install dask-cuda[cu12] or dask-cuda[cu13].",
+    ),
+    ("No module named 'dask_cuda'", "Install dask-cuda[cu12] or dask-cuda[cu13] there."),
+    ("No module named", "Install dask and distributed there, or choose another Python or kernel."),
+    (
+        "No such file",
+        "Choose a Python on a file system that the nodes share (environment.python, --python).",
+    ),
+    ("", "Repair that environment, or choose another Python or kernel."),
+)
+"""Parts of an import's error, and the fix; the first that fits counts."""
+
+
+class Kind(Enum):
+    """Kind of a subject."""
+
+    MACHINE = "machine"
+    EXISTING = "existing"
+    """A profile that attaches to a scheduler of another program."""
+    LOCAL = "local"
+    BATCH = "batch"
+    """A profile whose workers run in jobs of a batch system."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A profile whose clusters this machine is to run; for the machine alone a plain one."""
+
+    root: Path
+    """The directory of cluster directories."""
+    kind: Kind
+    profile: Profile
+    plan: Plan | None = None
+    live: int = 0
+    """Clusters of the profile that run."""
+    tried: bool = False
+    """Whether a job tries afterwards what a check here can only guess."""
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the workers run on other machines, and no job looks around there."""
+        return self.kind is Kind.BATCH and not self.tried
+
+    @property
+    def head_here(self) -> bool:
+        """Whether the scheduler runs on this machine."""
+        return self.kind is not Kind.BATCH or self.profile.head.placement == "server"
+
+
+def kind_of(profile: Profile) -> Kind:
+    """Return the kind of a profile."""
+    if profile.backend == EXISTING:
+        return Kind.EXISTING
+    return Kind.LOCAL if on_this_machine(profile.backend) else Kind.BATCH
 
 
 def is_shared(kind: str) -> bool:
-    """Tell whether other machines may see a file system of this type."""
+    """Return whether other machines may see a file system of this type."""
     return kind.removeprefix("fuse.") in SHARED | {"sshfs", "mfs", "juicefs", "s3fs"}
 
 
-def look_at_network(
-    interfaces: Mapping[str, str], usual: str, named: str, key: str, *, batch: bool
-) -> Finding:
-    """Say where a scheduler of this machine would listen.
-
-    Parameters
-    ----------
-    interfaces
-        Addresses by interface.
-    usual
-        The address that is taken where no interface is named.
-    named, key
-        The interface that the profile names, and the key that does.
-    batch
-        Whether workers run on other machines.
-    """
-    check = "network here"
-    there = ", ".join(f"{name} ({address})" for name, address in interfaces.items()) or "none"
-    if named and named not in interfaces:
-        return failed(
-            check,
-            f"{key} is {named!r}, which this host does not have or has no IPv4 address; there"
-            f" is {there}.",
-            f"Name one of these in {key}; where nodes have others, workers take that of"
-            " network.interface and the scheduler that of head.interface.",
-        )
-    address = interfaces[named] if named else usual
-    if batch and address.startswith("127."):
-        where = f"{named} ({address})" if named else address
-        return warning(
-            check,
-            f"A scheduler would listen on {where}, which only this machine reaches; there is"
-            f" {there}.",
-            "Name a network that the nodes reach in head.interface, or set head.placement: job;"
-            " --job tries which they reach.",
-        )
-    chosen = f"{named} ({address})" if named else f"{address}, as no interface is named"
-    return ok(check, f"A scheduler listens on {chosen}; there is {there}.")
+def profile_files(problems: Iterable[ProfileProblem]) -> list[Finding]:
+    """Return a finding for each mistake in profile files."""
+    return [
+        (failed if problem.severity == "error" else warning)(str(problem), "Correct the file.")
+        for problem in problems
+    ]
 
 
-def look_at_directory(
-    facts: Mapping[str, Any], private: str, *, batch: bool, variable: str = "JUPYTER_DATA_DIR"
-) -> Finding:
-    """Say whether cluster directories can be made, and whether nodes may see them.
-
-    Parameters
-    ----------
-    facts
-        What `probe.directory` tells of it.
-    private
-        Why it is not safe to use; empty where it is.
-    """
-    check = "cluster directory"
-    place, kind = facts["path"], facts["file_system"] or "an unknown file system"
-    trouble = private or facts["trouble"]
-    if trouble:
-        return failed(
-            check,
-            f"Clusters cannot be kept in {place}: {trouble.rstrip('.')}.",
-            f"Correct its mode or owner, or point {variable} at a directory of your own.",
-        )
-    room = f"{facts['free'] / GIB:.1f} GiB free"
-    files = facts["free_files"]
-    if facts["free"] < LEAST_FREE or (files is not None and files < LEAST_FREE_FILES):
-        inodes = "" if files is None else f", {files} files"
-        return warning(
-            check,
-            f"{place} is nearly full: {room}{inodes}.",
-            f"Free some space, or point {variable} at a file system that has some.",
-        )
-    if batch and not is_shared(facts["file_system"]):
-        return warning(
-            check,
-            f"{place} is on {kind}, which is usually a disk of this machine alone: nodes may not"
-            " see it.",
-            f"Point {variable} at a file system that the nodes share; --job tries whether they"
-            " see it.",
-        )
-    return ok(check, f"{place} is private and writable, on {kind}, {room}.")
-
-
-def look_at_open_files(limits: Sequence[int], workers: int) -> Finding:
-    """Say whether a scheduler may hold the connections of so many workers."""
-    _, hard = limits  # a scheduler raises its own limit to the hard one
-    needed = max(LEAST_FILES, FILES_OF_A_WORKER * workers)
-    told = "any number of files" if hard < 0 else f"{hard} files"
-    if 0 <= hard < needed:
-        cure = "Ask the site for a higher hard limit of open files, or for fewer workers."
-        return warning("open files", f"{told}; {workers} workers want {needed} (ulimit -Hn).", cure)
-    return ok("open files", f"A scheduler may open {told} (ulimit -Hn).")
-
-
-def look_at_survival(survival: Survival) -> Finding:
-    """Say whether clusters outlive Jupyter or the shell."""
-    if survival.survives:
-        return ok("outlives Jupyter", survival.words)
-    return warning(
-        "outlives Jupyter",
-        survival.words,
-        "Where clusters are to live on, start them from a login host, or set head.placement: job.",
+def limits(subject: Subject) -> Finding:
+    """Return the profile's limits, and whether one cluster more is within them."""
+    allowed = subject.profile.limits
+    named = (
+        (allowed.clusters, "clusters at a time"),
+        (allowed.workers, "workers a cluster"),
+        (allowed.gpu_hours, "GPU-hours a cluster"),
     )
-
-
-def look_at_commands(title: str, missing: Sequence[str]) -> Finding | None:
-    """Say which commands of the queueing system are not here; None where all are."""
-    if not missing:
-        return None
-    return failed(
-        "commands",
-        f"{title}'s {', '.join(missing)} cannot be found on this host.",
-        "Log in to a host that has them, load the module that brings them before Jupyter starts,"
-        " or add their directory to PATH; a container may hide them.",
-    )
-
-
-def look_at_ssh(
-    present: bool, agent: bool, keys: Sequence[str], *, launcher: bool = True
-) -> Finding:
-    """Say whether ssh may log in to nodes without a password."""
-    check = "ssh"
-    if not present:
-        return failed(
-            check, "The launcher is ssh, and there is no ssh here.", "Install an ssh client."
-        )
-    if not agent and not keys:
+    words = ", ".join(f"{most:g} {what}" for most, what in named if most is not None)
+    if allowed.clusters is not None and subject.live >= allowed.clusters:
         return warning(
-            check,
-            "There is neither a key of yours in ~/.ssh nor an agent, so ssh to the nodes may ask"
-            " for a password, which nobody types in a job.",
-            "Make one (ssh-keygen) and add its public half to ~/.ssh/authorized_keys of the shared"
-            " home; an agent on your own computer is handed on by `ssh -A`, but not into jobs.",
+            f"The profile allows {words}; {subject.live} of yours run.",
+            "Stop one of them before you start another.",
         )
-    if not keys:
-        return warning(
-            check,
-            "Keys are in an agent only, which a job's first node does not have.",
-            "Make a key (ssh-keygen) that nodes of the shared home accept from one another.",
-        )
-    return ok(check, f"Keys: {', '.join(keys)}{'; an agent, too' if agent else ''}.")
+    return ok(f"The profile allows {words}." if words else "The profile sets none.")
 
 
-def look_at_versions(
-    python: str, versions: Mapping[str, str], own: Mapping[str, str], own_python: str
-) -> Finding:
+def versions(subject: Subject) -> Finding | None:
     """Compare the cluster's Python with the one that a client of this process would have."""
-    check = "versions"
+    if subject.plan is None:
+        return None
+    python = subject.plan.environment.python
+    there, own = ask_python(python).versions, ask_python(sys.executable).versions
+    return compare(shown(python), there, own, shown(sys.executable))
+
+
+def compare(
+    python: str, there: Mapping[str, str], own: Mapping[str, str], own_python: str
+) -> Finding:
+    """Compare the versions of two Pythons, the cluster's first."""
     names = ("python", "dask", "distributed")
-    told = ", ".join(f"{name} {versions.get(name, 'missing')}" for name in names)
+    words = ", ".join(f"{name} {there.get(name, 'missing')}" for name in names)
     differing = [
         f"{name} {own.get(name, 'missing')}"
         for name in names
-        if release(name, versions.get(name)) != release(name, own.get(name))
+        if release(name, there.get(name)) != release(name, own.get(name))
     ]
     if not differing:
-        return ok(check, f"{told} in {python}.")
+        return ok(f"{words} in {python}.")
     return warning(
-        check,
-        f"{told} in {python}; this process has {', '.join(differing)} ({own_python}).",
+        f"{words} in {python}; this process has {', '.join(differing)} ({own_python}).",
         "Connect from a kernel of the cluster's environment, or name the Python of yours (--python,"
         " --kernel): client, scheduler and workers must agree.",
     )
@@ -196,37 +171,187 @@ def release(name: str, version: object) -> str:
     return ".".join(text.split(".")[:2]) if name == "python" else text
 
 
-def look_at_imports(facts: Mapping[str, Any], python: str, *, where: str = "here") -> Finding:
-    """Say whether what a worker needs can be imported, and how long the first time takes."""
-    check = f"imports {where}"
+def imports(subject: Subject) -> Finding | None:
+    """Import in the cluster's Python what a worker needs."""
+    if subject.plan is None:
+        return None
+    python = subject.plan.environment.python
+    modules = ["distributed"]
+    if subject.profile.environment.container is None and uses_gpus(subject.profile, look_around()):
+        modules.append("dask_cuda")
+    return judge_imports(probe.first_import(python, modules), shown(python))
+
+
+def judge_imports(facts: Mapping[str, Any], python: str) -> Finding:
+    """Return whether modules could be imported, and how long the first time took."""
     seconds = facts["seconds"]
-    if not facts["troubles"]:
-        names = [name for name in facts["versions"] if name != "python"]
-        told = f"{' and '.join(names)} imported in {seconds:.1f} s by {python}."
-        if seconds > SLOW_IMPORT:
-            return warning(check, told, SLOW_CURE)
-        return ok(check, told)
-    name, trouble = next(iter(facts["troubles"].items()))
-    cure = next((words for sign, words in IMPORT_CURES if sign in trouble), IMPORT_CURE)
-    what = f"{python} cannot import {name}" if name else f"{python} does not run"
-    return failed(check, f"{what}: {trouble}", cure)
+    if facts["troubles"]:
+        name, trouble = next(iter(facts["troubles"].items()))
+        fix = next(words for sign, words in IMPORT_FIXES if sign in trouble)
+        what = f"{python} cannot import {name}" if name else f"{python} does not run"
+        return failed(f"{what}: {trouble}", fix)
+    names = [name for name in facts["versions"] if name != "python"]
+    words = f"{' and '.join(names)} imported in {seconds:.1f} s by {python}."
+    if seconds <= SLOW_IMPORT:
+        return ok(words)
+    return warning(
+        words,
+        "Workers give up on a scheduler after 60 s, and many at once are slower yet: keep the"
+        " environment on a faster or node-local file system, or packed as one file or a container.",
+    )
 
 
-SLOW_IMPORT = 30.0
-SLOW_CURE = (
-    "Workers give up on a scheduler after 60 s, and many at once are slower yet: keep the"
-    " environment on a faster or node-local file system, or packed as one file or a container."
-)
-IMPORT_CURE = "Mend that environment, or choose another Python or kernel."
-IMPORT_CURES = (
-    (
-        "'bindings' from 'cuda'",
-        "dask-cuda came without CUDA's own packages: install dask-cuda[cu12] or dask-cuda[cu13].",
-    ),
-    ("No module named 'dask_cuda'", "Install dask-cuda[cu12] or dask-cuda[cu13] there."),
-    ("No module named", "Install dask and distributed there, or choose another Python or kernel."),
-    (
-        "No such file",
-        "Choose a Python on a file system that the nodes share (environment.python, --python).",
-    ),
-)
+def scheduler(subject: Subject) -> Finding:
+    """Call the scheduler that another program started."""
+    existing = subject.profile.existing
+    try:
+        file = Path(existing.scheduler_file).expanduser()
+        address = existing.address or str(read_scheduler_file(file)["address"])
+        _, host, port = read_address(address)
+    except GpuClusterError as error:
+        return refused(error)
+    try:
+        with socket.create_connection((host, port), probe.CALL_SECONDS):
+            return ok(f"A process listens at {address}.")
+    except OSError as error:
+        return failed(
+            f"{address} is not reached: {error.strerror or error}.",
+            "See that the scheduler runs, and that a network leads there from this host.",
+        )
+
+
+def network(subject: Subject) -> Finding | None:
+    """Find the address at which a scheduler of this machine would listen."""
+    profile = subject.profile
+    reached = subject.kind is Kind.BATCH and subject.head_here
+    if not (reached or subject.kind is Kind.MACHINE or is_spread(profile)):
+        return None  # it listens elsewhere, or on loopback
+    named = profile.head.interface or profile.network.interface or ""
+    key = "head.interface" if profile.head.interface else "network.interface"
+    interfaces = probe.interfaces()
+    there = ", ".join(f"{name} ({address})" for name, address in interfaces.items()) or "none"
+    if named and named not in interfaces:
+        return failed(
+            f"{key} is {named!r}, which this host does not have or has no IPv4 address; there"
+            f" is {there}.",
+            f"Name one of these in {key}; where nodes have others, workers take that of"
+            " network.interface and the scheduler that of head.interface.",
+        )
+    address = interfaces[named] if named else probe.usual_address()
+    if subject.guessed and address.startswith("127."):
+        where = f"{named} ({address})" if named else address
+        return warning(
+            f"A scheduler would listen on {where}, which only this machine reaches; there is"
+            f" {there}.",
+            "Name a network that the nodes reach in head.interface, or set head.placement: job;"
+            " --job tries which they reach.",
+        )
+    chosen = f"{named} ({address})" if named else f"{address}, as no interface is named"
+    return ok(f"A scheduler listens on {chosen}; there is {there}.")
+
+
+def cluster_directory(subject: Subject) -> Finding:
+    """Find out whether cluster directories can be made, and whether nodes may see them."""
+    facts = probe.directory(str(subject.root))
+    place, kind = facts["path"], facts["file_system"] or "an unknown file system"
+    if trouble := _not_private(subject.root) or facts["trouble"]:
+        return failed(
+            f"Clusters cannot be kept in {place}: {trouble.rstrip('.')}.",
+            f"Correct its mode or owner, or point {PLACE} at a directory of your own.",
+        )
+    room, files = f"{facts['free'] / GIB:.1f} GiB free", facts["free_files"]
+    if facts["free"] < LEAST_FREE or (files is not None and files < LEAST_FREE_FILES):
+        inodes = "" if files is None else f", {files} files"
+        return warning(
+            f"{place} is nearly full: {room}{inodes}.",
+            f"Free some space, or point {PLACE} at a file system that has some.",
+        )
+    if subject.guessed and not is_shared(facts["file_system"]):
+        return warning(
+            f"{place} is on {kind}, which is usually a disk of this machine alone: nodes may not"
+            " see it.",
+            f"Point {PLACE} at a file system that the nodes share; --job tries whether they see"
+            " it.",
+        )
+    return ok(f"{place} is private and writable, on {kind}, {room}.")
+
+
+def _not_private(root: Path) -> str:
+    """Return why the directory is not safe to use, empty if it is; nothing is made."""
+    try:
+        check_place(root, PLACE)
+        if root.exists() or root.is_symlink():
+            check_private(root)
+    except GpuClusterError as error:
+        return error.message
+    except OSError as error:  # another user's folder above it
+        return error.strerror or str(error)
+    return ""
+
+
+def open_files(subject: Subject) -> Finding:
+    """Compare the limit of open files with the connections of a scheduler."""
+    _, hard = probe.open_files()  # a scheduler raises its own limit to the hard one
+    machine = look_around()
+    workers = maximum_workers(subject.profile, machine)
+    workers = workers or workers_per_job(subject.profile, machine)
+    needed = max(LEAST_FILES, FILES_OF_A_WORKER * workers)
+    if 0 <= hard < needed:
+        return warning(
+            f"{hard} files; {workers} workers need {needed} (ulimit -Hn).",
+            "Ask the site for a higher hard limit of open files, or use fewer workers.",
+        )
+    words = "any number of files" if hard < 0 else f"{hard} files"
+    return ok(f"A scheduler may open {words} (ulimit -Hn).")
+
+
+def outlives_jupyter(subject: Subject) -> Finding | None:
+    """Find out whether clusters outlive Jupyter or the shell."""
+    if not subject.head_here:
+        return None
+    survival = find_survival(job=surrounding_job())
+    if survival.survives:
+        return ok(survival.words)
+    return warning(
+        survival.words,
+        "To keep clusters running, start them from a login host, or set head.placement: job.",
+    )
+
+
+def ssh(subject: Subject) -> Finding | None:
+    """Look for what logs in to nodes without a password, if the launcher is ssh."""
+    if subject.profile.launcher.name != "ssh" or subject.tried:
+        return None
+    if shutil.which("ssh") is None:
+        return failed("The launcher is ssh, and there is no ssh here.", "Install an ssh client.")
+    agent = bool(os.environ.get("SSH_AUTH_SOCK"))
+    keys = [name for name in KEYS if (Path.home() / ".ssh" / name).is_file()]
+    if keys:
+        return ok(f"Keys: {', '.join(keys)}{'; an agent, too' if agent else ''}.")
+    if agent:
+        return warning(
+            "Keys are in an agent only, which a job's first node does not have.",
+            "Make a key (ssh-keygen) that nodes of the shared home accept from one another.",
+        )
+    return warning(
+        "There is neither a key of yours in ~/.ssh nor an agent, so ssh to the nodes may ask for a"
+        " password, which a job cannot type.",
+        "Make one (ssh-keygen) and add its public half to ~/.ssh/authorized_keys of the shared"
+        " home; an agent on your own computer is handed on by `ssh -A`, but not into jobs.",
+    )
+
+
+def gpus(subject: Subject) -> Finding:
+    """Look at the GPUs of this machine."""
+    machine = look_around()
+    if machine.gpu_trouble:
+        return failed(machine.gpu_trouble, "Without GPUs, workers use cores alone.")
+    if not machine.gpus:
+        return ok(f"None; workers of this machine use its {machine.cpus} cores.")
+    return ok(f"{len(machine.gpus)}: {', '.join(machine.gpus)}.")
+
+
+def dask_settings(subject: Subject) -> Finding | None:
+    """Return the settings of Dask that this user has changed."""
+    words = own_settings()
+    return ok(words) if words else None

@@ -1,54 +1,34 @@
-"""Submit a small job that looks around on its nodes, wait for what it says, and take it away."""
+"""Submit a small job that looks around on its nodes, wait for its answers, and take it away."""
 
 from __future__ import annotations
 
-import contextlib
-import secrets
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from ..batch import cancel, keeps_ended
-from ..core.cluster import Record
 from ..core.errors import GpuClusterError, WaitTimeout
-from ..core.job import WAITING, Job
-from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory, tail
+from ..core.job import WAITING
+from ..host.cluster_directory import LEASE_SECONDS, tail
 from ..launch.plan import Plan
 from ..node import probe
 from ..state import head_job
-from .findings import Finding, Report, failed, ok, refused, warning
+from .findings import Finding, Report, collect, failed, ok, refused, warning
 from .nodes import SHARED_DIRECTORY, judge
-from .prepare import WALLTIME, job_files, prepare
-from .reach import Expected, hosts, look_at_logins, look_at_way_in
+from .prepare import WALLTIME, Probe, job_files, prepare
+from .reach import here_to_nodes, hosts, logins
 
 ANSWER_SECONDS = WALLTIME + 60.0
 """After so long without an answer a job that runs is given up."""
 LATE_SECONDS = 5.0
-"""What a job wrote may be seen so long after its end, on file systems that nodes share."""
+"""Delay after which a job's output may become visible on file systems that nodes share."""
 LOOK_SECONDS = 0.5
 MOST_LOGINS = 8
 LOG_LINES = 8
-
-
-@dataclass
-class Probe:
-    """One probe job: its files, what it is told, and what has been heard of it."""
-
-    directory: ClusterDirectory
-    record: Record
-    expected: Expected
-    listener: probe.Listener
-    ssh: tuple[str, ...] = ()
-    """The launcher's command, where it is ssh."""
-    submitted: float = 0.0
-    began: float = 0.0
-    """When the first rank said hello; 0 = none has."""
-    job: Job | None = None
-    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    calls: dict[str, dict[str, str]] = field(default_factory=dict)
-    logins: dict[str, str] | None = None
 
 
 def probe_by_job(
@@ -60,35 +40,25 @@ def probe_by_job(
     note: Callable[[str], None],
 ) -> Report:
     """Add to a report what a job finds on its nodes; see `examine_profile`."""
-    with job_files(root) as directory, _listening() as listener:
+    with job_files(root) as directory, closing(probe.Listener(token_hex(16))) as listener:
         try:
-            made = prepare(directory, plan, listener)
-            one = Probe(directory, made.record, made.expected, listener, made.ssh)
+            one = prepare(directory, plan, listener)
             _submit(one, note)
         except GpuClusterError as error:
-            return replace(report, findings=(*report.findings, refused("probe job", error)))
+            refusal = refused(error).named("probe job")
+            return replace(report, findings=(*report.findings, refusal))
         late: WaitTimeout | None = None
         try:
-            note(f"submitted a job of {WALLTIME // 60} min at most as {_mark(one)}")
+            note(f"submitted a job of {WALLTIME // 60} min at most as {one.job.mark}")
             _watch(one, wait, note)
         except WaitTimeout as error:
             late = error
         except BaseException:
-            _tell_what_is_left(one, note)
+            _note_leftover(one, note)
             raise
-        left = _take_away(one)
-        told = [] if late else _findings(one)
-        findings = (*report.findings, *told, *left)
+        left = collect({"clean-up": _take_away(one)})
+        findings = (*report.findings, *([] if late else _findings(one)), *left)
         return replace(report, findings=findings, job=_facts(one), late=late)
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[probe.Listener]:
-    listener = probe.Listener(secrets.token_hex(16))
-    try:
-        yield listener
-    finally:
-        listener.close()
 
 
 def _submit(one: Probe, note: Callable[[str], None]) -> None:
@@ -96,13 +66,13 @@ def _submit(one: Probe, note: Callable[[str], None]) -> None:
     try:
         head_job.submit(one.directory, one.record)
     except KeyboardInterrupt:
-        _tell_what_is_left(one, note)
+        _note_leftover(one, note)
         raise
 
 
-def _tell_what_is_left(one: Probe, note: Callable[[str], None]) -> None:
+def _note_leftover(one: Probe, note: Callable[[str], None]) -> None:
     """Take the job away where no report follows."""
-    for finding in _take_away(one):
+    if finding := _take_away(one):
         note(finding.found)
 
 
@@ -141,7 +111,7 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
         if late and _still_waits(one):
             raise WaitTimeout(
                 f"The probe job did not start within {wait:.0f} s and was cancelled."
-                f" {one.job.reason or 'The queueing system does not say why.'}",
+                f" {one.job.reason or 'The batch system gives no reason.'}",
                 hint="Wait longer with --wait SECONDS, or try when the queue is shorter.",
             )
         time.sleep(LOOK_SECONDS)
@@ -149,8 +119,7 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
 
 def _still_waits(one: Probe) -> bool:
     """Ask once more, since what was last heard of the job may be old."""
-    job = one.job or one.record.jobs[0]
-    one.job = head_job.run_apart(lambda: head_job.ask(one.directory, one.record, job))
+    one.job = head_job.run_apart(lambda: head_job.ask(one.directory, one.record, one.job))
     return one.job.state in WAITING
 
 
@@ -158,7 +127,7 @@ def _listen_to(one: Probe, now: float) -> None:
     """Read what the ranks have written, and call those that listen."""
     here = one.directory.path
     hello = probe.answers(here, ".hello")
-    if not one.began and (hello or (one.job and one.job.state not in WAITING)):
+    if not one.began and (hello or one.job.state not in WAITING):
         one.began = now
     if one.expected.in_job:
         for name, told in hello.items():
@@ -180,58 +149,63 @@ def _logins_there(one: Probe) -> dict[str, Any] | None:
 
 def _words(one: Probe) -> str:
     job = one.job
-    if job is None or (job.state in WAITING and not one.began):
-        return f"in the queue: {job.reason}" if job and job.reason else "in the queue"
+    if job.state in WAITING and not one.began:
+        return f"in the queue: {job.reason}" if job.reason else "in the queue"
     heard = f"{len(one.answers)} of {one.expected.ranks} answered"
     where = f" on {', '.join(job.nodes)}" if job.nodes else ""
     return f"it runs{where}: {heard}"
 
 
-def _take_away(one: Probe) -> list[Finding]:
-    """Cancel the job where it is still there; what could not be done is told."""
-    job = one.job or one.record.jobs[0]
-    if job.is_over and not keeps_ended(one.record.spec.backend):
-        return []
-    record = replace(one.record, jobs=(job,))
+def _take_away(one: Probe) -> Finding | None:
+    """Cancel the job if it is still there; return a warning if that failed."""
+    if one.job.is_over and not keeps_ended(one.record.spec.backend):
+        return None
+    record = replace(one.record, jobs=(one.job,))
     record, words = cancel.cancel_jobs(record, one.directory)
     if all(each.ended for each in record.jobs) or not words:
-        return []
-    return [warning("clean-up", words)]
+        return None
+    return warning(words)
 
 
-# What is told in the end.
+# Findings in the end.
 
 
 def _findings(one: Probe) -> list[Finding]:
-    expected, job = one.expected, one.job
-    found = look_at_logins(_logins_there(one), one.logins)
-    told = list(one.answers.values())
-    if len(told) < expected.ranks:
-        found.append(_silence(one))
-    else:
-        words = f"{len(told)} of {expected.ranks} ranks answered, on {hosts(told)}"
-        waited = one.began - one.submitted
-        found.append(ok("probe job", f"{words}; the job waited {waited:.0f} s."))
-    if len(told) == expected.ranks and len({a["host"] for a in told}) < expected.nodes:
-        found.append(
-            warning(
-                "nodes",
-                f"The job has {expected.nodes} nodes, and all ranks ran on {hosts(told)}.",
-                "See launcher and job.nodes: other nodes would hold no worker.",
-            )
-        )
-    found += judge(expected, one.answers)
-    way_in = look_at_way_in(one.calls)
-    if job is not None and way_in is not None:
-        found.append(way_in)
-    return found
+    ssh = _logins_there(one) or {"hosts": [], "troubles": {}}
+    before = {
+        "ssh in the job": logins(ssh["hosts"], ssh["troubles"], failed),
+        "ssh from here": logins(ssh["hosts"], one.logins or {}, warning),
+        "probe job": _heard(one),
+        "nodes": _spread(one),
+    }
+    after = {"here to nodes": here_to_nodes(one.calls)}
+    return [*collect(before), *judge(one.expected, one.answers), *collect(after)]
+
+
+def _heard(one: Probe) -> Finding:
+    """Return how many ranks answered."""
+    heard, ranks = len(one.answers), one.expected.ranks
+    if heard < ranks:
+        return _silence(one)
+    words = f"{heard} of {ranks} ranks answered, on {hosts(one.answers.values())}"
+    return ok(f"{words}; the job waited {one.began - one.submitted:.0f} s.")
+
+
+def _spread(one: Probe) -> Finding | None:
+    """Return a warning if ranks that all answered ran on too few nodes."""
+    ranks, expected = list(one.answers.values()), one.expected
+    if len(ranks) < expected.ranks or len({a["host"] for a in ranks}) >= expected.nodes:
+        return None
+    return warning(
+        f"The job has {expected.nodes} nodes, and all ranks ran on {hosts(ranks)}.",
+        "See launcher and job.nodes: other nodes would hold no worker.",
+    )
 
 
 def _silence(one: Probe) -> Finding:
-    """Say what is known of a job of which not all ranks answered."""
-    job = one.job or one.record.jobs[0]
-    key = job.key
-    names = (f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
+    """Return the state and the log of a job of which not all ranks answered."""
+    job = one.job
+    names = (f"{job.key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
     logs = [tail(one.directory.logs / name, LOG_LINES).strip() for name in names]
     log = next(filter(None, logs), "")
     heard, ranks = len(one.answers), one.expected.ranks
@@ -246,20 +220,16 @@ def _silence(one: Probe) -> Finding:
         cure = SHARED_DIRECTORY
         said = f"It wrote nothing, so its node may not see {one.directory.path.parent}."
     parts = (f"{told}{where}.", why, said)
-    return failed("probe job", " ".join(filter(None, parts)), cure, log)
+    return failed(" ".join(filter(None, parts)), cure, log)
 
 
 def _facts(one: Probe) -> dict[str, Any]:
-    job = one.job or one.record.jobs[0]
+    job = one.job
     return {
         "id": job.id,
-        "mark": _mark(one),
+        "mark": job.mark,
         "nodes": list(job.nodes),
         "state": job.state.value,
         "waited_seconds": round(one.began - one.submitted, 1) if one.began else None,
         "answers": list(one.answers.values()),
     }
-
-
-def _mark(one: Probe) -> str:
-    return one.record.jobs[0].mark

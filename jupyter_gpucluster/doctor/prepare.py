@@ -1,4 +1,4 @@
-"""The files of a probe job: its script, the probe beside it, and what it is told."""
+"""The files of a probe job: its script, the probe beside it, and its settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..batch import find_backend
 from ..batch.variables import node_lists
@@ -26,7 +27,7 @@ from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
 from ..node import node_list, probe
 from ..profiles import Profile
-from . import surroundings
+from . import batch_system
 from .reach import Expected
 
 WALLTIME = 300
@@ -35,14 +36,24 @@ FORGOTTEN_SECONDS = 3600.0
 READY = "import sys; sys.exit(sys.version_info < (3, 8))"
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What is on disk for a job that is to be submitted."""
+@dataclass
+class Probe:
+    """One probe job: its files, its requests, and its state."""
 
+    directory: ClusterDirectory
     record: Record
+    job: Job
+    """The job as last observed."""
     expected: Expected
-    ssh: tuple[str, ...]
-    """The launcher's command where it is ssh, as far as the host."""
+    listener: probe.Listener
+    ssh: list[str]
+    """The launcher's command if it is ssh, up to the host."""
+    submitted: float = 0.0
+    began: float = 0.0
+    """Time of the first rank's hello; 0 = none yet."""
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    calls: dict[str, dict[str, str]] = field(default_factory=dict)
+    logins: dict[str, str] | None = None
 
 
 @contextlib.contextmanager
@@ -64,7 +75,7 @@ def job_files(root: Path) -> Iterator[ClusterDirectory]:
         directory.remove()
 
 
-def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -> Prepared:
+def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -> Probe:
     """Write the job's script and what it runs and reads.
 
     Raises
@@ -91,7 +102,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
         "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
         "programs": []
         if not expected.in_job or relayed
-        else surroundings.programs_of(find_backend(profile.backend)),
+        else batch_system.programs_of(find_backend(profile.backend)),
     }
     write_private(directory.jobs / "probe.json", json.dumps(told).encode())
     now = time.time()
@@ -108,7 +119,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
         jobs=(Job(mark, 0, submitted=now),),
     )
     ssh = _ssh(profile, spec) if profile.launcher.name == "ssh" else []
-    return Prepared(record, expected, tuple(ssh))
+    return Probe(directory, record, record.jobs[0], expected, listener, ssh)
 
 
 def _addresses(expected: Expected) -> list[str]:

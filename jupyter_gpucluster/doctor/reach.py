@@ -1,14 +1,14 @@
-"""Who reaches whom between this host and the nodes of a job, out of what each side tried."""
+"""Checks of the connections between this host and the nodes of a job, from calls of each side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from ..core.fast_dataclass import frozen
 from ..host.log_diagnosis import diagnose
-from .findings import Finding, Result, failed, ok
+from .findings import Finding, failed, ok
 
 Answer = Mapping[str, Any]
 AGENT = (
@@ -20,7 +20,7 @@ AGENT = (
 
 @frozen
 class Expected:
-    """What the profile asks for, and where a scheduler would be."""
+    """The profile's requests, and the place of its scheduler."""
 
     ranks: int
     nodes: int
@@ -29,7 +29,7 @@ class Expected:
     in_job: bool = False
     """Whether the head runs in a job."""
     interface: str = ""
-    """What workers are told to use."""
+    """The interface of the workers."""
     head_interface: str = ""
     interfaces: Mapping[str, str] = field(default_factory=dict)
     """Of this host."""
@@ -41,7 +41,7 @@ class Expected:
 
     @property
     def address(self) -> str:
-        """Where a scheduler on this host would listen."""
+        """The address at which a scheduler on this host would listen."""
         return self.interfaces.get(self.head_interface or self.interface, self.usual)
 
 
@@ -51,98 +51,78 @@ def hosts(answers: Iterable[Answer]) -> str:
     return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:8])} and others"
 
 
-def look_at_reach(expected: Expected, answers: Sequence[Answer]) -> list[Finding]:
-    """Say whether a scheduler on this host would be reached, and at which address it would be."""
-    check = "nodes to here"
-    tried = [address for address in expected.interfaces.values() if address in answers[0]["home"]]
-    good = [
-        address
-        for address in tried
-        if not any(answer["home"][address]["trouble"] for answer in answers)
-    ]
-    names = {address: name for name, address in expected.interfaces.items()}
-    told = ", ".join(
-        f"{names[address]} ({address}): {_trouble(answers, address) or 'reached'}"
-        for address in tried
+def nodes_to_here(expected: Expected, answers: Sequence[Answer]) -> Finding:
+    """Return whether nodes reach a scheduler on this host, and at which address they would."""
+    troubles = {
+        name: next(
+            (
+                f"{trouble} from {answer['host']}"
+                for answer in answers
+                if (trouble := answer["home"][address]["trouble"])
+            ),
+            "",
+        )
+        for name, address in expected.interfaces.items()
+        if address in answers[0]["home"]
+    }
+    good = {expected.interfaces[name]: name for name in troubles if not troubles[name]}
+    tried = ", ".join(
+        f"{name} ({expected.interfaces[name]}): {trouble or 'reached'}"
+        for name, trouble in troubles.items()
     )
     if expected.in_job:
-        return [ok(check, f"Not needed, as the head runs in a job. {told}.")]
+        return ok(f"Not needed, as the head runs in a job. {tried}.")
     if expected.address in good:
-        return [ok(check, f"{hosts(answers)}: the scheduler's address is reached. {told}.")]
+        return ok(f"{hosts(answers)}: the scheduler's address is reached. {tried}.")
     where = f"{hosts(answers)}: a scheduler would listen at {expected.address}, out of their reach."
-    if good:
-        name = names[good[0]]
-        cure = f"Set head.interface: {name} ({good[0]}), which all of them reach."
-    else:
-        cure = (
-            "Set head.placement: job, so that the scheduler runs beside its workers, or ask the"
-            " site which network and ports lead from the nodes to this host."
-        )
-    return [failed(check, f"{where} {told or 'No address could be tried'}.", cure)]
-
-
-def _trouble(answers: Sequence[Answer], address: str) -> str:
-    return next(
-        (
-            f"{answer['home'][address]['trouble']} from {answer['host']}"
-            for answer in answers
-            if answer["home"][address]["trouble"]
-        ),
-        "",
+    fix = (
+        "Set head.placement: job, so that the scheduler runs beside its workers, or ask the site"
+        " which network and ports lead from the nodes to this host."
     )
+    for address, name in good.items():
+        fix = f"Set head.interface: {name} ({address}), which all of them reach."
+        break
+    return failed(f"{where} {tried or 'No address could be tried'}.", fix)
 
 
-def look_at_way_in(answers: Mapping[str, Answer]) -> Finding | None:
-    """Say whether a scheduler in the job would be reached from here.
+def here_to_nodes(answers: Mapping[str, Answer]) -> Finding | None:
+    """Return whether this host reaches a scheduler in the job; None if no call was made.
 
     Parameters
     ----------
     answers
-        By node, the address of each interface with what hinders a call to it.
+        By node, the address of each interface with the error of a call to it.
     """
     if not answers:
         return None
-    check = "here to nodes"
-    reached = {host: [a for a, why in told.items() if not why] for host, told in answers.items()}
-    told = "; ".join(
+    calls = "; ".join(
         f"{host}: " + ", ".join(f"{a} {why or 'reached'}" for a, why in tried.items())
         for host, tried in answers.items()
     )
-    if all(reached.values()):
-        return ok(check, f"A scheduler in the job can be reached ({told}).")
+    if all("" in tried.values() for tried in answers.values()):
+        return ok(f"A scheduler in the job can be reached ({calls}).")
     return failed(
-        check,
-        f"A scheduler in the job cannot be reached ({told}).",
+        f"A scheduler in the job cannot be reached ({calls}).",
         "Name a network that this host shares with the nodes in head.interface, or run Jupyter in"
         " a job of its own, with backend: local.",
     )
 
 
-def look_at_logins(
-    there: Mapping[str, Any] | None, troubles_here: Mapping[str, str] | None
-) -> list[Finding]:
-    """Say whether ssh logs in to the nodes without a password, from the first one and from here.
+def logins(
+    nodes: Sequence[str], troubles: Mapping[str, str], bad: Callable[[str, str], Finding]
+) -> Finding | None:
+    """Return whether ssh logs in to the nodes without a password; None if it was not tried.
 
     Parameters
     ----------
-    there
-        What the job's first node said: its hosts, and ssh's words of those that it cannot enter.
-    troubles_here
-        The same words of this host.
+    troubles
+        The error of ssh by node, of those that it cannot enter.
+    bad
+        The kind of finding that errors make.
     """
-    if there is None:
-        return []
-    found = []
-    for check, troubles, result in (
-        ("ssh in the job", there["troubles"], Result.FAILED),
-        ("ssh from here", troubles_here or {}, Result.WARNING),
-    ):
-        if troubles:
-            words = "; ".join(dict.fromkeys(troubles.values()))
-            subject = ", ".join(filter(None, troubles)) or "The job's nodes"
-            told = f"{subject} cannot be entered without a password: {words}"
-            cure = AGENT if "Permission denied" in words else diagnose(words) or AGENT
-            found.append(Finding(check, result, told, cure))
-        elif there["hosts"]:
-            found.append(ok(check, f"{', '.join(there['hosts'])} can be entered."))
-    return found
+    if troubles:
+        words = "; ".join(dict.fromkeys(troubles.values()))
+        subject = ", ".join(filter(None, troubles)) or "The job's nodes"
+        fix = AGENT if "Permission denied" in words else diagnose(words) or AGENT
+        return bad(f"{subject} cannot be entered without a password: {words}", fix)
+    return ok(f"{', '.join(nodes)} can be entered.") if nodes else None

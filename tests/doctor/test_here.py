@@ -1,59 +1,88 @@
-"""Findings about this machine, from facts about it."""
+"""Checks of this machine, with facts of our own in place of the machine's."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.doctor import Result, here
+from jupyter_gpucluster.doctor import Result, batch_system, here
+from jupyter_gpucluster.doctor.here import Subject
 from jupyter_gpucluster.host.detach import Survival
+from jupyter_gpucluster.node import probe
+from jupyter_gpucluster.profiles import Profile
 
 INTERFACES = {"lo": "127.0.0.1", "eth0": "10.0.0.7", "ib0": "10.9.0.7"}
 GIB = 2**30
+Facts = pytest.MonkeyPatch
 
 
-def a_directory(**changes: Any) -> dict[str, Any]:
-    facts = {"path": "/home/ada/clusters", "trouble": "", "file_system": "nfs4"}
-    return {**facts, "free": 90 * GIB, "free_files": 10_000_000, **changes}
+def a_subject(backend: str = "slurm", tried: bool = False, **keys: Any) -> Subject:
+    profile = Profile.model_validate({"title": "x", "backend": backend, **keys})
+    return Subject(Path("/home/ada/clusters"), here.kind_of(profile), profile, tried=tried)
 
 
 @pytest.mark.parametrize(
-    "named, usual, batch, result, words",
+    "named, usual, tried, result, words",
     [
-        ("ib0", "10.0.0.7", True, Result.OK, "ib0 (10.9.0.7)"),
-        ("", "10.0.0.7", True, Result.OK, "10.0.0.7, as no interface is named"),
-        ("hsn0", "10.0.0.7", True, Result.FAILED, "lo (127.0.0.1), eth0 (10.0.0.7), ib0"),
-        ("lo", "10.0.0.7", True, Result.WARNING, "only this machine reaches"),
-        ("", "127.0.1.1", True, Result.WARNING, "only this machine reaches"),
-        ("", "127.0.1.1", False, Result.OK, "127.0.1.1"),
+        ("ib0", "10.0.0.7", False, Result.OK, "ib0 (10.9.0.7)"),
+        (None, "10.0.0.7", False, Result.OK, "10.0.0.7, as no interface is named"),
+        ("hsn0", "10.0.0.7", False, Result.FAILED, "lo (127.0.0.1), eth0 (10.0.0.7), ib0"),
+        ("lo", "10.0.0.7", False, Result.WARNING, "only this machine reaches"),
+        (None, "127.0.1.1", False, Result.WARNING, "only this machine reaches"),
+        (None, "127.0.1.1", True, Result.OK, "127.0.1.1"),
     ],
 )
 def test_a_scheduler_listens_where_nodes_may_reach_it(
-    named: str, usual: str, batch: bool, result: Result, words: str
+    monkeypatch: Facts, named: str | None, usual: str, tried: bool, result: Result, words: str
 ) -> None:
-    finding = here.look_at_network(INTERFACES, usual, named, "network.interface", batch=batch)
+    monkeypatch.setattr(probe, "interfaces", lambda: INTERFACES)
+    monkeypatch.setattr(probe, "usual_address", lambda: usual)
+    finding = here.network(a_subject(tried=tried, network={"interface": named}))
+    assert finding is not None
     assert (finding.result, words in finding.found) == (result, True)
 
 
 @pytest.mark.parametrize(
-    "changes, private, batch, result, words",
+    "subject",
+    [a_subject(head={"placement": "job"}), a_subject("local")],
+    ids=["the head runs in a job", "all run here"],
+)
+def test_a_scheduler_elsewhere_or_on_loopback_needs_no_network_of_this_host(
+    subject: Subject,
+) -> None:
+    assert here.network(subject) is None
+
+
+@pytest.mark.parametrize(
+    "changes, private, backend, result, words",
     [
-        ({}, "", True, Result.OK, "nfs4, 90.0 GiB free"),
-        ({"file_system": "ext4"}, "", True, Result.WARNING, "a disk of this machine alone"),
-        ({"file_system": "fuse.sshfs"}, "", True, Result.OK, "fuse.sshfs"),
-        ({"file_system": "ext4"}, "", False, Result.OK, "ext4"),
-        ({"free": GIB // 2}, "", True, Result.WARNING, "nearly full: 0.5 GiB free"),
-        ({"free_files": 0}, "", True, Result.WARNING, "nearly full: 90.0 GiB free, 0 files"),
-        ({"free_files": None}, "", True, Result.OK, "90.0 GiB free"),
-        ({"trouble": "/home: Permission denied"}, "", True, Result.FAILED, "Permission denied"),
-        ({}, "It is writable by others.", True, Result.FAILED, "writable by others."),
+        ({}, "", "slurm", Result.OK, "nfs4, 90.0 GiB free"),
+        ({"file_system": "ext4"}, "", "slurm", Result.WARNING, "a disk of this machine alone"),
+        ({"file_system": "fuse.sshfs"}, "", "slurm", Result.OK, "fuse.sshfs"),
+        ({"file_system": "ext4"}, "", "local", Result.OK, "ext4"),
+        ({"free": GIB // 2}, "", "slurm", Result.WARNING, "nearly full: 0.5 GiB free"),
+        ({"free_files": 0}, "", "slurm", Result.WARNING, "nearly full: 90.0 GiB free, 0 files"),
+        ({"free_files": None}, "", "slurm", Result.OK, "90.0 GiB free"),
+        ({"trouble": "/home: Permission denied"}, "", "slurm", Result.FAILED, "Permission denied"),
+        ({}, "It is writable by others.", "slurm", Result.FAILED, "writable by others."),
     ],
 )
 def test_cluster_directories_are_private_and_roomy_and_seen_by_nodes(
-    changes: dict[str, Any], private: str, batch: bool, result: Result, words: str
+    monkeypatch: Facts,
+    changes: dict[str, Any],
+    private: str,
+    backend: str,
+    result: Result,
+    words: str,
 ) -> None:
-    finding = here.look_at_directory(a_directory(**changes), private, batch=batch)
+    facts: dict[str, Any] = {"path": "/home/ada/clusters", "trouble": "", "file_system": "nfs4"}
+    facts |= {"free": 90 * GIB, "free_files": 10_000_000, **changes}
+    monkeypatch.setattr(probe, "directory", lambda path: facts)
+    monkeypatch.setattr(here, "_not_private", lambda root: private)
+    finding = here.cluster_directory(a_subject(backend))
     assert (finding.result, words in finding.found) == (result, True)
     assert bool(finding.way_out) is (result is not Result.OK)
 
@@ -69,18 +98,23 @@ def test_cluster_directories_are_private_and_roomy_and_seen_by_nodes(
         ([1024, 1024], 300, "higher hard limit"),
     ],
 )
-def test_open_files_are_told_by_what_so_many_workers_want(
-    limits: list[int], workers: int, words: str
+def test_open_files_are_compared_with_the_needs_of_so_many_workers(
+    monkeypatch: Facts, limits: list[int], workers: int, words: str
 ) -> None:
-    finding = here.look_at_open_files(limits, workers)
+    monkeypatch.setattr(probe, "open_files", lambda: limits)
+    finding = here.open_files(a_subject(limits={"workers": workers}))
     assert (finding.result is Result.WARNING) is bool(words)
     assert words in finding.way_out
 
 
-def test_a_head_that_ends_with_jupyter_is_a_warning_with_a_way_out() -> None:
-    finding = here.look_at_survival(Survival(False, "No: it ends with the pod."))
+def test_a_head_that_ends_with_jupyter_is_a_warning_with_a_fix(monkeypatch: Facts) -> None:
+    survival = Survival(False, "No: it ends with the pod.")
+    monkeypatch.setattr(here, "find_survival", lambda job: survival)
+    finding = here.outlives_jupyter(a_subject())
+    assert finding is not None
     assert finding.result is Result.WARNING
     assert "head.placement: job" in finding.way_out
+    assert here.outlives_jupyter(a_subject(head={"placement": "job"})) is None
 
 
 @pytest.mark.parametrize(
@@ -93,23 +127,31 @@ def test_a_head_that_ends_with_jupyter_is_a_warning_with_a_way_out() -> None:
     ],
 )
 def test_keys_in_an_agent_alone_do_not_reach_the_nodes_of_a_job(
-    present: bool, agent: bool, keys: list[str], result: Result
+    home: Path, monkeypatch: Facts, present: bool, agent: bool, keys: list[str], result: Result
 ) -> None:
-    assert here.look_at_ssh(present, agent, keys).result is result
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/ssh" if present else None)
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent" if agent else "")
+    (home / ".ssh").mkdir()
+    for key in keys:
+        (home / ".ssh" / key).touch()
+    finding = here.ssh(a_subject(launcher="ssh"))
+    assert finding is not None
+    assert finding.result is result
+    assert here.ssh(a_subject(launcher="ssh", tried=True)) is None
 
 
 def test_only_a_minor_release_of_python_or_another_dask_is_a_difference() -> None:
     ours = {"python": "3.11.7", "dask": "2026.8.0", "distributed": "2026.8.0"}
-    same = here.look_at_versions("/env/python", {**ours, "python": "3.11.2"}, ours, "/usr/python")
+    same = here.compare("/env/python", {**ours, "python": "3.11.2"}, ours, "/usr/python")
     assert same.result is Result.OK
     theirs = {**ours, "dask": "2026.7.1", "python": "3.12.1"}
-    other = here.look_at_versions("/env/python", theirs, ours, "/usr/python")
+    other = here.compare("/env/python", theirs, ours, "/usr/python")
     assert other.result is Result.WARNING
     assert "this process has python 3.11.7, dask 2026.8.0 (/usr/python)" in other.found
 
 
 @pytest.mark.parametrize(
-    "troubles, seconds, result, cure",
+    "troubles, seconds, result, fix",
     [
         ({}, 1.5, Result.OK, ""),
         ({}, 75.0, Result.WARNING, "node-local file system"),
@@ -123,16 +165,19 @@ def test_only_a_minor_release_of_python_or_another_dask_is_a_difference() -> Non
         ({"": "/x/python: No such file or directory"}, 0.0, Result.FAILED, "nodes share"),
     ],
 )
-def test_an_import_that_fails_or_is_slow_names_its_cure(
-    troubles: dict[str, str], seconds: float, result: Result, cure: str
+def test_an_import_that_fails_or_is_slow_names_its_fix(
+    troubles: dict[str, str], seconds: float, result: Result, fix: str
 ) -> None:
     facts = {"versions": {"distributed": "1"}, "troubles": troubles, "seconds": seconds}
-    finding = here.look_at_imports(facts, "/x/python")
-    assert (finding.result, cure in finding.way_out) == (result, True)
+    finding = here.judge_imports(facts, "/x/python")
+    assert (finding.result, fix in finding.way_out) == (result, True)
 
 
-def test_commands_that_are_not_here_are_named() -> None:
-    assert here.look_at_commands("Slurm", []) is None
-    finding = here.look_at_commands("Slurm", ["sbatch", "scancel"])
+def test_commands_that_are_not_here_are_named(monkeypatch: Facts) -> None:
+    here_too = {"squeue": "/usr/bin/squeue"}
+    monkeypatch.setattr(shutil, "which", here_too.get)
+    finding = batch_system.commands(a_subject())
     assert finding is not None
     assert (finding.result, "sbatch, scancel" in finding.found) == (Result.FAILED, True)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert batch_system.commands(a_subject()) is None

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.doctor import Finding, Report, Result
+from jupyter_gpucluster.doctor.findings import failed
 from jupyter_gpucluster.doctor.nodes import judge
-from jupyter_gpucluster.doctor.reach import Expected, look_at_logins, look_at_way_in
+from jupyter_gpucluster.doctor.reach import Expected, here_to_nodes, logins
 
 GIB = 2**30
 HOME = {"eth0": "10.0.0.7", "ib0": "10.9.0.7"}
@@ -168,37 +169,43 @@ def test_another_dask_on_the_nodes_is_refused_and_a_wrong_clock_told() -> None:
 
 
 def test_a_client_must_reach_the_scheduler_of_a_job() -> None:
-    assert look_at_way_in({}) is None
-    reached = look_at_way_in({"c1": {"10.9.1.1": "", "192.168.0.1": "no route"}})
-    closed = look_at_way_in({"c1": {"10.9.1.1": "Connection refused"}})
+    assert here_to_nodes({}) is None
+    reached = here_to_nodes({"c1": {"10.9.1.1": "", "192.168.0.1": "no route"}})
+    closed = here_to_nodes({"c1": {"10.9.1.1": "Connection refused"}})
     assert reached is not None
     assert closed is not None
     assert (reached.result, closed.result) == (Result.OK, Result.FAILED)
 
 
-def test_ssh_that_asks_for_a_password_fails_in_the_job_and_is_a_remark_here() -> None:
-    words = "ada@c2: Permission denied (publickey)."
-    there = {"hosts": ["c1", "c2"], "troubles": {"c2": words}}
-    in_job, from_here = look_at_logins(there, {})
-    assert (in_job.result, from_here.result) == (Result.FAILED, Result.OK)
-    assert words in in_job.found
-    assert "ssh -A" in in_job.way_out
-    _, from_here = look_at_logins(
-        {**there, "troubles": {}}, {"c1": "Host key verification failed."}
-    )
-    assert from_here.result is Result.WARNING
-    assert "accept-new" in from_here.way_out
-    assert look_at_logins(None, None) == []
+@pytest.mark.parametrize(
+    "troubles, result, fix",
+    [
+        ({"c2": "ada@c2: Permission denied (publickey)."}, Result.FAILED, "ssh -A"),
+        ({"c1": "Host key verification failed."}, Result.FAILED, "accept-new"),
+        ({}, Result.OK, ""),
+    ],
+)
+def test_ssh_that_asks_for_a_password_is_a_failure_with_a_fix(
+    troubles: dict[str, str], result: Result, fix: str
+) -> None:
+    finding = logins(["c1", "c2"], troubles, failed)
+    assert finding is not None
+    assert (finding.result, fix in finding.way_out) == (result, True)
+    assert all(words in finding.found for words in troubles.values())
 
 
-def test_a_report_is_as_bad_as_its_worst_line_and_shows_each_way_out() -> None:
+def test_logins_that_were_not_tried_have_no_finding() -> None:
+    assert logins([], {}, failed) is None
+
+
+def test_a_report_is_as_bad_as_its_worst_line_and_shows_each_fix() -> None:
     bad = Finding("GPUs", Result.FAILED, "None.", "Ask for some.", "$ sbatch\nno")
     report = Report("profile x", "login1", (Finding("profile", Result.OK, "Fine."), bad))
     assert report.result is Result.FAILED
     assert report.lines() == [
         "ok       profile  Fine.",
         "failed   GPUs     None.",
-        "                  way out: Ask for some.",
+        "                  fix: Ask for some.",
         "                  | $ sbatch",
         "                  | no",
         "",

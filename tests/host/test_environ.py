@@ -16,7 +16,7 @@ from jupyter_gpucluster.batch.queue import ProcessRunner, run_aside
 from jupyter_gpucluster.batch.variables import inherited
 from jupyter_gpucluster.core.cluster import HeldJob, Record
 from jupyter_gpucluster.core.errors import GpuClusterError
-from jupyter_gpucluster.doctor.surroundings import answer_of
+from jupyter_gpucluster.doctor.batch_system import answer_of
 from jupyter_gpucluster.head import process
 from jupyter_gpucluster.head.allocation_watch import HeldJobWatch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory

@@ -1,4 +1,4 @@
-"""The verb ``doctor`` as it is typed, on this machine and with commands of our own making."""
+"""The command ``doctor`` as it is typed, on this machine and with commands of our own making."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
-from jupyter_gpucluster.doctor.cluster import look_at_cluster_versions
+from jupyter_gpucluster.doctor.cluster import compare_versions
 from jupyter_gpucluster.doctor.findings import Result
 from jupyter_gpucluster.doctor.prepare import job_files
 from tests.cli.doubles import Desk, InMemoryClusters, a_view
@@ -211,7 +211,7 @@ def test_versions_of_client_scheduler_and_workers_are_compared(
 ) -> None:
     usual = {"python": "3.11.7.final.0", "dask": "2026.8.0", "distributed": "2026.8.0"}
     usual["numpy"] = "2.0"
-    finding = look_at_cluster_versions(
+    finding = compare_versions(
         {**usual, **client}, usual, [{**usual, **worker}, {**usual, **worker}]
     )
     assert (finding.result, words in finding.found) == (result, True)

@@ -1,0 +1,124 @@
+"""Checks of the batch system from this machine: its commands, its answer, its view of a script."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..batch import BACKENDS, elsewhere, find_backend, on_this_machine, submit_command
+from ..batch.base import Backend
+from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..batch.status_cache import StatusCache
+from ..batch.variables import inherited
+from ..core.errors import BackendError
+from ..core.job import FINAL, CommandResult, Submission
+from .findings import Finding, failed, ok, refused
+from .here import Subject
+
+if TYPE_CHECKING:
+    from ..profiles import Profile
+
+ANSWER_SECONDS = 20.0
+
+
+def systems(subject: Subject) -> Finding:
+    """Return the batch systems whose commands are on this machine."""
+    there = [
+        backend.title
+        for backend in BACKENDS.values()
+        if not on_this_machine(backend.name) and not _missing(backend)
+    ]
+    if not there:
+        words = "No batch system has its commands here; the profile `local` needs none."
+        return ok(words)
+    *others, last = there
+    listed = f"{', '.join(others)} and {last}" if others else last
+    words = f"Found the commands of {listed}. To use one, write a profile: see docs/profiles.md."
+    return ok(words)
+
+
+def commands(subject: Subject) -> Finding | None:
+    """Look for the commands of the profile's system; None if all are here."""
+    backend = find_backend(subject.profile.backend)
+    if not (missing := _missing(backend)):
+        return None
+    return failed(
+        f"{backend.title}'s {', '.join(missing)} cannot be found on this host.",
+        "Log in to a host that has them, load the module that brings them before Jupyter starts,"
+        " or add their directory to PATH; a container may hide them.",
+    )
+
+
+def answer(subject: Subject) -> Finding | None:
+    """Ask the batch system for this user's jobs, by the command that heads list them with."""
+    profile = subject.profile
+    if _missing(backend := find_backend(profile.backend)):
+        return None
+    if os.access(subject.root, os.W_OK | os.X_OK):
+        StatusCache(subject.root, backend, user_name(), "doctor").take_room(always=True)
+    argv = backend.status(user_name(), [])
+    began = time.monotonic()
+    result = answer_of(argv, elsewhere(profile.backend, profile.job))
+    seconds = time.monotonic() - began
+    try:
+        jobs = backend.parse_status(result)
+    except BackendError as error:
+        words = result.stderr.strip() or result.stdout.strip() or error.detail
+        fix = error.hint or "Try again later; if it still does not answer, contact the site."
+        return failed(error.message, fix, f"$ {' '.join(argv)}\n{words}")
+    count = sum(job.state not in FINAL for job in jobs.values())
+    words = f"{backend.title} answers {_program(argv)} in {seconds:.1f} s; jobs of yours: {count}."
+    return ok(words)
+
+
+def submission(profile: Profile, script: str) -> Finding | None:
+    """Let the submit command check the script of a start; None if it cannot do so."""
+    backend = find_backend(profile.backend)
+    if not backend.rehearsal:
+        return None
+    with tempfile.TemporaryDirectory(prefix="gpc-doctor-") as place:
+        file = Path(place, "job.sh")
+        file.write_text(script)
+        arguments = (*backend.rehearsal, *profile.job.submit_args)
+        job = Submission("gpc-doctor-1", str(file), text=script, arguments=arguments)
+        program, *rest = submit_command(backend, job)
+        result = answer_of([program, *rest], stdin=backend.stdin(job))
+    if result.exit_code == 0:
+        said = (result.stderr.strip() or result.stdout.strip()).splitlines()
+        words = f": {said[-1].removeprefix(f'{program}: ')}" if said else ""
+        return ok(f"{backend.title} would take the job{words}")
+    try:
+        backend.parse_submit(job, result)
+    except BackendError as error:
+        return refused(error)
+    return None
+
+
+def answer_of(
+    argv: Sequence[str], where: Mapping[str, str] | None = None, stdin: str = ""
+) -> CommandResult:
+    """Run a command of a batch system, without the variables of a job that this may be in."""
+    variables = {**inherited(os.environ), **(where or {})}
+    runner = ProcessRunner(variables, seconds=ANSWER_SECONDS)
+    return run_aside(runner.run(argv, stdin))
+
+
+def programs_of(backend: Backend) -> list[str]:
+    """Return the programs that submit, list and cancel."""
+    job = Submission("gpc-abc123-1", "/gpc-abc123-1.sh", text="#!/bin/sh\n")
+    used = (backend.submit(job), backend.status("somebody", ["1"]), backend.cancel(["1"]))
+    return list(dict.fromkeys(map(_program, used)))
+
+
+def _missing(backend: Backend) -> list[str]:
+    return [name for name in programs_of(backend) if shutil.which(name) is None]
+
+
+def _program(argv: Sequence[str]) -> str:
+    """Return the program of a command; a fixed script is called as the one that it runs first."""
+    return argv[3] if argv[0] == "sh" else argv[0]
