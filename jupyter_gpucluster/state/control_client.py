@@ -68,9 +68,14 @@ def ask(
     path: str,
     body: object = None,
     *,
-    seconds: float = ANSWER_SECONDS,
+    seconds: float | None = None,
 ) -> dict[str, Any]:
     """Send a request to a head and return its JSON answer.
+
+    Parameters
+    ----------
+    seconds
+        Limit of the wait for it; by default `ANSWER_SECONDS`.
 
     Raises
     ------
@@ -82,8 +87,9 @@ def ask(
     # Takes 15 ms to import, which listing clusters does without.
     import http.client
 
+    limit = ANSWER_SECONDS if seconds is None else seconds
     try:
-        with contextlib.closing(_connection(endpoint, seconds)) as connection:
+        with contextlib.closing(_connection(endpoint, limit)) as connection:
             connection.request(
                 method,
                 path,

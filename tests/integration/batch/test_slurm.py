@@ -45,27 +45,6 @@ def wait_until(
     return view
 
 
-def test_a_cluster_is_one_array_that_computes_scales_and_stops(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
-) -> None:
-    view = clusters.start(write_profile("small", SMALL), target=fixed(3))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
-    assert len({id.split("_")[0] for id in site.queue()}) == 1
-    with connect(view.name) as client:
-        kept = client.scatter(list(range(30)))
-        assert sum(client.gather(client.map(lambda x: x + 1, range(10)))) == 55
-        clusters.update(view.id, target=fixed(1))
-        wait_until(clusters, view.id, lambda _: len(site.queue()) == 1)
-        assert client.gather(kept) == list(range(30))
-        clusters.update(view.id, target=fixed(2))
-        clusters.wait_ready(view.id, timeout=SECONDS)
-        assert client.submit(lambda: 42).result() == 42
-    clusters.stop(view.id)
-    ended = clusters.wait_stopped(view.id, timeout=SECONDS)
-    assert ended.phase is Phase.STOPPED
-    assert site.queue() == []
-
-
 @pytest.mark.parametrize("place", ["slurm"], indirect=True)
 def test_an_ordinary_user_s_cluster_lives_and_ends_clean(
     place: RealPlace, somebody: Person
@@ -165,17 +144,6 @@ def test_held_and_suspended_jobs_are_kept_until_they_may_go_on(
     assert site.queue() == [id]
 
 
-def test_a_refused_job_tells_the_command_the_words_and_the_cure(
-    clusters: Clusters, write_profile: WriteProfile
-) -> None:
-    profile = write_profile("nowhere", SMALL.replace("queue: cpu", "queue: nosuch"))
-    view = clusters.start(profile, target=fixed(1))
-    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
-    assert view.phase is Phase.FAILED
-    for part in ("invalid partition", "sbatch", "exit code 1"):
-        assert part in view.reason
-
-
 def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
     clusters: Clusters, write_profile: WriteProfile
 ) -> None:
@@ -185,30 +153,6 @@ def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
     assert view.phase is Phase.FAILED
     assert "It ended with exit code 1." in view.reason
     assert "The node has no such command" in view.reason
-
-
-def test_a_killed_job_is_replaced(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
-) -> None:
-    view = clusters.start(write_profile("small", SMALL), target=fixed(2))
-    clusters.wait_ready(view.id, timeout=SECONDS)
-    site.run("scancel", site.queue()[0])
-    wait_until(clusters, view.id, lambda _: len(clusters.jobs(view.id)) == 3)
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
-    assert view.workers.ready == 2
-    assert [job.state for job in clusters.jobs(view.id)].count(JobState.CANCELLED) == 1
-
-
-def test_a_requeued_job_comes_back_under_a_name_that_is_not_taken(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
-) -> None:
-    view = clusters.start(write_profile("small", SMALL), target=fixed(1))
-    clusters.wait_ready(view.id, timeout=SECONDS)
-    site.run("scontrol", "requeue", site.queue()[0])
-    wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
-    assert len(clusters.jobs(view.id)) == 1
-    assert ".r1 on " in clusters.logs(view.id)
 
 
 def test_gpu_jobs_are_asked_for_as_gpus(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 
 import pytest
 
@@ -74,8 +73,11 @@ def test_what_steers_a_user_s_own_commands_hides_no_job_and_no_gpu(
         clusters, view.id, lambda _: [bool(job.id) for job in clusters.jobs(view.id)] == [True] * 2
     )
     first = {job.id for job in clusters.jobs(view.id)}
-    time.sleep(20)  # several listings
-    assert {job.id for job in clusters.jobs(view.id)} == first == set(site.queue())
+    # A listing has shown them: it alone says why they wait.
+    wait_until(clusters, view.id, lambda v: "Held by you" in v.reason)
+    jobs = clusters.jobs(view.id)
+    assert {job.id for job in jobs} == first == set(site.queue())
+    assert {(job.state, job.missing) for job in jobs} == {(JobState.HELD, 0)}
     site.run("scontrol", "release", *first)
     clusters.wait_ready(view.id, timeout=SECONDS)
     jobs = clusters.jobs(view.id)

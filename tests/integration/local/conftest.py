@@ -14,11 +14,13 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import ENDED, Target
+from jupyter_gpucluster.state import control_client
 from jupyter_gpucluster.state.view import ClusterView
 
-from .driving import READY_SECONDS, fixed
+from .driving import READY_SECONDS, fixed, until
 
 Start = Callable[..., ClusterView]
+StartHead = Callable[[], ClusterView]
 WriteProfile = Callable[[str, str], str]
 
 
@@ -61,6 +63,23 @@ def clusters(home: Path, temporary: Path) -> Iterator[Clusters]:
 def start(clusters: Clusters) -> Start:
     """Start a cluster and wait until its workers are there."""
     return lambda *args, **request: start_ready(clusters, *args, **request)
+
+
+@pytest.fixture
+def start_head(clusters: Clusters) -> StartHead:
+    """Start a cluster and wait until its head listens, which is sooner than its worker."""
+
+    def start() -> ClusterView:
+        view = clusters.start("local", target=fixed(1))
+        return until(lambda: found if (found := clusters.get(view.id)).scheduler_address else None)
+
+    return start
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up heads that were stopped after a second, in place of ten."""
+    monkeypatch.setattr(control_client, "ANSWER_SECONDS", 1.0)
 
 
 @pytest.fixture

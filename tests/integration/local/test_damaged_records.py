@@ -21,7 +21,7 @@ from jupyter_gpucluster.host.cluster_directory import LEASE_SECONDS
 from jupyter_gpucluster.state.reader import START_SECONDS
 from jupyter_gpucluster.state.view import ClusterView
 
-from .conftest import Start
+from .conftest import StartHead
 from .driving import ended, head_of, processes_of, until
 from .test_silent_heads import stopped
 
@@ -82,9 +82,9 @@ def aside(view: ClusterView) -> list[Path]:
 
 @each_damage
 def test_a_running_cluster_is_stopped_by_its_id(
-    clusters: Clusters, start: Start, damage: Callable[[Path], object]
+    clusters: Clusters, start_head: StartHead, damage: Callable[[Path], object]
 ) -> None:
-    view = start()
+    view = start_head()
     with stopped(head_of(view)):  # lest it writes the record again before we look
         damaged(view, damage)
         # As if nobody had looked for a while: no look may take it for what a starter left.
@@ -106,9 +106,9 @@ def test_a_running_cluster_is_stopped_by_its_id(
 
 @each_damage
 def test_a_running_cluster_is_stopped_by_force(
-    clusters: Clusters, start: Start, damage: Callable[[Path], object]
+    clusters: Clusters, start_head: StartHead, damage: Callable[[Path], object]
 ) -> None:
-    view = start()
+    view = start_head()
     with stopped(head_of(view)):
         damaged(view, damage)
         over = clusters.stop(view.id, force=True)
@@ -121,8 +121,10 @@ def test_a_running_cluster_is_stopped_by_force(
         assert "by force" in clusters.get(view.id).reason
 
 
-def test_a_running_cluster_is_stopped_by_its_name(clusters: Clusters, start: Start) -> None:
-    view = start()
+def test_a_running_cluster_is_stopped_by_its_name(
+    clusters: Clusters, start_head: StartHead
+) -> None:
+    view = start_head()
     with stopped(head_of(view)):
         damaged(view, truncate)
         with pytest.raises(ClusterNotFound) as caught:
@@ -132,21 +134,22 @@ def test_a_running_cluster_is_stopped_by_its_name(clusters: Clusters, start: Sta
     assert until(lambda: ended(clusters, view)).phase is Phase.STOPPED
 
 
-def test_the_head_writes_its_record_again(clusters: Clusters, start: Start) -> None:
-    views = [start() for _ in range(3)]
+def test_the_head_writes_its_record_again(clusters: Clusters, start_head: StartHead) -> None:
+    views = [start_head() for _ in range(3)]
     with stopped(*map(head_of, views)):
         for view, name in zip(views, ("truncated", "deleted", "a directory"), strict=True):
             damaged(view, DAMAGE[name])
         assert not clusters.list()
     until(lambda: len(clusters.list()) == 3, REWRITTEN)
     assert not clusters.damaged()
-    for view in views:
-        assert clusters.get(view.name).phase is Phase.RUNNING
-        assert clusters.jobs(view.id)
+    until(lambda: all(clusters.get(view.name).phase is Phase.RUNNING for view in views))
+    assert all(clusters.jobs(view.id) for view in views)
 
 
-def test_a_damaged_record_of_a_dead_head_is_set_aside(clusters: Clusters, start: Start) -> None:
-    view = start()
+def test_a_damaged_record_of_a_dead_head_is_set_aside(
+    clusters: Clusters, start_head: StartHead
+) -> None:
+    view = start_head()
     os.kill(head_of(view), 9)
     until(lambda: not processes_of(view.id))
     damaged(view, truncate)

@@ -91,6 +91,7 @@ def test_a_program_that_lets_go_of_its_cluster_leaves_it_behind(
         assert client.submit(sum, [1, 2]).result() == 3
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_head_that_hangs_is_named_and_killed_by_force(
     clusters: Clusters, start: Start, capfd: pytest.CaptureFixture[str]
 ) -> None:

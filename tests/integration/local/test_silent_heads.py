@@ -15,9 +15,10 @@ import pytest
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import BackendUnavailable, HeadUnreachable
+from jupyter_gpucluster.state import control_client
 from jupyter_gpucluster.state.view import ClusterView
 
-from .conftest import Start
+from .conftest import Start, StartHead
 from .driving import client_of, ended, fixed, head_of, job_server_of, processes_of, until
 from .tasks import double
 
@@ -42,7 +43,10 @@ def age(view: ClusterView, seconds: float) -> None:
     os.utime(lease, (then, then))
 
 
-def test_a_stopped_head_is_unreachable_until_it_goes_on(clusters: Clusters, start: Start) -> None:
+def test_a_stopped_head_is_unreachable_until_it_goes_on(
+    clusters: Clusters, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_client, "REMEMBERED_SECONDS", 3.0)
     view = start()
     head = head_of(view)
     with stopped(head):
@@ -71,10 +75,8 @@ def test_a_head_that_answers_is_reachable_however_old_its_lease(
     assert [seen.phase for seen in clusters.list()] == [Phase.RUNNING]
 
 
-def test_many_stopped_heads_are_asked_at_once(clusters: Clusters) -> None:
-    views = [clusters.start("local", target=fixed(1)) for _ in range(4)]
-    for view in views:
-        clusters.wait_ready(view.id, timeout=60)
+def test_many_stopped_heads_are_asked_at_once(clusters: Clusters, start_head: StartHead) -> None:
+    views = [start_head() for _ in range(4)]
     with stopped(*map(head_of, views)):
         for view in views:
             age(view, 60)
@@ -86,6 +88,7 @@ def test_many_stopped_heads_are_asked_at_once(clusters: Clusters) -> None:
         until(lambda: not any(processes_of(view.id) for view in views))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_stopped_head_and_job_server_can_be_ended_by_force(
     clusters: Clusters, start: Start
 ) -> None:
@@ -125,9 +128,9 @@ def test_a_cluster_with_a_stopped_job_server_can_be_stopped(
 
 
 def test_a_head_that_dies_while_it_is_asked_to_stop_has_stopped(
-    clusters: Clusters, start: Start
+    clusters: Clusters, start_head: StartHead
 ) -> None:
-    view = start()
+    view = start_head()
     head = head_of(view)
     with stopped(head), ThreadPoolExecutor(1) as thread:
         stop = thread.submit(clusters.stop, view.id)
@@ -140,8 +143,11 @@ def test_a_head_that_dies_while_it_is_asked_to_stop_has_stopped(
     assert "while the cluster stopped" in over.reason
 
 
-def test_a_stop_that_came_to_nothing_is_forgotten(clusters: Clusters, start: Start) -> None:
-    view = start()
+@pytest.mark.usefixtures("impatient")
+def test_a_stop_that_came_to_nothing_is_forgotten(
+    clusters: Clusters, start_head: StartHead
+) -> None:
+    view = start_head()
     head = head_of(view)
     with stopped(head), pytest.raises(HeadUnreachable):
         clusters.stop(view.id)
