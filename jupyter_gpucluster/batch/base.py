@@ -170,7 +170,7 @@ class Backend(Protocol):
     remarks: re.Pattern[str] | None
     """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
     amounts: Amounts = Amounts()
-    image_option = ""
+    image_option: str = ""
     """Option of a directive that runs the job in a container's image."""
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

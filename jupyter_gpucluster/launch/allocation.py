@@ -12,6 +12,7 @@ from ..core.errors import InvalidInput
 from ..host.hardware import Machine
 from ..node.node_list import allocation_hosts
 from ..profiles import Profile
+from .script.launchers import find_dialect
 
 MIB = 2**20
 GPUS_HERE = "GPUCLUSTER_GPUS_ON_NODE"
@@ -20,8 +21,13 @@ MEMORY_HERE = "GPUCLUSTER_MEM_PER_NODE"
 
 
 def is_spread(profile: Profile) -> bool:
-    """Tell whether local workers are spread over the nodes of the allocation by a launcher."""
+    """Return whether a launcher spreads local workers over the nodes of an allocation."""
     return uses_this_machine(profile.backend) and profile.launcher.name != "none"
+
+
+def is_alone(profile: Profile) -> bool:
+    """Return whether the workers share this machine, with its real cores, memory and GPUs."""
+    return uses_this_machine(profile.backend) and profile.launcher.name == "none"
 
 
 def in_allocation(
@@ -47,8 +53,9 @@ def in_allocation(
             " bsub -Is, oarsub -I), or leave launcher out to use this machine alone.",
             detail="launcher",
         )
-    if profile.launcher.name == "jsrun" and len(hosts) > 1 and hosts[0][1] == 1 < hosts[1][1]:
-        hosts = hosts[1:]  # the launch node, which jsrun puts nothing on
+    launch_node = find_dialect(profile.launcher).has_launch_node
+    if launch_node and len(hosts) > 1 and hosts[0][1] == 1 < hosts[1][1]:
+        hosts = hosts[1:]
     nodes = len(hosts)
     here = os.uname().nodename.split(".")[0] in {host.split(".")[0] for host, _ in hosts}
     job = profile.job

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..batch import elsewhere, find_backend, is_simulated, on_this_machine, uses_this_machine
+from ..batch import elsewhere, find_backend, is_simulated, on_this_machine
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import StatusCache
@@ -110,7 +110,7 @@ def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandR
 
 def _local(profile: Profile, held: int) -> dict[str, Any]:
     machine = look_around()
-    if not uses_this_machine(profile.backend) or not machine.gpus:
+    if not machine.gpus:
         return _shown([], f"CPU workers on {machine.cpus} cores of this machine.")
     free = max(0, len(machine.gpus) - held)
     found = [Capacity("this machine", free, len(machine.gpus))]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..batch import allocation_queries, find_backend, uses_this_machine
-from ..batch.base import Backend, least
+from ..batch.base import AllocationQuery, Backend, least
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.variables import inherited, node_lists
 from ..core.cluster import HeldJob
@@ -19,12 +19,11 @@ from ..core.job import Allocation, JobState, Share
 from ..node.node_list import OUTSIDE, allocation_hosts, expand
 from ..profiles import Profile
 from .allocation import GPUS_HERE, MEMORY_HERE, is_spread
+from .script.launchers import find_dialect
 
 SECONDS = 20.0
 """A user waits for the answer; a Slurm without its controller takes as long."""
 NUMBER = re.compile(r"\d[\w.\[\]+-]{0,80}", re.ASCII)
-INSIDE_ONLY = ("jsrun", "aprun")
-"""Launchers that work nowhere but in the script of the job."""
 FIELD = "allocation"
 OTHERWISE = "Start the cluster from inside the job instead, which needs no number."
 
@@ -98,7 +97,7 @@ def check_request(number: str, profile: Profile) -> None:
             detail=FIELD,
         )
     launcher = profile.launcher
-    if launcher.name in INSIDE_ONLY or launcher.mpi == "pals":
+    if find_dialect(launcher).inside_only:
         raise InvalidInput(
             f"{launcher.name} starts workers only from inside the job.",
             hint=f"{OTHERWISE} From outside srun (on Slurm) and ssh work.",
@@ -110,9 +109,8 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
     """Return the queueing system that knows the job, and what it says."""
     names = list(systems_here(profile.launcher.name))
     if not names:
-        programs = (
-            "scontrol" if profile.launcher.name == "srun" else "squeue, qstat, bjobs, oarstat"
-        )
+        possible = queries_for(profile.launcher.name).values()
+        programs = ", ".join(dict.fromkeys(query.programs[0] for query in possible))
         raise InvalidInput(
             f"No queueing system that tells the nodes of job {number} can be asked from here"
             f" (no {programs}).",
@@ -144,11 +142,16 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
 
 def systems_here(launcher: str) -> Iterator[str]:
     """Yield the queueing systems whose commands are on this machine."""
-    queries = allocation_queries()
-    owners = {name for name, query in queries.items() if launcher in query.launchers}
-    for name, query in queries.items():
-        if (not owners or name in owners) and all(map(shutil.which, query.programs)):
+    for name, query in queries_for(launcher).items():
+        if all(map(shutil.which, query.programs)):
             yield name
+
+
+def queries_for(launcher: str) -> dict[str, AllocationQuery]:
+    """Return the queries of the systems in whose jobs a launcher starts ranks."""
+    queries = allocation_queries()
+    own = {name: query for name, query in queries.items() if launcher in query.launchers}
+    return own or queries
 
 
 def check_job(backend: Backend, number: str, found: Allocation) -> None:

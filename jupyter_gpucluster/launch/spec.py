@@ -19,7 +19,7 @@ from ..host.hardware import Machine
 from ..host.memory_shares import LEAST_SHARE
 from ..profiles import Profile
 from ..profiles.sections import Launcher
-from .allocation import is_spread
+from .allocation import is_alone, is_spread
 from .script.containers import check_container, image_directives
 from .script.launchers import lay_out
 from .script.worker_command import extra_arguments, worker_arguments
@@ -60,8 +60,8 @@ def default_workers(profile: Profile, machine: Machine) -> int:
     if is_spread(profile):
         wanted = workers_per_job(profile, machine)
     elif uses_gpus(profile, machine):
-        wanted = len(machine.gpus) if uses_this_machine(profile.backend) else 1
-    elif uses_this_machine(profile.backend):
+        wanted = len(machine.gpus) if is_alone(profile) else 1
+    elif is_alone(profile):
         wanted = min(machine.cpus, MOST_DEFAULT_WORKERS)
     else:
         wanted = 1
@@ -73,7 +73,7 @@ def default_workers(profile: Profile, machine: Machine) -> int:
 
 def memory_here(profile: Profile, machine: Machine) -> int | None:
     """Return the bytes of this machine that local workers share; None where nodes have them."""
-    if not uses_this_machine(profile.backend) or is_spread(profile):
+    if not is_alone(profile):
         return None
     return min(profile.job.memory or machine.memory, machine.memory)
 
@@ -89,7 +89,7 @@ def workers_per_job(profile: Profile, machine: Machine) -> int:
     """Return how many workers one job holds."""
     if profile.workers.per_job != "auto":
         return profile.workers.per_job
-    if uses_this_machine(profile.backend) and not is_spread(profile):
+    if is_alone(profile):
         return 1
     ranks = profile.launcher.ranks_per_node
     if not uses_gpus(profile, machine):
@@ -102,7 +102,7 @@ def maximum_workers(profile: Profile, machine: Machine) -> int | None:
     ceilings = [profile.limits.workers] if profile.limits.workers else []
     if is_spread(profile):
         ceilings.append(workers_per_job(profile, machine))
-    elif uses_this_machine(profile.backend) and uses_gpus(profile, machine):
+    elif is_alone(profile) and uses_gpus(profile, machine):
         ceilings.append(len(machine.gpus))
     return min(ceilings, default=None)
 
@@ -195,9 +195,8 @@ def shapes(
     sharing
         How many workers share this machine, if they are here.
     """
-    gpus, spread = uses_gpus(profile, machine), is_spread(profile)
-    here = on_this_machine(profile.backend) and not spread
-    alone = uses_this_machine(profile.backend) and not spread
+    gpus, alone = uses_gpus(profile, machine), is_alone(profile)
+    here = alone or is_simulated(profile.backend)
     per_job = workers_per_job(profile, machine)
     requested = int(profile.job.gpus) if gpus and not alone else 0
     ranks = 1
@@ -224,7 +223,7 @@ def shapes(
             profile.job,
             gpus=1 if gpus and alone else requested,
             directives=(
-                *image_directives(profile.backend, profile.environment.container),
+                *image_directives(profile),
                 *profile.job.directives,
             ),
             submit_args=() if here else profile.job.submit_args,

@@ -11,6 +11,7 @@ from ...batch.quoting import directive_value
 from ...core.errors import InvalidInput
 from ...profiles import Profile
 from ...profiles.sections import Container
+from .launchers import find_dialect
 
 ENVIRONMENT_PREFIXES = {"apptainer": "APPTAINERENV_", "singularity": "SINGULARITYENV_"}
 CLEAN = frozenset({"-e", "--cleanenv", "-c", "--contain", "-C", "--containall"})
@@ -39,7 +40,9 @@ def check_container(profile: Profile, directory: Path) -> None:
                 detail="environment.container",
             )
         return
-    if container.runtime == "pyxis" and profile.launcher.name != "srun":
+    launcher = profile.launcher
+    starts = "" if launcher.name == "none" else find_dialect(launcher).container_runtime
+    if container.runtime == "pyxis" != starts:
         raise InvalidInput(
             "Pyxis is a part of srun, which this profile does not use.",
             hint="Set launcher: srun, or use apptainer.",
@@ -53,12 +56,13 @@ def check_container(profile: Profile, directory: Path) -> None:
         )
 
 
-def image_directives(backend: str, container: Container | None) -> tuple[str, ...]:
-    """Return the directive by which the batch system itself runs a job in the container."""
+def image_directives(profile: Profile) -> tuple[str, ...]:
+    """Return the directives by which the batch system itself runs a job in the container."""
+    container = profile.environment.container
     if container is None or container.runtime != "pod":
         return ()
     image = directive_value(container.image, "environment.container.image")
-    return (f"{image_option(backend)} = {image}",)
+    return (f"{image_option(profile.backend)} = {image}",)
 
 
 def inside(container: Container, directory: Path, local_directory: str, *, gpus: bool) -> list[str]:

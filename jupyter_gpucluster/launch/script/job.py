@@ -16,7 +16,7 @@ from ...profiles import Profile
 from ..spec import group_profile
 from .containers import inside, preparation, srun_words
 from .head import head_lines
-from .launchers import layout_of
+from .launchers import find_dialect, layout_of
 from .ranks import ARGUMENT_LEFT, ENGLISH, launch_lines, phase_line, prologue_lines, rank_lines
 from .worker_command import worker_lines
 from .worker_lifetime import lines as lifetime_lines
@@ -175,9 +175,8 @@ def _launch(
     reader = f'{python} "$GPUCLUSTER_DIRECTORY/jobs/{HOST_READER}"'
     prologue = prologue_lines(profile.environment.prologue)
     extra = srun_words(profile.environment.container, directory.path)
-    if spec.spread and launcher.name == "srun":
-        # Jupyter may be a step of the same job, and hold what the workers are to use.
-        extra = [*extra, "--overlap"]
+    if spec.spread:
+        extra = [*extra, *find_dialect(launcher).beside_jupyter]
     # Over ssh a rank runs the prologue again, and is told what was left before.
     there = lifetime_lines(LEFT) if seconds else []
     if seconds:  # a prologue may have arguments of its own

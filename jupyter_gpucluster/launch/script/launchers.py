@@ -1,4 +1,4 @@
-"""The launchers, which spread one job over its nodes: how many ranks, and each one's options."""
+"""The launchers, which spread one job over its nodes: the layout of ranks, and a table."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def layout_of(spec: Spec) -> Layout:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One launcher's way to say it."""
+    """Options of one launcher, and the ways in which its ranks differ from those of others."""
 
     rank: str
     """A rank's number in the job, as a shell expands it there."""
@@ -114,6 +114,18 @@ class Dialect:
     hosts: str = ""
     """A line of the file of hosts that it reads; ``{ranks}`` as above, ``{}`` is the host."""
     hosts_option: str = ""
+    names_variables: bool = False
+    """Whether it passes on only the variables that its arguments name."""
+    logs_in: bool = False
+    """Whether each rank is a login, which has none of the job's variables."""
+    inside_only: bool = False
+    """Whether it works only in the script of the job whose nodes it uses."""
+    has_launch_node: bool = False
+    """Whether the first host of an allocation may be one that gets no ranks."""
+    beside_jupyter: tuple[str, ...] = ()
+    """Its arguments in a job that Jupyter may run in, whose resources the workers then share."""
+    container_runtime: str = ""
+    """The container runtime that is a part of it."""
 
 
 def _srun(layout: Layout) -> list[tuple[str, ...]]:
@@ -186,18 +198,42 @@ def _ssh(layout: Layout) -> list[tuple[str, ...]]:
 
 
 OPENMPI = Dialect(
-    "OMPI_COMM_WORLD_RANK", "$OMPI_COMM_WORLD_LOCAL_RANK", _openmpi, "{} slots={ranks}",
-    "--hostfile",
-)  # fmt: skip
-MPICH = Dialect(
-    "PMI_RANK", "${MPI_LOCALRANKID:-$((PMI_RANK % {ranks}))}", _mpich, "{}:{ranks}", "-hostfile"
+    "OMPI_COMM_WORLD_RANK",
+    "$OMPI_COMM_WORLD_LOCAL_RANK",
+    _openmpi,
+    hosts="{} slots={ranks}",
+    hosts_option="--hostfile",
+    # It passes on no other variables where it reaches nodes by ssh.
+    names_variables=True,
 )
-PALS = Dialect("PALS_RANKID", "$PALS_LOCAL_RANKID", _pals)
+MPICH = Dialect(
+    "PMI_RANK",
+    "${MPI_LOCALRANKID:-$((PMI_RANK % {ranks}))}",
+    _mpich,
+    hosts="{}:{ranks}",
+    hosts_option="-hostfile",
+)
+PALS = Dialect("PALS_RANKID", "$PALS_LOCAL_RANKID", _pals, inside_only=True)
 DIALECTS = {
-    ("srun", "auto"): Dialect("SLURM_PROCID", "$SLURM_LOCALID", _srun),
-    ("jsrun", "auto"): Dialect("PMIX_RANK", "$((PMIX_RANK % {ranks}))", _jsrun),
-    ("aprun", "auto"): Dialect("ALPS_APP_PE", "$((ALPS_APP_PE % {ranks}))", _aprun),
-    ("ssh", "auto"): Dialect("GPUCLUSTER_RANK", "$GPUCLUSTER_SLOT", _ssh, "{}"),
+    ("srun", "auto"): Dialect(
+        "SLURM_PROCID",
+        "$SLURM_LOCALID",
+        _srun,
+        # Jupyter may be a step of the same job.
+        beside_jupyter=("--overlap",),
+        container_runtime="pyxis",
+    ),
+    ("jsrun", "auto"): Dialect(
+        "PMIX_RANK",
+        "$((PMIX_RANK % {ranks}))",
+        _jsrun,
+        inside_only=True,
+        has_launch_node=True,
+    ),
+    ("aprun", "auto"): Dialect(
+        "ALPS_APP_PE", "$((ALPS_APP_PE % {ranks}))", _aprun, inside_only=True
+    ),
+    ("ssh", "auto"): Dialect("GPUCLUSTER_RANK", "$GPUCLUSTER_SLOT", _ssh, hosts="{}", logs_in=True),
     ("mpirun", "auto"): OPENMPI,
     ("mpiexec", "auto"): MPICH,
     **{
@@ -218,7 +254,7 @@ SAME = {
 
 
 def find_dialect(launcher: Launcher) -> Dialect:
-    """Return how a launcher is spoken to.
+    """Return a launcher's entry.
 
     Raises
     ------

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from ...profiles.sections import Launcher
-from .launchers import OPENMPI, Layout, find_dialect, named, options_of
+from .launchers import Layout, find_dialect, named, options_of
 
 HOSTS = '"$GPUCLUSTER_HOSTS"'
 RANK_FILE = '"$GPUCLUSTER_RANK_FILE"'
@@ -56,12 +56,11 @@ def launch_lines(
     words += map(shlex.quote, options_of(dialect, launcher, layout))
     words += extra
     rank = f'/bin/bash {RANK_FILE} "$GPUCLUSTER_WORKER"'
-    if launcher.name == "ssh":
+    if dialect.logs_in:
         return [*lines, *_ssh_lines(" ".join(words), layout.ranks)]
     if dialect.hosts_option and not named([dialect.hosts_option]) & named(launcher.args):
         words += [dialect.hosts_option, HOSTS]
-    if dialect is OPENMPI:
-        # It hands nothing on that it is not told to, where other nodes are reached by ssh.
+    if dialect.names_variables:
         words.append('"${exported[@]}"')
         lines += [
             "exported=()",
@@ -127,7 +126,7 @@ def rank_lines(
     """
     dialect = find_dialect(launcher)
     lines = ["export GPUCLUSTER_WORKER=$1"]
-    if launcher.name == "ssh":
+    if dialect.logs_in:
         lines += ["GPUCLUSTER_RANK=$2 GPUCLUSTER_SLOT=$3", *environment]
     else:
         words = f"{launcher.name} did not tell this process its rank; see launcher.mpi"
@@ -139,7 +138,7 @@ def rank_lines(
     if layout.gpus and layout.ranks > 1:
         lines += _pinning(layout)
     *before, command = commands
-    last = _tethered(command) if launcher.name == "ssh" else [f"exec {command}"]
+    last = _tethered(command) if dialect.logs_in else [f"exec {command}"]
     return [*lines, *before, phase_line("starting Python"), *last]
 
 
