@@ -216,6 +216,17 @@ def test_a_head_s_job_that_a_listing_lacks_and_that_is_there_is_waited_for(
     assert known.missing == 0
 
 
+def test_an_empty_listing_with_words_of_an_error_is_no_answer(root: Path, site: Site) -> None:
+    directory = cluster(root)
+    with (site.place / "squeue").open("w") as program:
+        program.write("#!/bin/sh\necho 'slurm_load_jobs error: the database is down' >&2\n")
+    for _ in range(4):
+        view = Clusters(root).get("mine")
+        assert (view.phase, view.workers.pending) == (Phase.PENDING, 1)
+        ask_again(directory)
+    assert site.calls("scontrol") == 0  # without an answer no job is missing
+
+
 def test_a_job_whose_submission_was_not_answered_is_found_by_its_mark(
     root: Path, site: Site
 ) -> None:
