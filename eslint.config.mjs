@@ -14,6 +14,7 @@ export default tseslint.config(
       'dist/',
       'lib/',
       'site/',
+      'src/model/rest.ts',
       'jupyter_gpucluster/',
       'ui-tests/'
     ]

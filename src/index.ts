@@ -56,8 +56,7 @@ const modelPlugin: JupyterFrontEndPlugin<IClustersModel> = {
   ): IClustersModel =>
     new ClustersModel({
       trans: bundleOf(translator),
-      serverSettings: app.serviceManager.serverSettings,
-      events: app.serviceManager.events.stream
+      serverSettings: app.serviceManager.serverSettings
     })
 };
 

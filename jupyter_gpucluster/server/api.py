@@ -21,7 +21,7 @@ AUTH_RESOURCE = "gpucluster"
 
 CLUSTERS_SETTING = "gpucluster_clusters"
 MODELS_SETTING = "gpucluster_models"
-WATCH_SETTING = "gpucluster_watch"
+SNAPSHOTS_SETTING = "gpucluster_snapshots"
 
 B = TypeVar("B", bound=Body)
 

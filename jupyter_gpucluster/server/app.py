@@ -8,12 +8,11 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Type, default
 
 from .activity import BusyClusters
-from .api import CLUSTERS_SETTING, MODELS_SETTING, WATCH_SETTING
-from .events import Hints
+from .api import CLUSTERS_SETTING, MODELS_SETTING, SNAPSHOTS_SETTING
 from .gauges import GAUGES
 from .models import Models
 from .routes import ROUTES
-from .watching import Watch
+from .snapshot import Snapshots
 
 if TYPE_CHECKING:
     from .async_clusters import AsyncClusters
@@ -40,7 +39,7 @@ class GpuClusterApp(ExtensionApp):
         help="""Whether a cluster that computes keeps this server from being culled for idleness.
 
         Clusters go on without a server, so by default they do not. What users do counts always;
-        pages that ask by themselves, dashboards and events never do.""",
+        requests of open pages and dashboards never do.""",
     ).tag(config=True)
 
     @default("clusters_class")
@@ -52,14 +51,14 @@ class GpuClusterApp(ExtensionApp):
     def initialize_settings(self) -> None:
         """Hand the handlers what they share."""
         server = self.serverapp
-        assert server is not None and server.event_logger is not None  # noqa: S101, PT018  # set long before
+        assert server is not None  # noqa: S101  # set long before
         clusters = cast("AsyncClusters", self.clusters_class())
-        self.watch = Watch(clusters, Hints(server.event_logger), GAUGES.take)
+        self.snapshots = Snapshots(clusters, GAUGES.take)
         self.busy = BusyClusters(clusters, server.web_app.settings)
         self.settings[CLUSTERS_SETTING] = clusters
         self.settings[MODELS_SETTING] = Models(server.base_url)
-        self.settings[WATCH_SETTING] = self.watch
-        GAUGES.reset(lambda: server.io_loop.add_callback(self.watch.glance))
+        self.settings[SNAPSHOTS_SETTING] = self.snapshots
+        GAUGES.reset(lambda: server.io_loop.add_callback(self.snapshots.glance))
         if self.busy_clusters_count:
             server.io_loop.add_callback(self.busy.start)
 
@@ -71,4 +70,4 @@ class GpuClusterApp(ExtensionApp):
         """End what looks at clusters, not the clusters."""
         GAUGES.reset()
         await self.busy.close()
-        await self.watch.close()
+        await self.snapshots.close()

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tornado.httpclient import HTTPClientError
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from ..batch.status_cache import CALLS_PER_MINUTE
@@ -21,7 +20,7 @@ from ..core.errors import (
 )
 from ..launch.python_environments import list_environments
 from ..profiles import load_profiles
-from .watching import is_followed, newest_revision
+from .snapshot import NO_ANSWER, fetch_summary, is_asked
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView
@@ -43,7 +42,7 @@ async def check_health(clusters: AsyncClusters) -> dict[str, Any]:
         problems.append(error)
     else:
         problems += [_trouble(view) for view in views if _troubled(view)]
-        problems += await _silent_heads(clusters, list(filter(is_followed, views)))
+        problems += await _silent_heads(clusters, list(filter(is_asked, views)))
     if not any(e.suitable for e in await asyncio.to_thread(list_environments)):
         problems.append(
             UnsuitableEnvironment(
@@ -92,8 +91,8 @@ async def _silent_heads(
         try:
             async with turns:
                 endpoint = await clusters.endpoint(view.id)
-                await newest_revision(client, endpoint, -1, wait=0, patience=PATIENCE_SECONDS)
-        except (HTTPClientError, OSError, ValueError, GpuClusterError) as error:
+                await fetch_summary(client, endpoint, PATIENCE_SECONDS)
+        except NO_ANSWER as error:
             return HeadUnreachable(
                 f"The head of cluster {view.name} does not answer.",
                 hint="It may be busy or frozen, or just ending; look at its log.",

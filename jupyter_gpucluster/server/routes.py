@@ -17,14 +17,15 @@ from ..core.serialize import to_json
 from ..launch.profile_catalog import one_place, places
 from ..launch.python_environments import list_environments
 from . import notebooks
-from .api import MODELS_SETTING, WATCH_SETTING, ApiHandler
+from .api import MODELS_SETTING, SNAPSHOTS_SETTING, ApiHandler
 from .bodies import CopyBody, StartBody, TrialBody, UpdateBody
 from .dashboard import DashboardHandler
 from .health import check_health
+from .snapshot import is_listed
 
 if TYPE_CHECKING:
     from .models import Models
-    from .watching import Watch
+    from .snapshot import Snapshots
 
 MAXIMUM_LINES = 100_000
 
@@ -100,22 +101,34 @@ class ClusterRoute(ApiHandler):
         """What makes JSON of clusters."""
         return cast("Models", self.settings[MODELS_SETTING])
 
+    @property
+    def snapshots(self) -> Snapshots:
+        """The looks that all pages share."""
+        return cast("Snapshots", self.settings[SNAPSHOTS_SETTING])
+
     def on_finish(self) -> None:
-        """Watch for whoever was answered."""
+        """Let the next list show what this request changed."""
         super().on_finish()
-        if self.get_status() < HTTPStatus.BAD_REQUEST:
-            watch = cast("Watch", self.settings[WATCH_SETTING])
-            watch.want(now=self.request.method != "GET")
+        if self.request.method != "GET":
+            self.snapshots.expire()
 
 
 class ClustersHandler(ClusterRoute):
     """All clusters of this user."""
 
+    etag: str | None = None
+
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        views = await self.clusters.list(ended=self.flag("ended"))
-        self.write(await asyncio.to_thread(self.models.list, views))
+        ended = self.flag("ended")
+        views = [v for v in await self.snapshots.latest() if ended or is_listed(v)]
+        text, self.etag = await asyncio.to_thread(self.models.list, views)
+        self.write(text)
+
+    def compute_etag(self) -> str | None:
+        """Return the tag of the list, by which a page is spared what it shows already."""
+        return self.etag
 
     @web.authenticated
     @authorized

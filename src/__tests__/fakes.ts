@@ -6,12 +6,14 @@ import { vi } from 'vitest';
 
 import { ClusterApi } from '../model/api';
 import type {
+  IClock,
   ICluster,
   IEnvironment,
   ILoss,
   IOption,
   IOptionsSchema,
-  IProfile
+  IProfile,
+  IWorkerCounts
 } from '../model/tokens';
 import type { IListActions } from '../panel/clusters';
 
@@ -26,7 +28,9 @@ type Route = (body: unknown) => IAnswer | Promise<IAnswer>;
 
 /** Answers "METHOD path" below the API's address; a route that is missing answers 404. */
 export class FakeServer {
-  readonly asked: { route: string; body: unknown }[] = [];
+  readonly asked: { route: string; body: unknown; tag?: string }[] = [];
+  /** Whether the list is as a page with its tag has it. */
+  unchanged = false;
   /** Whether the network lets requests through. */
   reachable = true;
   clusters: ICluster[] = [];
@@ -58,16 +62,36 @@ export class FakeServer {
     const route = `${request.method} ${path.replace(/[?&]\d+$/, '')}`;
     const text = await request.text();
     const body: unknown = text === '' ? null : JSON.parse(text);
-    this.asked.push({ route, body });
+    const tag = request.headers.get('If-None-Match');
+    this.asked.push({ route, body, ...(tag === null ? {} : { tag }) });
+    if (tag !== null && this.unchanged) {
+      return new Response(null, { status: 304 });
+    }
     const answer = (await this.routes[route]?.(body)) ?? { status: 404 };
     return new Response(
       answer.body === undefined ? null : JSON.stringify(answer.body),
-      { status: answer.status ?? 200 }
+      { status: answer.status ?? 200, headers: { ETag: '"list"' } }
     );
   }
 }
 
-export function aCluster(changes: Partial<ICluster> = {}): ICluster {
+/** What a test says of a cluster; counts and clocks need not be complete. */
+type ClusterChanges = Partial<Omit<ICluster, 'workers' | 'clocks'>> & {
+  workers?: Partial<IWorkerCounts>;
+  clocks?: Partial<IClock>[];
+};
+
+const NO_WORKERS = {
+  asked: 0,
+  pending: 0,
+  starting: 0,
+  ready: 0,
+  lost: 0,
+  ending: 0
+};
+
+export function aCluster(changes: ClusterChanges = {}): ICluster {
+  const { workers = { asked: 2, ready: 2 }, clocks = [], ...others } = changes;
   return {
     id: 'c1',
     name: 'quiet-fox',
@@ -83,7 +107,7 @@ export function aCluster(changes: Partial<ICluster> = {}): ICluster {
     revision: 3,
     unit: 'workers',
     target: { minimum: 2, maximum: 2 },
-    workers: { asked: 2, pending: 0, starting: 0, ready: 2, lost: 0 },
+    workers: { ...NO_WORKERS, ...workers },
     maximum_workers: 4,
     threads: 2,
     memory_used: 3 * 1024 ** 3,
@@ -96,9 +120,20 @@ export function aCluster(changes: Partial<ICluster> = {}): ICluster {
     environment: 'Python 3',
     survives: true,
     survival: 'It goes on when Jupyter ends.',
-    clocks: [],
+    clocks: clocks.map(clock => ({
+      name: 'maximum lifetime',
+      seconds: 0,
+      ends: null,
+      job: '',
+      follows: null,
+      ...clock
+    })),
     options: {},
     stale_since: null,
+    unsaved_since: null,
+    allocation: '',
+    loss: null,
+    listed: null,
     directory: '/home/ada/clusters/c1',
     gpus: [],
     gpu_hours: 0,
@@ -106,7 +141,7 @@ export function aCluster(changes: Partial<ICluster> = {}): ICluster {
     expected_start: null,
     gpu_words: '',
     dashboard: '/user/a%40b/gpucluster/dashboard/c1/',
-    ...changes
+    ...others
   };
 }
 
@@ -141,6 +176,11 @@ export function aProfile(changes: Partial<IProfile> = {}): IProfile {
     default: false,
     matches_host: false,
     source: 'built in',
+    sources: [],
+    shadowed: [],
+    hosts: [],
+    final: false,
+    locked: [],
     options: optionsOf({}),
     limits: { workers: 4, clusters: null },
     default_workers: 2,
@@ -179,7 +219,13 @@ export function optionsOf(
   properties: Record<string, IOption>,
   ...required: string[]
 ): IOptionsSchema {
-  return { type: 'object', properties, required, additionalProperties: false };
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties,
+    required,
+    additionalProperties: false
+  };
 }
 
 /** What the buttons of cards and list do, each noting what it was asked. */

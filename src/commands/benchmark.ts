@@ -45,7 +45,7 @@ async function openNotebook(
     return;
   }
   const kernel = cluster === undefined ? null : await kernelOf(cluster, model);
-  const path = await model.copyNotebook(name, {
+  const path = await model.api.copyNotebook(name, {
     directory: stringOf(args, 'cwd') ?? options.directory(),
     ...(cluster === undefined ? {} : { cluster: cluster.id })
   });
@@ -63,7 +63,7 @@ async function chooseNotebook(
   options: ICommandOptions
 ): Promise<string | null> {
   const { model, trans } = options;
-  const notebooks = await model.notebooks();
+  const notebooks = await model.api.notebooks();
   if (notebooks.length === 0) {
     throw new Error(trans.__('No notebook comes with this installation.'));
   }

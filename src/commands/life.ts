@@ -170,7 +170,7 @@ export function addLifeCommands(options: ICommandOptions): void {
       const profile = model.profiles?.find(
         item => item.name === cluster.profile
       );
-      const jobs = await model.jobs(cluster.id).catch(() => []);
+      const jobs = await model.api.jobs(cluster.id).catch(() => []);
       const states = [...jobs]
         .sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0))
         .map(job => job.state);

@@ -59,7 +59,7 @@ export function addUseCommands(options: ICommandOptions): void {
       if (notebooks === null) {
         return;
       }
-      const code = await model.clientCode(cluster.id);
+      const code = await model.api.clientCode(cluster.id);
       const panel = await insertClientCode({
         commands: app.commands,
         notebooks,
@@ -86,7 +86,7 @@ export function addUseCommands(options: ICommandOptions): void {
     caption: trans.__('Show the newest lines of a cluster’s logs'),
     applies: () => true,
     execute: async cluster => {
-      const load = (): Promise<string> => model.logs(cluster.id);
+      const load = (): Promise<string> => model.api.logs(cluster.id, '');
       const dialog = new KeyDialog({
         title: trans.__('Log of %1', cluster.name),
         body: ReactWidget.create(

@@ -83,8 +83,8 @@ function KnownCluster(
 function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
   const { known, model, trans } = props;
   const timeline = useTimeline(known, {
-    jobs: cluster => model.jobs(cluster.id),
-    events: cluster => model.events(cluster.id)
+    jobs: cluster => model.api.jobs(cluster.id),
+    events: cluster => model.api.events(cluster.id)
   });
   const sections: [string, string, () => React.ReactNode][] = [
     [
@@ -195,7 +195,7 @@ function ClusterScripts(
 ): JSX.Element {
   const { cluster, model, trans } = props;
   const { value, failure } = useLoaded(
-    () => model.scripts(cluster.id),
+    () => model.api.scripts(cluster.id),
     isOurs(cluster) ? JSON.stringify([cluster.id, cluster.revision]) : ''
   );
   if (!isOurs(cluster)) {
@@ -227,7 +227,7 @@ function RecalculatedScript(props: IClusterScriptsProps): JSX.Element {
   const { cluster, model, trans } = props;
   const { profile, target, options, python } = cluster;
   const loaded = useLoaded(
-    () => model.script(profile, { ...target, options, python }),
+    () => model.api.script(profile, { ...target, options, python }),
     JSON.stringify([cluster.id, target])
   );
   return <ScriptTexts loaded={loaded} recalculated trans={trans} />;
@@ -242,7 +242,7 @@ function ClusterLog(
   const { known, model, trans } = props;
   const [job, setJob] = React.useState('');
   const load = React.useCallback(
-    () => model.logs(known.id, job),
+    () => model.api.logs(known.id, job),
     [model, known.id, job]
   );
   return (

@@ -21,9 +21,18 @@ import type {
   IScriptRequest,
   IStartRequest,
   TargetRequest
-} from './tokens';
+} from './types';
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** The status of an answer without a body: the list with the ETag that was sent still holds. */
+const UNCHANGED = 304;
+
+interface IRequestOptions {
+  body?: object;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+}
 
 interface IErrorBody {
   message?: unknown;
@@ -65,95 +74,82 @@ export class ClusterApi {
   }
 
   profiles(): Promise<{ profiles: IProfile[]; problems: IProfileProblem[] }> {
-    return this._request('GET', ['profiles']);
+    return this._get(['profiles']);
   }
 
   async environments(): Promise<IEnvironment[]> {
-    const answer = await this._request<{ environments: IEnvironment[] }>(
-      'GET',
-      ['environments']
-    );
-    return answer.environments;
+    const { environments } = await this._get<{ environments: IEnvironment[] }>([
+      'environments'
+    ]);
+    return environments;
   }
 
-  /** All clusters, ended ones included. */
+  /** All clusters, ended ones included; the same array if nothing that pages show has changed. */
   async clusters(): Promise<ICluster[]> {
-    const answer = await this._request<{ clusters: ICluster[] }>(
-      'GET',
-      ['clusters'],
-      { query: { ended: '1' } }
-    );
-    return answer.clusters;
+    const { etag, clusters } = this._list;
+    const { response, body } = await this._request('GET', ['clusters'], {
+      query: { ended: '1' },
+      ...(etag === null ? {} : { headers: { 'If-None-Match': etag } })
+    });
+    if (response.status === UNCHANGED) {
+      return clusters;
+    }
+    this._list = {
+      etag: response.headers.get('ETag'),
+      clusters: (body as { clusters: ICluster[] }).clusters
+    };
+    return this._list.clusters;
   }
 
   start(request: IStartRequest): Promise<ICluster> {
-    return this._request('POST', ['clusters'], { body: request });
+    return this._send('POST', ['clusters'], request);
   }
 
   update(
     id: string,
     changes: { name?: string; target?: TargetRequest }
   ): Promise<ICluster> {
-    return this._request('PATCH', ['clusters', id], { body: changes });
+    return this._send('PATCH', ['clusters', id], changes);
   }
 
   /** Ask a live cluster to stop; delete the record of an ended one. */
   async remove(id: string, force = false): Promise<void> {
-    await this._request(
-      'DELETE',
-      ['clusters', id],
-      force ? { query: { force: '1' } } : {}
-    );
+    const query = force ? { query: { force: '1' } } : {};
+    await this._request('DELETE', ['clusters', id], query);
   }
 
-  async logs(id: string, job: string): Promise<string> {
-    const answer = await this._request<{ text: string }>(
-      'GET',
-      ['clusters', id, 'logs'],
-      job === '' ? {} : { query: { job } }
-    );
-    return answer.text;
+  /** The newest lines of all logs, or of one job's. */
+  async logs(id: string, job = ''): Promise<string> {
+    const query: Record<string, string> = job === '' ? {} : { job };
+    const path = ['clusters', id, 'logs'];
+    return (await this._get<{ text: string }>(path, query)).text;
   }
 
   async events(id: string): Promise<IClusterEvent[]> {
-    const answer = await this._request<{ events: IClusterEvent[] }>('GET', [
-      'clusters',
-      id,
-      'events'
-    ]);
-    return answer.events;
+    const path = ['clusters', id, 'events'];
+    return (await this._get<{ events: IClusterEvent[] }>(path)).events;
   }
 
   async jobs(id: string): Promise<IJob[]> {
-    const answer = await this._request<{ jobs: IJob[] }>('GET', [
-      'clusters',
-      id,
-      'jobs'
-    ]);
-    return answer.jobs;
+    const path = ['clusters', id, 'jobs'];
+    return (await this._get<{ jobs: IJob[] }>(path)).jobs;
   }
 
   /** The scripts that a cluster submitted, newest first. */
   async scripts(id: string): Promise<IJobScript[]> {
-    const answer = await this._request<{ scripts: IJobScript[] }>('GET', [
-      'clusters',
-      id,
-      'scripts'
-    ]);
-    return answer.scripts;
+    const path = ['clusters', id, 'scripts'];
+    return (await this._get<{ scripts: IJobScript[] }>(path)).scripts;
   }
 
   /** What a job of a cluster would run, without starting one. */
   script(profile: string, request: IScriptRequest): Promise<IScript> {
-    return this._request('POST', ['profiles', profile, 'script'], {
-      body: request
-    });
+    return this._send('POST', ['profiles', profile, 'script'], request);
   }
 
-  /** What is free where a profile's jobs would run; null where nobody can tell. */
+  /** What is free where a profile's jobs would run; null if the site does not report it. */
   async capacity(profile: string): Promise<ICapacity | null> {
     try {
-      return await this._request('GET', ['profiles', profile, 'capacity']);
+      return await this._get(['profiles', profile, 'capacity']);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) {
         return null;
@@ -163,32 +159,42 @@ export class ClusterApi {
   }
 
   clientCode(id: string): Promise<IClientCode> {
-    return this._request('GET', ['clusters', id, 'client-code']);
+    return this._get(['clusters', id, 'client-code']);
   }
 
   async notebooks(): Promise<IBundledNotebook[]> {
-    const answer = await this._request<{ notebooks: IBundledNotebook[] }>(
-      'GET',
-      ['notebooks']
-    );
-    return answer.notebooks;
+    const { notebooks } = await this._get<{ notebooks: IBundledNotebook[] }>([
+      'notebooks'
+    ]);
+    return notebooks;
   }
 
   /** Copy a bundled notebook and return the path of the copy. */
   async copyNotebook(name: string, request: ICopyRequest): Promise<string> {
-    const answer = await this._request<{ path: string }>(
-      'POST',
-      ['notebooks', name],
-      { body: request }
-    );
-    return answer.path;
+    const path = ['notebooks', name];
+    return (await this._send<{ path: string }>('POST', path, request)).path;
   }
 
-  private async _request<T>(
+  private async _get<T>(
+    path: string[],
+    query: Record<string, string> = {}
+  ): Promise<T> {
+    return (await this._request('GET', path, { query })).body as T;
+  }
+
+  private async _send<T>(
     method: Method,
     path: string[],
-    options: { body?: unknown; query?: Record<string, string> } = {}
+    body: object
   ): Promise<T> {
+    return (await this._request(method, path, { body })).body as T;
+  }
+
+  private async _request(
+    method: Method,
+    path: string[],
+    options: IRequestOptions
+  ): Promise<{ response: Response; body: unknown }> {
     const url =
       URLExt.join(
         this.serverSettings.baseUrl,
@@ -196,7 +202,7 @@ export class ClusterApi {
         'api',
         ...path.map(encodeURIComponent)
       ) + URLExt.objectToQueryString(options.query ?? {});
-    const init: RequestInit = { method };
+    const init: RequestInit = { method, headers: options.headers ?? {} };
     if (options.body !== undefined) {
       init.body = JSON.stringify(options.body);
     }
@@ -220,13 +226,17 @@ export class ClusterApi {
       );
     }
     const text = await response.text();
-    if (!response.ok) {
+    if (!response.ok && response.status !== UNCHANGED) {
       throw errorOf(response, text, this._trans);
     }
-    return parse(text) as T;
+    return { response, body: parse(text) };
   }
 
   private readonly _trans: TranslationBundle;
+  private _list: { etag: string | null; clusters: ICluster[] } = {
+    etag: null,
+    clusters: []
+  };
 }
 
 function parse(text: string): unknown {

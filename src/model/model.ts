@@ -1,63 +1,46 @@
 /** The state that all views show: what the server said last, and how well it answers. */
 
-import type { Event, ServerConnection } from '@jupyterlab/services';
+import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import { JSONExt } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
-import type { ISignal, IStream } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import { ClusterApi } from './api';
-import { Hints } from './hints';
 import { Pacer } from './pacer';
 import type {
   Connection,
-  IBundledNotebook,
-  ICapacity,
-  IClientCode,
   ICluster,
-  IClusterEvent,
   IClustersModel,
-  ICopyRequest,
   IEnvironment,
-  IJob,
-  IJobScript,
   IProfile,
   IProfileProblem,
-  IScript,
-  IScriptRequest,
   IStartRequest,
   TargetRequest
 } from './tokens';
-import { isChanging } from './words';
+import { isEnded } from './words';
 
 interface IClustersModelOptions {
   /** The routes; tests hand in one of their own. */
   api?: ClusterApi;
   serverSettings?: ServerConnection.ISettings;
   trans?: TranslationBundle;
-  /** The server's events; without them, or where the user may not listen, polling does. */
-  events?: IStream<unknown, Event.Emission>;
 }
 
 /** Fetches while someone watches, tells only of changes, and never guesses. */
 export class ClustersModel implements IClustersModel {
   constructor(options: IClustersModelOptions = {}) {
-    this._api =
+    this.api =
       options.api ?? new ClusterApi(options.serverSettings, options.trans);
-    this._pacer = new Pacer(async () => {
-      await this.refresh();
-      if (this._failure !== null) {
-        throw this._failure;
-      }
-    });
-    this._hints = new Hints(options.events, (id, revision) => {
-      if (revision > (this.cluster(id)?.revision ?? -1)) {
-        void this.refresh();
-      }
+    this._pacer = new Pacer(() => this.refresh(), {
+      live: () => this._clusters.some(({ phase }) => !isEnded(phase)),
+      failing: () => this._failure !== null
     });
   }
+
+  readonly api: ClusterApi;
 
   get connection(): Connection {
     if (this._failure === null) {
@@ -112,7 +95,6 @@ export class ClustersModel implements IClustersModel {
     }
     this._isDisposed = true;
     this._pacer.dispose();
-    this._hints.dispose();
     Signal.clearData(this);
   }
 
@@ -120,12 +102,8 @@ export class ClustersModel implements IClustersModel {
     return this._clusters.find(cluster => cluster.id === id);
   }
 
-  watch(closely = true): IDisposable {
-    if (closely && this._profiles === null && !this._profilesAsked) {
-      this._profilesAsked = true;
-      void this.loadProfiles();
-    }
-    return this._pacer.watch(closely);
+  watch(awaiting = false): IDisposable {
+    return this._pacer.watch(awaiting);
   }
 
   /** Fetch the clusters; a call during a fetch waits for one more fetch, which all such calls share. */
@@ -145,7 +123,7 @@ export class ClustersModel implements IClustersModel {
 
   async loadProfiles(): Promise<void> {
     try {
-      const { profiles, problems } = await this._api.profiles();
+      const { profiles, problems } = await this.api.profiles();
       this._update(() => {
         this._profiles = profiles;
         this._problems = problems;
@@ -155,99 +133,62 @@ export class ClustersModel implements IClustersModel {
       this._update(() => {
         this._profilesFailure = asError(error);
       });
-      this._profilesAsked = false;
     }
   }
 
   async loadEnvironments(): Promise<void> {
-    const environments = await this._api.environments();
+    const environments = await this.api.environments();
     this._update(() => {
       this._environments = environments;
     });
   }
 
   async start(request: IStartRequest): Promise<ICluster> {
-    const cluster = await this._api.start(request);
+    const cluster = await this.api.start(request);
     await this.refresh();
     this._started.emit(cluster);
     return cluster;
   }
 
   async scale(id: string, target: TargetRequest): Promise<void> {
-    await this._api.update(id, { target });
+    await this.api.update(id, { target });
     await this.refresh();
   }
 
   async rename(id: string, name: string): Promise<void> {
-    await this._api.update(id, { name });
+    await this.api.update(id, { name });
     await this.refresh();
   }
 
   async stop(id: string, force = false): Promise<void> {
-    await this._api.remove(id, force);
+    await this.api.remove(id, force);
     await this.refresh();
   }
 
   async forget(id: string): Promise<void> {
-    await this._api.remove(id);
+    await this.api.remove(id);
     await this.refresh();
-  }
-
-  logs(id: string, job = ''): Promise<string> {
-    return this._api.logs(id, job);
-  }
-
-  events(id: string): Promise<IClusterEvent[]> {
-    return this._api.events(id);
-  }
-
-  jobs(id: string): Promise<IJob[]> {
-    return this._api.jobs(id);
-  }
-
-  script(profile: string, request: IScriptRequest): Promise<IScript> {
-    return this._api.script(profile, request);
-  }
-
-  scripts(id: string): Promise<IJobScript[]> {
-    return this._api.scripts(id);
-  }
-
-  capacity(profile: string): Promise<ICapacity | null> {
-    return this._api.capacity(profile);
-  }
-
-  clientCode(id: string): Promise<IClientCode> {
-    return this._api.clientCode(id);
-  }
-
-  notebooks(): Promise<IBundledNotebook[]> {
-    return this._api.notebooks();
-  }
-
-  copyNotebook(name: string, request: ICopyRequest): Promise<string> {
-    return this._api.copyNotebook(name, request);
   }
 
   private async _fetchClusters(): Promise<void> {
     try {
-      const clusters = await this._api.clusters();
+      const clusters = await this.api.clusters();
       const recovered = this._failure !== null;
-      this._hints.compare(this._clusters, clusters);
       this._update(() => {
         this._clusters = clusters;
         this._failure = null;
         this._lastAnswer = Date.now();
       });
-      const busy = clusters.some(cluster => isChanging(cluster.phase));
-      this._pacer.adjust(busy, this._hints.arrive, recovered);
-      if (recovered && this._profiles === null) {
+      if (recovered && this._profilesFailure !== null) {
         void this.loadProfiles();
       }
     } catch (error) {
       this._update(() => {
         this._failure = asError(error);
       });
+    }
+    if (!this._isDisposed) {
+      this._pacer.adjust();
     }
   }
 
@@ -272,9 +213,7 @@ export class ClustersModel implements IClustersModel {
     } as unknown as ReadonlyJSONValue;
   }
 
-  private readonly _api: ClusterApi;
   private readonly _pacer: Pacer;
-  private readonly _hints: Hints;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _started = new Signal<this, ICluster>(this);
   private _clusters: ICluster[] = [];
@@ -286,7 +225,6 @@ export class ClustersModel implements IClustersModel {
   private _lastAnswer: number | null = null;
   private _fetching: Promise<void> | null = null;
   private _next: Promise<void> | null = null;
-  private _profilesAsked = false;
   private _isDisposed = false;
 }
 

@@ -5,11 +5,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ICluster, ILoss, ITarget, Phase, TargetRequest } from './tokens';
 
 const ENDED: ReadonlySet<Phase> = new Set(['stopped', 'failed']);
-const CHANGING: ReadonlySet<Phase> = new Set([
-  'pending',
-  'starting',
-  'stopping'
-]);
 
 /** A queueing system takes a minute to end a job whose processes do not go by themselves. */
 const STUCK_SECONDS = 120;
@@ -17,11 +12,6 @@ const STUCK_SECONDS = 120;
 /** Whether nothing leaves this phase any more. */
 export function isEnded(phase: Phase): boolean {
   return ENDED.has(phase);
-}
-
-/** Whether the next phase is expected soon. */
-export function isChanging(phase: Phase): boolean {
-  return CHANGING.has(phase);
 }
 
 /** Whether a cluster can still be asked to change. */
@@ -209,6 +199,11 @@ export function moment(seconds: number, now = new Date()): string {
   return date.toDateString() === now.toDateString()
     ? time
     : `${date.toLocaleDateString()} ${time}`;
+}
+
+/** An epoch time of today with its seconds. */
+export function exactMoment(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleTimeString();
 }
 
 /** States of jobs whose name says all about the cause. */

@@ -82,7 +82,7 @@ export class AutoConnect {
     if (cluster === undefined || !isConnectable(cluster)) {
       return;
     }
-    const code = await model.clientCode(id);
+    const code = await model.api.clientCode(id);
     const own = (await hasPackage(kernel)) !== false;
     const done = await kernel.requestExecute({
       code: own ? code.connect : code.dask,

@@ -85,7 +85,7 @@ export class Absence {
         seen.revision < revision &&
         now - seen.time > AWAY_SECONDS
       ) {
-        const events = await model.events(id).catch(() => []);
+        const events = await model.api.events(id).catch(() => []);
         const since = events.filter(event => event.time > seen.time);
         const words = accountOf(since, trans);
         if (words !== '') {

@@ -44,7 +44,7 @@ export function giveNotices(options: INoticeOptions): void {
   };
   const await_ = (id: string): void => {
     if (!awaited.has(id)) {
-      awaited.set(id, model.watch());
+      awaited.set(id, model.watch(true));
       look();
     }
   };

@@ -65,7 +65,7 @@ export function createCardActions(options: IActionOptions): IListActions {
         dragCode({
           event: event.nativeEvent,
           label: trans.__('Connect to %1', cluster.name),
-          code: async () => (await model.clientCode(cluster.id)).connect,
+          code: async () => (await model.api.clientCode(cluster.id)).connect,
           onDropped: cell => {
             if (notebooks !== null) {
               selectDropped(cell, notebooks);
@@ -74,8 +74,8 @@ export function createCardActions(options: IActionOptions): IListActions {
         });
       }
     },
-    events: cluster => model.events(cluster.id),
-    jobs: cluster => model.jobs(cluster.id),
+    events: cluster => model.api.events(cluster.id),
+    jobs: cluster => model.api.jobs(cluster.id),
     showLog: run(CommandIDs.showLog),
     // Not by the command: the card shows a refusal beside its own field.
     scale: (cluster, target) => model.scale(cluster.id, target),

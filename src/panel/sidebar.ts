@@ -74,13 +74,13 @@ export class ClustersPanel extends SidePanel {
 
   protected override onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
-    this._watch ??= this._model.watch();
+    this._begin();
   }
 
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
     if (this.isVisible) {
-      this._watch ??= this._model.watch();
+      this._begin();
     }
   }
 
@@ -88,6 +88,15 @@ export class ClustersPanel extends SidePanel {
     super.onAfterHide(msg);
     this._watch?.dispose();
     this._watch = null;
+  }
+
+  private _begin(): void {
+    if (this._watch === null) {
+      this._watch = this._model.watch();
+      if (this._model.profiles === null) {
+        void this._model.loadProfiles();
+      }
+    }
   }
 
   private readonly _model: IClustersModel;

@@ -42,6 +42,6 @@ export function addStatusItem(options: IStatusOptions): void {
     isActive: () => totalWords(model.clusters, trans) !== '',
     activeStateChanged: model.changed
   });
-  const watch = model.watch(false);
+  const watch = model.watch();
   item.disposed.connect(() => watch.dispose());
 }

@@ -13,7 +13,7 @@ import type {
   OptionValue,
   TargetRequest
 } from '../model/tokens';
-import { validator } from './validator';
+import { faultsOf } from './validator';
 
 /** Amounts as typed, so that unfinished input stays as it is. */
 export interface IAmounts {
@@ -152,17 +152,15 @@ export function checkOptions(
   schema: IOptionsSchema,
   trans: TranslationBundle
 ): FieldErrors {
-  const { errors } = validator.validateFormData(given(draft.options), schema);
   return Object.fromEntries(
-    errors.map(({ name, property = '' }) => [
-      `options${property}`,
-      name === 'required'
-        ? trans.__('Needed by this profile.')
-        : trans.__(
-            'Give %1.',
-            schema.properties[property.slice(1)]?.allowed ?? ''
-          )
-    ])
+    Object.entries(faultsOf(schema, given(draft.options))).map(
+      ([name, keyword]) => [
+        `options.${name}`,
+        keyword === 'required'
+          ? trans.__('Needed by this profile.')
+          : trans.__('Give %1.', schema.properties[name]?.allowed ?? '')
+      ]
+    )
   );
 }
 

@@ -8,12 +8,12 @@ import type { IEnvironment, IProfile } from '../model/tokens';
 import { Field } from './fields';
 
 /** What a user compares first, in this order. */
-const SHOWN_VERSIONS = {
-  python: 'Python',
-  dask: 'dask',
-  distributed: 'distributed',
-  dask_cuda: 'dask-cuda'
-};
+const SHOWN_VERSIONS = [
+  ['python', 'Python'],
+  ['dask', 'dask'],
+  ['distributed', 'distributed'],
+  ['dask_cuda', 'dask-cuda']
+] as const;
 
 interface IEnvironmentChoiceProps {
   profile: IProfile;
@@ -94,8 +94,9 @@ export function EnvironmentChoice(props: IEnvironmentChoiceProps): JSX.Element {
 }
 
 function versionWords(environment: IEnvironment): string {
-  return Object.entries(SHOWN_VERSIONS)
-    .filter(([name]) => environment.versions[name] !== undefined)
+  return SHOWN_VERSIONS.filter(
+    ([name]) => environment.versions[name] !== undefined
+  )
     .map(([name, shown]) => `${shown} ${environment.versions[name]}`)
     .join(', ');
 }

@@ -190,7 +190,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
           environments: this._model.environments,
           errors: this._errors,
           script: this._script(),
-          capacity: profile => this._model.capacity(profile),
+          capacity: profile => this._model.api.capacity(profile),
           draftFor: profile => this._firstDraft(profile, this._draft),
           trans: this._trans,
           onChange: edit => this._change(edit(this._draft))
@@ -210,7 +210,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     const request = scriptRequestOf(this._draft);
     return {
       key: JSON.stringify([profile.name, request]),
-      load: () => this._model.script(profile.name, request)
+      load: () => this._model.api.script(profile.name, request)
     };
   }
 

@@ -1,91 +1,64 @@
-/** Checks values against JSON Schema by reading it: no code is made of text, which strict pages forbid. */
+/** The validator of Lab's own forms, for the options of a profile. */
 
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
-import type { ErrorSchema, RJSFSchema, ValidatorType } from '@rjsf/utils';
+import type { RJSFSchema } from '@rjsf/utils';
+import { customizeValidator } from '@rjsf/validator-ajv8';
 
-/** What is wrong with one value: the broken keyword, and the path. */
+import type { IOptionsSchema, OptionValue } from '../model/types';
+
+/** What ajv reports of a value. */
 interface IFault {
-  name: string;
-  property: string;
-  message: string;
-  stack: string;
+  keyword: string;
+  instancePath: string;
+  params: { missingProperty?: string; additionalProperty?: string };
 }
 
-/** The keywords of single values that schemas of options use: whether a value holds to them. */
-const KEYWORDS: Readonly<
-  Record<string, (value: unknown, asked: never) => boolean>
-> = {
-  type: (value, type: string) =>
-    type === 'integer'
-      ? Number.isInteger(value)
-      : type === 'object'
-        ? isObject(value)
-        : typeof value === type,
-  enum: (value, choices: unknown[]) => choices.includes(value),
-  minimum: (value, least: number) =>
-    typeof value !== 'number' || value >= least,
-  maximum: (value, most: number) => typeof value !== 'number' || value <= most,
-  maxLength: (value, most: number) =>
-    typeof value !== 'string' || [...value].length <= most,
-  pattern: (value, pattern: string) =>
-    typeof value !== 'string' || new RegExp(pattern, 'u').test(value)
-};
+export const validator = customizeValidator<ReadonlyJSONObject>({
+  ajvOptionsOverrides: { ownProperties: true }
+});
 
-/** The validator that Lab's form component asks for, for schemas of options. */
-export const validator: ValidatorType<ReadonlyJSONObject> = {
-  isValid: (schema, value) => faultsOf(schema, value).length === 0,
-  rawValidation: <T>(schema: RJSFSchema, value?: unknown) => ({
-    errors: faultsOf(schema, value) as T[]
-  }),
-  toErrorList: () => [],
-  validateFormData: (value, schema) => {
-    const errors = faultsOf(schema, value);
-    const byName = errors.map(({ property, message }) => [
-      property.slice(1),
-      { __errors: [message] }
-    ]);
-    return {
-      errors,
-      errorSchema: Object.fromEntries(byName) as ErrorSchema<ReadonlyJSONObject>
-    };
-  }
-};
+/** ajv keeps what it compiled by the schema's object. */
+const plain = new WeakMap<IOptionsSchema, RJSFSchema>();
 
-/** Everything that is wrong, in the order of the schema; of each value the first thing. */
-function faultsOf(schema: RJSFSchema, value: unknown, path = ''): IFault[] {
-  const broken = Object.entries(KEYWORDS).find(([keyword, holds]) => {
-    const asked: unknown = schema[keyword];
-    return asked !== undefined && !holds(value, asked as never);
-  });
-  if (broken !== undefined) {
-    return [fault(broken[0], path)];
+/** Whether this page lets ajv compile; a strict Content-Security-Policy does not. */
+let compiles = true;
+
+/**
+ * The broken keyword of each option that a schema refuses.
+ *
+ * Empty where the page forbids code made of text: then only the server checks.
+ */
+export function faultsOf(
+  schema: IOptionsSchema,
+  values: Readonly<Record<string, OptionValue>>
+): Record<string, string> {
+  if (!compiles) {
+    return {};
   }
-  if (!isObject(value)) {
-    return [];
-  }
-  const { properties = {}, required = [], additionalProperties } = schema;
-  const known = Object.entries(properties).flatMap(([name, part]) => {
-    if (Object.hasOwn(value, name)) {
-      return faultsOf(part as RJSFSchema, value[name], `${path}.${name}`);
-    }
-    return required.includes(name)
-      ? [fault('required', `${path}.${name}`)]
-      : [];
-  });
-  const unknown = Object.keys(value).filter(
-    name => additionalProperties === false && !Object.hasOwn(properties, name)
+  const { errors = [], validationError } = validator.rawValidation<IFault>(
+    withoutDialect(schema),
+    values
   );
-  return [
-    ...known,
-    ...unknown.map(name => fault('additionalProperties', `${path}.${name}`))
-  ];
+  if (validationError instanceof EvalError) {
+    compiles = false;
+  }
+  return Object.fromEntries(
+    errors.map(({ keyword, instancePath, params }) => [
+      params.missingProperty ??
+        params.additionalProperty ??
+        instancePath.slice(1),
+      keyword
+    ])
+  );
 }
 
-function fault(keyword: string, path: string): IFault {
-  const text = `${path} breaks ${keyword}`;
-  return { name: keyword, property: path, message: text, stack: text };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** The schema without the name of its dialect, which this build of ajv does not bring. */
+function withoutDialect(schema: IOptionsSchema): RJSFSchema {
+  let known = plain.get(schema);
+  if (known === undefined) {
+    known = { ...schema };
+    delete known.$schema;
+    plain.set(schema, known);
+  }
+  return known;
 }

@@ -8,6 +8,7 @@ import type { ICluster, IGpuReading } from '../model/tokens';
 import {
   bytes,
   duration,
+  exactMoment,
   isEnded,
   isQueued,
   lossCause,
@@ -126,6 +127,9 @@ export function Readings(props: ITimedProps): JSX.Element {
   const live = !isEnded(cluster.phase);
   const end = nextEnd(cluster);
   const lines = [
+    live && isQueued(cluster) && cluster.listed !== null
+      ? trans.__('Queue as of %1', exactMoment(cluster.listed))
+      : '',
     live && isQueued(cluster) && cluster.expected_start !== null
       ? trans.__('May start at %1', moment(cluster.expected_start))
       : '',

@@ -15,7 +15,7 @@ from jupyter_server.auth import Authorizer, User
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 from pytest_jupyter.pytest_tornasync import AsyncHTTPServerClient
-from tornado import httpserver, netutil
+from tornado import httpserver, netutil, web
 from tornado.httpclient import HTTPResponse
 
 from jupyter_gpucluster.state.control_client import Endpoint
@@ -110,14 +110,16 @@ def ask(
 
 
 async def serve_a_head(
-    certificates: Path | None = None, role: str = "scheduler"
+    application: web.Application | None = None,
+    certificates: Path | None = None,
+    role: str = "scheduler",
 ) -> tuple[httpserver.HTTPServer, int]:
     """Serve the double of a head; over HTTPS where it is given certificates."""
     context = None
     if certificates is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificates / f"{role}-cert.pem", certificates / f"{role}-key.pem")
-    server = httpserver.HTTPServer(a_head(), ssl_options=context)
+    server = httpserver.HTTPServer(application or a_head(), ssl_options=context)
     [socket] = netutil.bind_sockets(0, "127.0.0.1")
     server.add_sockets([socket])
     return server, socket.getsockname()[1]

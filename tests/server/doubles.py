@@ -81,6 +81,7 @@ class InMemoryClusters:
         self.broken: Exception | None = None
         """Raised by `list`."""
         self.damage = False
+        self.looks = 0
         self.unwritable: Exception | None = None
 
     async def start(self, request: Request | str, /, **fields: Any) -> ClusterView:
@@ -97,6 +98,7 @@ class InMemoryClusters:
         return view
 
     async def list(self, *, ended: bool = False) -> list[ClusterView]:
+        self.looks += 1
         if self.broken:
             raise self.broken
         return [v for v in self.views.values() if ended or v.phase not in ENDED]
@@ -223,11 +225,14 @@ class Echo(web.RequestHandler):
         )
 
 
-class News(web.RequestHandler):
-    """The long request for news: there are none."""
+class Figures(web.RequestHandler):
+    """An answer with fewer figures than the disk has, by its revision: it changes nothing."""
 
     def get(self) -> None:
-        self.write({"revision": 3})
+        view = a_view(RUNNING, Phase.RUNNING)
+        names = ("id", "name", "profile", "phase", "phase_since", "reason", "words")
+        known = {name: getattr(view, name) for name in names}
+        self.write({"summary": {**known, "revision": 0, "written": 0.0}})
 
 
 class EchoSocket(websocket.WebSocketHandler):
@@ -271,7 +276,7 @@ def a_head() -> web.Application:
         [
             (r"/ws", EchoSocket),
             (r"/slow", SlowSocket),
-            (r"/gpucluster/summary", News),
+            (r"/gpucluster/summary", Figures),
             (r"/.*", Echo),
         ]
     )

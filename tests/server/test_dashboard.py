@@ -77,7 +77,7 @@ def secure_head(
 ) -> Iterator[int]:
     """Serve a head over HTTPS, with certificates made as for any cluster; return its port."""
     make_certificates(tmp_path, cluster="abcdef", seconds=3600)
-    server, port = jp_asyncio_loop.run_until_complete(serve_a_head(tmp_path))
+    server, port = jp_asyncio_loop.run_until_complete(serve_a_head(certificates=tmp_path))
     clusters.endpoints[RUNNING] = Endpoint(
         "127.0.0.1", port, TOKEN, (tmp_path / "ca.pem").read_text()
     )
@@ -394,7 +394,7 @@ async def test_who_has_only_a_clients_certificate_cannot_pose_as_a_head(
     ask: Ask, clusters: InMemoryClusters, tmp_path: Path
 ) -> None:
     make_certificates(tmp_path, cluster="abcdef", seconds=3600)
-    server, port = await serve_a_head(tmp_path, role="client")
+    server, port = await serve_a_head(certificates=tmp_path, role="client")
     clusters.endpoints[RUNNING] = Endpoint(
         "127.0.0.1", port, TOKEN, (tmp_path / "ca.pem").read_text()
     )

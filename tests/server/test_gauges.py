@@ -11,9 +11,9 @@ from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.summary import WorkerCounts
 from jupyter_gpucluster.server.gauges import GAUGES
 from tests.server.conftest import Ask
-from tests.server.doubles import RUNNING, InMemoryClusters, a_view
-from tests.server.test_events import until
+from tests.server.doubles import InMemoryClusters, a_view
 from tests.server.test_routes import API
+from tests.server.test_snapshot import until
 
 NAMES = {
     "jupyter_gpucluster_clusters",
@@ -40,7 +40,6 @@ async def test_a_scrape_tells_clusters_by_phase_workers_and_gpus(
     counts = WorkerCounts(asked=8, ready=3, starting=2, pending=3)
     clusters.views["c-gpus"] = a_view("c-gpus", Phase.DEGRADED, unit="GPUs", workers=counts)
     await ask(API + "clusters")
-    await until(lambda: GAUGES.looked is not None)
     found = await scrape(ask)
     assert {name for name, _ in found} == NAMES
     phases = {p: int(v) for (name, p), v in found.items() if name == "jupyter_gpucluster_clusters"}
@@ -62,7 +61,7 @@ async def test_a_scrape_waits_for_no_look_but_asks_for_one(
     assert await scrape(ask) == {}
     await until(lambda: GAUGES.looked is not None)
     assert (await scrape(ask))["jupyter_gpucluster_clusters", "running"] == 1
-    assert jp_serverapp.web_app.settings["gpucluster_watch"]._task is None
+    assert jp_serverapp.web_app.settings["gpucluster_snapshots"]._tasks == {}
 
 
 async def test_an_old_look_is_shown_with_its_time(
@@ -77,8 +76,8 @@ async def test_an_old_look_is_shown_with_its_time(
 async def test_a_server_that_ends_leaves_no_figures(
     ask: Ask, clusters: InMemoryClusters, jp_serverapp: Any
 ) -> None:
-    await ask(API + f"clusters/{RUNNING}")
-    await until(lambda: GAUGES.looked is not None)
+    await ask(API + "clusters")
+    assert GAUGES.looked is not None
     await jp_serverapp.extension_manager.stop_all_extensions()
     assert list(GAUGES.collect()) == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from typing import Any
 
@@ -13,13 +12,12 @@ from tornado.websocket import websocket_connect
 
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.summary import IDLE_CLOCK, Clock, WorkerCounts
-from jupyter_gpucluster.server import watching
 from jupyter_gpucluster.server.activity import BusyClusters, is_busy
 from jupyter_gpucluster.server.app import GpuClusterApp
 from tests.server.conftest import Ask
 from tests.server.doubles import RUNNING, InMemoryClusters, a_view
-from tests.server.test_events import until
 from tests.server.test_routes import API, REQUESTS
+from tests.server.test_snapshot import until
 from tests.waiting import hang_up
 
 COMPUTES = (Clock(IDLE_CLOCK, 1800.0, None),)
@@ -39,14 +37,9 @@ async def test_a_page_that_is_left_open_lets_the_server_be_culled(
     jp_base_url: str,
     jp_auth_header: dict[str, str],
     http_server_port: Any,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.05)
     address = f"ws://127.0.0.1:{http_server_port[-1]}{jp_base_url}"
     before = await last_activity(ask)
-    hints = await websocket_connect(
-        HTTPRequest(address + "api/events/subscribe", headers=jp_auth_header)
-    )
     plot = await websocket_connect(
         HTTPRequest(f"{address}gpucluster/dashboard/{RUNNING}/ws", headers=jp_auth_header)
     )
@@ -57,13 +50,10 @@ async def test_a_page_that_is_left_open_lets_the_server_be_culled(
         await ask(f"gpucluster/dashboard/{RUNNING}/status")
         await plot.write_message("drawn")
         assert await plot.read_message()
-    clusters.views[RUNNING] = a_view(RUNNING, Phase.DEGRADED, revision=9)
-    assert await asyncio.wait_for(hints.read_message(), 20)
     assert await last_activity(ask) == before
     await ask(API + f"clusters/{RUNNING}", "PATCH", {"target": {"workers": 1}})
     assert await last_activity(ask) > before
     await hang_up(plot)
-    await hang_up(hints)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,17 @@ import json
 import re
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-from tornado.websocket import WebSocketClientConnection, websocket_connect
+from tornado.websocket import websocket_connect
 
+from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.server.async_clusters import AsyncClusters
-from jupyter_gpucluster.server.events import SCHEMA_ID
 from tests.server.conftest import Allowing, Ask
 from tests.server.test_openapi import check, schema_of, spec
 from tests.server.test_routes import API
@@ -28,6 +29,7 @@ __all__ = ["spec"]
 pytestmark = pytest.mark.slow
 
 PATIENCE = 60.0
+FILLED = 300_000_000
 
 
 @pytest.fixture
@@ -63,10 +65,6 @@ async def test_a_cluster_from_start_to_gone(
     jp_auth_header: dict[str, str],
     jp_serverapp: ServerApp,
 ) -> None:
-    server = f"ws://127.0.0.1:{http_server_client.get_http_port()}{jp_base_url}"
-    hints = await websocket_connect(
-        HTTPRequest(server + "api/events/subscribe", headers=jp_auth_header)
-    )
     body = {"profile": "local", "name": "live", "target": {"workers": 2}, "request_id": "r-1"}
     started = await ask(API + "clusters", "POST", body)
     assert started.status == 201, started.body
@@ -85,7 +83,7 @@ async def test_a_cluster_from_start_to_gone(
         code = (await ask(f"{path}/client-code")).body.decode()
         endpoint = await AsyncClusters().endpoint(ready["id"])
         assert endpoint.token not in code
-        await hear_of(hints, ready["id"], ready["revision"])
+        await see_figures_that_are_not_on_disk(ask, ready)
         taken = await ask(API + "clusters", "POST", {**body, "request_id": "r-2"})
         assert taken.status == 409
         scaled = await ask(path, "PATCH", {"name": "other", "target": {"workers": 1}})
@@ -97,7 +95,6 @@ async def test_a_cluster_from_start_to_gone(
         stopping = await ask(path, "DELETE")
     assert stopping.status == 202, stopping.body
     stopped = await until(ask, path, lambda c: c["phase"] == "stopped")
-    await hang_up(hints)
     assert stopped["dashboard"] is None
     page = await ask(f"gpucluster/dashboard/{ready['id']}/status")
     assert (page.status, page.headers["Content-Security-Policy"]) == (409, "frame-ancestors 'self'")
@@ -106,14 +103,29 @@ async def test_a_cluster_from_start_to_gone(
     assert (await ask(path)).status == 404
 
 
-async def hear_of(hints: WebSocketClientConnection, cluster_id: str, revision: int) -> None:
-    """Wait until the server has told of a revision, whatever it told before."""
-    while True:
+async def see_figures_that_are_not_on_disk(ask: Ask, cluster: Any) -> None:
+    """Fill a worker's memory: the list follows within 3 s, the summary on disk does not."""
+    summary = Path(cluster["directory"]) / "summary.json"
+    client = await asyncio.to_thread(connect, cluster["id"], set_as_default=False)
+    try:
+        await until(ask, API + "clusters", lambda found: found["clusters"][0]["clients"] == 1)
+        before = written = summary.stat().st_mtime_ns
         async with asyncio.timeout(PATIENCE):
-            event = json.loads(await hints.read_message() or "{}")
-        if event.get("schema_id") == SCHEMA_ID and event["id"] == cluster_id:
-            if event["revision"] >= revision:
-                return
+            while written == before:  # the next time is in ten seconds
+                await asyncio.sleep(0.05)
+                written = summary.stat().st_mtime_ns
+        used = (await ask(API + "clusters")).json["clusters"][0]["memory_used"]
+        data = await asyncio.to_thread(client.scatter, b"x" * FILLED)
+        async with asyncio.timeout(3.0):
+            await until(
+                ask,
+                API + "clusters",
+                lambda found: found["clusters"][0]["memory_used"] > used + FILLED / 2,
+            )
+        assert summary.stat().st_mtime_ns == written
+        del data
+    finally:
+        await asyncio.to_thread(client.close)
 
 
 async def see_the_dashboard(

@@ -1,5 +1,3 @@
-import type { Event } from '@jupyterlab/services';
-import { Stream } from '@lumino/signaling';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ClustersModel } from '../model';
@@ -84,149 +82,163 @@ describe('refresh', () => {
   });
 });
 
-describe('watching', () => {
-  it('asks nothing while nobody watches', async () => {
-    vi.useFakeTimers();
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(server.asked).toEqual([]);
-  });
-
-  it('asks for profiles once, and for clusters every five seconds', async () => {
-    vi.useFakeTimers();
-    const watch = model.watch();
-    await vi.advanceTimersByTimeAsync(10_500);
-    expect(server.countOf('GET profiles')).toBe(1);
-    expect(server.countOf(LIST)).toBe(3);
-    watch.dispose();
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(server.countOf(LIST)).toBe(3);
-  });
-
-  it('asks every second while a phase is expected to change', async () => {
-    vi.useFakeTimers();
-    server.clusters = [aCluster({ phase: 'starting' })];
-    model.watch();
-    await vi.advanceTimersByTimeAsync(3_500);
-    expect(server.countOf(LIST)).toBe(4);
-  });
-
-  it('at a glance asks twice a minute, and for no profiles', async () => {
-    vi.useFakeTimers();
-    model.watch(false);
-    await vi.advanceTimersByTimeAsync(0);
-    const close = model.watch();
-    await vi.advanceTimersByTimeAsync(0);
-    expect(server.countOf(LIST)).toBe(2);
-    close.dispose();
-    // The answer after the close watch has ended sets the longer time.
-    await vi.advanceTimersByTimeAsync(65_500);
-    expect(server.countOf(LIST)).toBe(5);
-    expect(server.countOf('GET profiles')).toBe(1);
-  });
-
-  it('asks at once when the page is seen again', async () => {
-    vi.useFakeTimers();
-    model.watch();
-    await vi.advanceTimersByTimeAsync(100);
-    const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
-    document.dispatchEvent(new Event('visibilitychange'));
-    await vi.advanceTimersByTimeAsync(100);
-    expect(server.countOf(LIST)).toBe(1);
-    hidden.mockRestore();
-    document.dispatchEvent(new Event('visibilitychange'));
-    await vi.advanceTimersByTimeAsync(100);
-    expect(server.countOf(LIST)).toBe(2);
-  });
-
-  it('asks less and less often while the server does not answer', async () => {
-    vi.useFakeTimers();
-    server.routes[LIST] = () => ({ status: 500 });
-    model.watch();
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(server.countOf(LIST)).toBeLessThan(9);
-  });
-
-  it('returns to its pace at once when trying again succeeds', async () => {
-    vi.useFakeTimers();
-    server.reachable = false;
-    model.watch();
-    await vi.advanceTimersByTimeAsync(120_000);
-    server.reachable = true;
-    const retry = model.refresh();
-    await vi.advanceTimersByTimeAsync(0);
-    await retry;
-    const before = server.countOf(LIST);
-    await vi.advanceTimersByTimeAsync(5_500);
-    expect(server.countOf(LIST)).toBe(before + 1);
-  });
-});
-
-describe('hints', () => {
-  const sender = {};
-  let events: Stream<unknown, Event.Emission>;
+describe('the pace', () => {
+  const SECOND = 1000;
+  const MINUTE = 60 * SECOND;
+  const live = [aCluster()];
+  const ended = [aCluster({ phase: 'stopped' })];
+  let hidden = false;
 
   beforeEach(() => {
     vi.useFakeTimers();
+    hidden = false;
+    vi.spyOn(document, 'hidden', 'get').mockImplementation(() => hidden);
     model.dispose();
-    events = new Stream(sender);
-    model = new ClustersModel({ api: server.api, events });
+    model = new ClustersModel({ api: server.api });
   });
 
-  function hint(revision: number): void {
-    events.emit({
-      schema_id:
-        'https://events.jupyter.org/jupyter_gpucluster/cluster_changed/v1',
-      id: 'c1',
-      revision
-    });
+  afterEach(() => vi.restoreAllMocks());
+
+  /** How many requests come in a time. */
+  async function requestsIn(time: number): Promise<number> {
+    const before = server.countOf(LIST);
+    await vi.advanceTimersByTimeAsync(time);
+    return server.countOf(LIST) - before;
   }
 
-  it('are followed by a question, unless the revision is known', async () => {
-    server.clusters = [aCluster({ revision: 3 })];
+  function show(seen: boolean): void {
+    hidden = !seen;
+    document.dispatchEvent(new Event('visibilitychange'));
+  }
+
+  it('is none while nobody watches', async () => {
+    expect(await requestsIn(MINUTE)).toBe(0);
+    const watch = model.watch();
+    expect(await requestsIn(SECOND)).toBe(1);
+    watch.dispose();
+    expect(await requestsIn(5 * MINUTE)).toBe(0);
+  });
+
+  it.each([
+    // clusters, minutes since the last touch, hidden, a minute's requests
+    [live, 1, false, 30],
+    [live, 3, false, 30],
+    [live, 6, false, 4],
+    [live, 57, false, 4],
+    [live, 70, false, 1],
+    [ended, 1, false, 4],
+    [ended, 70, false, 1],
+    [live, 1, true, 2],
+    [live, 70, true, 2],
+    [ended, 1, true, 0],
+    [[], 1, true, 0]
+  ])('of %# follows use and clusters', async (clusters, minutes, away, n) => {
+    server.clusters = clusters;
+    model.watch();
+    await vi.advanceTimersByTimeAsync(SECOND);
+    hidden = away;
+    await vi.advanceTimersByTimeAsync(minutes * MINUTE);
+    // The step that was scheduled before the page's state changed is over.
+    await vi.advanceTimersByTimeAsync(MINUTE);
+    expect(Math.abs((await requestsIn(MINUTE)) - n)).toBeLessThan(1);
+  });
+
+  it('keeps figures at most two seconds old on a page in use', async () => {
+    server.clusters = live;
+    model.watch();
+    await vi.advanceTimersByTimeAsync(SECOND);
+    expect(await requestsIn(4 * MINUTE)).toBe(120);
+  });
+
+  it('goes on in a hidden page while someone waits, also through an outage', async () => {
+    const watch = model.watch(true);
+    await vi.advanceTimersByTimeAsync(SECOND);
+    show(false);
+    server.reachable = false;
+    expect(await requestsIn(2 * MINUTE)).toBe(0);
+    server.reachable = true;
+    server.clusters = live;
+    await vi.advanceTimersByTimeAsync(31 * SECOND);
+    expect(model.cluster('c1')?.phase).toBe('running');
+    watch.dispose();
+  });
+
+  it.each(['pointerdown', 'keydown', 'wheel'])(
+    'returns at once with a %s after a pause',
+    async touch => {
+      server.clusters = live;
+      model.watch();
+      await vi.advanceTimersByTimeAsync(62 * MINUTE);
+      await vi.advanceTimersByTimeAsync(2 * SECOND);
+      const before = server.countOf(LIST);
+      document.dispatchEvent(new Event(touch));
+      await vi.advanceTimersByTimeAsync(10);
+      expect(server.countOf(LIST)).toBe(before + 1);
+      expect(await requestsIn(MINUTE)).toBe(30);
+    }
+  );
+
+  it('returns at once when the page is shown', async () => {
+    server.clusters = ended;
+    model.watch();
+    await vi.advanceTimersByTimeAsync(SECOND);
+    show(false);
+    expect(await requestsIn(MINUTE)).toBe(0);
+    show(true);
+    expect(await requestsIn(10)).toBe(1);
+  });
+
+  it('rises at once when a command starts something', async () => {
+    server.clusters = ended;
+    model.watch();
+    await vi.advanceTimersByTimeAsync(SECOND);
+    server.clusters = live;
+    const refreshed = model.refresh();
+    await vi.advanceTimersByTimeAsync(0);
+    await refreshed;
+    expect(await requestsIn(10 * SECOND)).toBe(5);
+  });
+
+  it.each([
+    [1, 10],
+    [20, 15],
+    [70, 60]
+  ])(
+    'finds a server again that was away, %d minutes after the last touch, within %d s',
+    async (minutes, seconds) => {
+      server.clusters = ended;
+      model.watch();
+      await vi.advanceTimersByTimeAsync(SECOND);
+      await vi.advanceTimersByTimeAsync(minutes * MINUTE);
+      server.reachable = false;
+      await vi.advanceTimersByTimeAsync(2 * MINUTE);
+      expect(model.connection).toBe('stale');
+      server.reachable = true;
+      await vi.advanceTimersByTimeAsync(seconds * SECOND);
+      expect(model.connection).toBe('ok');
+    }
+  );
+
+  it('finds a server again at once with a touch', async () => {
+    model.watch();
+    await vi.advanceTimersByTimeAsync(SECOND);
+    server.reachable = false;
+    await vi.advanceTimersByTimeAsync(70 * MINUTE + 2 * SECOND);
+    server.reachable = true;
+    document.dispatchEvent(new Event('keydown'));
+    await vi.advanceTimersByTimeAsync(10);
+    expect(model.connection).toBe('ok');
+  });
+
+  it('asks with the tag of the list that it has', async () => {
+    server.clusters = live;
     await model.refresh();
-    hint(3);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(server.countOf(LIST)).toBe(1);
-    server.clusters = [aCluster({ revision: 4 })];
-    hint(4);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(model.cluster('c1')?.revision).toBe(4);
-  });
-
-  it('of others are not ours', async () => {
-    events.emit({
-      schema_id:
-        'https://events.jupyter.org/jupyter_server/contents_service/v1',
-      id: 'c1',
-      revision: 9
-    });
-    await vi.advanceTimersByTimeAsync(0);
-    expect(server.asked).toEqual([]);
-  });
-
-  it('spare a waiting cluster the question each second', async () => {
-    server.clusters = [aCluster({ phase: 'pending' })];
-    model.watch();
-    await vi.advanceTimersByTimeAsync(100);
-    hint(4);
-    await vi.advanceTimersByTimeAsync(100);
-    const before = server.countOf(LIST);
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(server.countOf(LIST) - before).toBe(3);
-  });
-
-  it('are not relied on once a change came without one', async () => {
-    server.clusters = [aCluster({ phase: 'pending', revision: 4 })];
-    model.watch();
-    await vi.advanceTimersByTimeAsync(100);
-    hint(5);
-    server.clusters = [aCluster({ phase: 'pending', revision: 6 })];
-    await vi.advanceTimersByTimeAsync(20_500);
-    server.clusters = [aCluster({ phase: 'pending', revision: 8 })];
-    await vi.advanceTimersByTimeAsync(20_500);
-    const before = server.countOf(LIST);
-    await vi.advanceTimersByTimeAsync(5_000);
-    expect(server.countOf(LIST) - before).toBe(5);
+    const clusters = model.clusters;
+    server.unchanged = true;
+    await model.refresh();
+    expect(server.asked.at(-1)?.tag).toBe('"list"');
+    expect(model.clusters).toBe(clusters);
+    expect(model.connection).toBe('ok');
   });
 });
 

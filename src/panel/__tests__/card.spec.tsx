@@ -198,7 +198,8 @@ describe('a card of a cluster with GPUs', () => {
       power: null,
       temperature: null,
       slowed: [],
-      ecc_errors: null
+      ecc_errors: null,
+      xids: []
     });
     render(
       card(
@@ -265,7 +266,7 @@ describe('a card of a cluster that has lost workers', () => {
       {
         state: 'out_of_memory',
         workers: 1,
-        unit: 'workers',
+        unit: 'workers' as const,
         waiting: 0,
         cause: 'It used more than 16 GiB.'
       },
