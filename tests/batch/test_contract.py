@@ -42,8 +42,8 @@ METHODS = sorted(
     if inspect.isfunction(value) and not name.startswith("_")
 )
 CONVENIENCES = {
-    "amounts", "array_of", "completed", "interactive_line", "on_a_node", "questions", "spellings",
-    "unused_keys",
+    "amounts", "array_of", "completed", "image_option", "interactive_line", "on_a_node",
+    "questions", "spellings", "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 CHECKED: tuple[Backend, ...] = (
