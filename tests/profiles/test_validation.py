@@ -1,4 +1,4 @@
-"""Values of a profile: each wrong one has its place, its key and a fix."""
+"""Values and options of a profile: each mistake has its place, its key and a fix."""
 
 from __future__ import annotations
 
@@ -17,169 +17,125 @@ from jupyter_gpucluster.profiles.validation import validate, warnings
 HEAD = "title: x\nbackend: slurm\n"
 
 WRONG = {
-    "misspelt key": ("jbo: {}", 3, 1, "unknown key `jbo`; did you mean `job`?"),
-    "misspelt inner key": (
-        "job:\n  walltme: 1 h",
-        4,
-        3,
-        "unknown key `walltme` in `job`; did you mean `walltime`?",
+    "»jbo: {}": "unknown key `jbo`; did you mean `job`?",
+    "job:\n  »walltme: 1 h": "unknown key `walltme` in `job`; did you mean `walltime`?",
+    "job:\n  »Queue: a": "unknown key `Queue` in `job`; did you mean `queue`?",
+    "»walltime: 1 h": "unknown key `walltime`; it belongs at `job.walltime`",
+    "access:\n  »zzz: 1": "unknown key `zzz` in `access`; known keys are login_hops",
+    "job: {gpus: »many}": "`job.gpus`: 'many' is not a whole number",
+    "job: {nodes: »1.5}": "`job.nodes`: 1.5 is not a whole number",
+    "job: {nodes: »0}": "`job.nodes`: must be 1 or more, not 0",
+    "job: {cpus: »true}": "`job.cpus`: true is not a whole number",
+    "job: {submit_args: »[x.sh]}": (
+        "`job.submit_args`: must begin with an option, such as -name, not with 'x.sh'"
     ),
-    "key in the wrong case": (
-        "job:\n  Queue: a",
-        4,
-        3,
-        "unknown key `Queue` in `job`; did you mean `queue`?",
+    "job: {queue: »[a]}": "`job.queue`: must be text, not a list",
+    "job: {»queue: {a: b}}": "`job.queue`: must be text, not a mapping",
+    "job: {queue:» }": "`job.queue`: must be text, not empty",
+    "hosts: »login1": (
+        "`hosts`: must be a list, not text; write [a, b] or one line with `- ` per item"
     ),
-    "key in the wrong place": (
-        "walltime: 1 h",
-        3,
-        1,
-        "unknown key `walltime`; it belongs at `job.walltime`",
+    "job: »big": "`job`: must be a mapping of keys, not text",
+    "limits: »[1]": "`limits`: must be a mapping of keys, not a list",
+    "job:»": "`job`: must be a mapping of keys, not empty",
+    "default: »yes": "`default`: must be true or false, not 'yes'",
+    "job: {memory: »4G}": "`job.memory`: '4G' is ambiguous: write 4 GB or 4 GiB",
+    "workers: {memory_limit: »lots}": "`workers.memory_limit`: 'lots' is not an amount of memory",
+    "job: {walltime: »1:00}": (
+        "`job.walltime`: '1:00' may mean hours and minutes or minutes and seconds"
     ),
-    "key of nothing": (
-        "access:\n  zzz: 1",
-        4,
-        3,
-        "unknown key `zzz` in `access`; known keys are login_hops",
+    'job: {walltime: »"{walltime}"}': (
+        "`job.walltime`: names in braces work in text only; give the option `field: job.walltime`"
     ),
-    "text for a number": ("job: {gpus: many}", 3, 13, "`job.gpus`: 'many' is not a whole number"),
-    "fraction of a node": ("job: {nodes: 1.5}", 3, 14, "`job.nodes`: 1.5 is not a whole number"),
-    "no nodes": ("job: {nodes: 0}", 3, 14, "`job.nodes`: must be 1 or more, not 0"),
-    "truth for a number": ("job: {cpus: true}", 3, 13, "`job.cpus`: true is not a whole number"),
-    "a script among arguments": (
-        "job: {submit_args: [x.sh]}",
-        3,
-        20,
-        "`job.submit_args`: must begin with an option, such as -name, not with 'x.sh'",
+    "environment: {variables: {PYTHON: »3.10}}": (
+        "`environment.variables.PYTHON`: 3.1 is read as a number or truth value; put it in quotes"
     ),
-    "list for text": ("job: {queue: [a]}", 3, 14, "`job.queue`: must be text, not a list"),
-    "mapping for text": ("job: {queue: {a: b}}", 3, 7, "`job.queue`: must be text, not a mapping"),
-    "nothing for text": ("job: {queue: }", 3, 13, "`job.queue`: must be text, not empty"),
-    "text for a list": (
-        "hosts: login1",
-        3,
-        8,
-        "`hosts`: must be a list, not text; write [a, b] or one line with `- ` per item",
+    "environment:\n  variables:\n    OMP_PROC_BIND: »FALSE": (
+        "false is read as a number or truth value; put it in quotes"
     ),
-    "text for a mapping": ("job: big", 3, 6, "`job`: must be a mapping of keys, not text"),
-    "list for a mapping": ("limits: [1]", 3, 9, "`limits`: must be a mapping of keys, not a list"),
-    "nothing for a mapping": ("job:", 3, 5, "`job`: must be a mapping of keys, not empty"),
-    "yes for true": ("default: yes", 3, 10, "`default`: must be true or false, not 'yes'"),
-    "unit that may mean two": (
-        "job: {memory: 4G}",
-        3,
-        15,
-        "`job.memory`: '4G' is ambiguous: write 4 GB or 4 GiB",
+    "environment: {variables: {»2x: a}}": "'2x' cannot be the name of an environment variable",
+    "environment: {python: »python3}": (
+        "'python3' is neither \"kernel\" nor the absolute path of a Python"
     ),
-    "no memory": (
-        "workers: {memory_limit: lots}",
-        3,
-        25,
-        "`workers.memory_limit`: 'lots' is not an amount of memory",
+    'job: {queue: »"a\\nb"}': "must be one line of text",
+    'job: {queue: »"a\\0b"}': "must be one line of text",
+    'job: {queue: »"\\uD800"}': "half of a surrogate pair",
+    f"job: {{queue: »{'a' * 5000}}}": "is longer than 4096 characters",
+    "hosts:\n- a\n- »[b]": "`hosts.1`: must be text, not a list",
+    "launcher: »srunn": (
+        "`launcher`: 'srunn' is none of none, srun, mpirun, mpiexec, jsrun, aprun, ssh; did"
+        " you mean `srun`?"
     ),
-    "clock of two parts": (
-        "job: {walltime: 1:00}",
-        3,
-        17,
-        "`job.walltime`: '1:00' may mean hours and minutes or minutes and seconds",
+    "network: {protocol: »ssl}": "`network.protocol`: 'ssl' is none of tls, tcp",
+    "network: {ports: »500-400}": "`network.ports`: '500-400' is no range of ports",
+    "access: {login_hops: [»'a b']}": "'a b' is no host to log in to",
+    "access: {login_hops: [»'-oProxyCommand=x']}": "is no host to log in to",
+    "environment: {»container: {runtime: shifter}}": (
+        "`environment.container.image` is missing; add it"
     ),
-    "braces for a duration": (
-        'job: {walltime: "{walltime}"}',
-        3,
-        17,
-        "`job.walltime`: names in braces work in text only; give the option `field: job.walltime`",
+    "locked: [job.queue, »limit]": "`locked`: there is no key 'limit'; did you mean `limits`?",
+    "locked: [»job.que]": "`locked`: there is no key 'job.que'; did you mean `job.queue`?",
+    "locked: [»queue]": "`locked`: there is no key 'queue'; did you mean `job.queue`?",
+    'job: {account: »"{acount}"}\noptions: {account: {type: string}}': (
+        "`job.account`: {acount} names no option; did you mean `account`?"
     ),
-    "number that loses its zero": (
-        "environment: {variables: {PYTHON: 3.10}}",
-        3,
-        35,
-        "`environment.variables.PYTHON`: 3.1 is read as a number or truth value; put it in quotes",
+    "environment: {prologue: [»'echo {x}']}": (
+        "{x} names no option; declare `options.x`, or double the braces to keep them"
     ),
-    "truth for text": (
-        "environment:\n  variables:\n    OMP_PROC_BIND: FALSE",
-        5,
-        20,
-        "false is read as a number or truth value; put it in quotes",
+    "options:\n  »queue: {title: Queue}": "`options.queue.type` is missing; add it",
+    "options:\n  queue: {type: »strnig}": "did you mean `string`?",
+    "options:\n  »My-Queue: {type: string}": "'My-Queue' cannot be the name of an option",
+    "options:\n  »interface: {type: string}": "`options.interface` goes nowhere: give it `field:`",
+    "options:\n  q: {type: string, field: »job.quee}": "not 'job.quee'; did you mean `job.queue`?",
+    "options:\n  n: {type: integer, field: »limits.workers}": (
+        "`field` must be a key below job, workers,"
     ),
-    "bad variable": (
-        "environment: {variables: {2x: a}}",
-        3,
-        27,
-        "'2x' cannot be the name of an environment variable",
+    "options:\n  n: {type: string, field: »job}": "`field` must be a key below job",
+    "options:\n  »queue: {type: enum}": "needs `choices`",
+    "options:\n  queue: {type: string, choices: »[a]}": "`choices` are for type enum only",
+    "options:\n  queue: {type: enum, choices: »[a, '']}": (
+        "an empty choice means that none was made"
     ),
-    "relative Python": (
-        "environment: {python: python3}",
-        3,
-        23,
-        "'python3' is neither \"kernel\" nor the absolute path of a Python",
+    "options:\n  queue: {type: enum, choices: [a, b], default: »c}": "`default`: 'c' is no choice",
+    "options:\n  walltime: {type: duration, maximum: 4 h, default: »5 h}": (
+        "'5 h' is more than 04:00:00"
     ),
-    "two lines": ('job: {queue: "a\\nb"}', 3, 14, "must be one line of text"),
-    "zero byte": ('job: {queue: "a\\0b"}', 3, 14, "must be one line of text"),
-    "half a character": ('job: {queue: "\\uD800"}', 3, 14, "half of a surrogate pair"),
-    "long text": (f"job: {{queue: {'a' * 5000}}}", 3, 14, "is longer than 4096 characters"),
-    "second item": ("hosts:\n- a\n- [b]", 5, 3, "`hosts.1`: must be text, not a list"),
-    "unknown launcher": (
-        "launcher: srunn",
-        3,
-        11,
-        "`launcher`: 'srunn' is none of none, srun, mpirun, mpiexec, jsrun, aprun, ssh;"
-        " did you mean `srun`?",
+    "options:\n  gpus: {type: integer, minimum: »4, maximum: 2}": (
+        "`minimum` is more than `maximum`"
     ),
-    "unknown protocol": (
-        "network: {protocol: ssl}",
-        3,
-        21,
-        "`network.protocol`: 'ssl' is none of tls, tcp",
+    "options:\n  queue: {type: string, maximum: »4}": (
+        "`maximum` is for types integer, duration, memory only"
     ),
-    "ports in the wrong order": (
-        "network: {ports: 500-400}",
-        3,
-        18,
-        "`network.ports`: '500-400' is no range of ports",
+    "options:\n  walltime: {type: duration, maximum: »long}": (
+        "`maximum`: 'long' is not a length of time"
     ),
-    "bad hop": ("access: {login_hops: ['a b']}", 3, 23, "'a b' is no host to log in to"),
-    "hop that is an option of ssh": (
-        "access: {login_hops: ['-oProxyCommand=x']}",
-        3,
-        23,
-        "is no host to log in to",
+    "options:\n  gpus: {type: integer, pattern: »a}": "`pattern` is for types string and path only",
+    "options:\n  queue: {type: string, pattern: »'(a'}": "'(a' is no regular expression",
+    "options:\n  queue: {type: string, pattern: »'(a)\\1'}": (
+        "look-around and back references are not supported"
     ),
-    "container without image": (
-        "environment: {container: {runtime: shifter}}",
-        3,
-        15,
-        "`environment.container.image` is missing; add it",
+    f"options:\n  queue: {{type: string, pattern: »{'a' * 300}}}": (
+        "pattern is longer than 200 characters"
     ),
-    "unknown lock": (
-        "locked: [job.queue, limit]",
-        3,
-        21,
-        "`locked`: there is no key 'limit'; did you mean `limits`?",
+    "options:\n  gpus: {type: duration, default: 1 h, field: job.queue}\n  nodes: {type: string, default: »many}": (  # noqa: E501
+        "`options.nodes`: 'many' does not fit `job.nodes`: 'many' is not a whole number"
     ),
-    "lock of a misspelt inner key": (
-        "locked: [job.que]",
-        3,
-        10,
-        "`locked`: there is no key 'job.que'; did you mean `job.queue`?",
-    ),
-    "lock in the wrong place": (
-        "locked: [queue]",
-        3,
-        10,
-        "`locked`: there is no key 'queue'; did you mean `job.queue`?",
+    "options:\n  hop: {type: string, field: job.directives, default: »a}": (
+        "does not fit `job.directives`"
     ),
 }
+"""Keys of a profile with one mistake, whose place » marks, and words of its message."""
 
 
-@pytest.mark.parametrize("text,line,column,words", WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_value_is_told_with_line_column_and_way_out(
-    text: str, line: int, column: int, words: str
-) -> None:
-    profile, findings = validate(read_text(HEAD + text + "\n", "site.yaml"))
+@pytest.mark.parametrize("marked,words", WRONG.items())
+def test_a_wrong_value_is_reported_with_line_column_and_fix(marked: str, words: str) -> None:
+    before, after = marked.split("»")
+    line, column = before.count("\n"), len(before) - before.rfind("\n")
+    profile, findings = validate(read_text(f"{HEAD}{before}{after}\n", "site.yaml"))
     assert profile is None
     [finding] = findings
     assert words in finding.message
-    assert finding.mark == Mark("site.yaml", line, column)
+    assert finding.mark == Mark("site.yaml", HEAD.count("\n") + line + 1, column)
     assert "\n" not in finding.message
 
 
