@@ -89,8 +89,8 @@ def submission(profile: Profile, script: str) -> Finding | None:
         program, *rest = submit_command(backend, job)
         result = answer_of([program, *rest], stdin=backend.stdin(job))
     if result.exit_code == 0:
-        said = (result.stderr.strip() or result.stdout.strip()).splitlines()
-        words = f": {said[-1].removeprefix(f'{program}: ')}" if said else ""
+        lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+        words = f": {lines[-1].removeprefix(f'{program}: ')}" if lines else ""
         return ok(f"{backend.title} would take the job{words}")
     try:
         backend.parse_submit(job, result)

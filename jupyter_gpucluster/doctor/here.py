@@ -86,16 +86,16 @@ class Subject:
     live: int = 0
     """Clusters of the profile that run."""
     tried: bool = False
-    """Whether a job tries afterwards what a check here can only guess."""
+    """True if a job tries afterwards what a check here can only guess."""
 
     @property
     def guessed(self) -> bool:
-        """Whether the workers run on other machines, and no job looks around there."""
+        """True if the workers run on other machines, and no job looks around there."""
         return self.kind is Kind.BATCH and not self.tried
 
     @property
     def head_here(self) -> bool:
-        """Whether the scheduler runs on this machine."""
+        """True if the scheduler runs on this machine."""
         return self.kind is not Kind.BATCH or self.profile.head.placement == "server"
 
 
@@ -309,11 +309,11 @@ def outlives_jupyter(subject: Subject) -> Finding | None:
     """Find out whether clusters outlive Jupyter or the shell."""
     if not subject.head_here:
         return None
-    survival = find_survival(job=surrounding_job())
-    if survival.survives:
-        return ok(survival.words)
+    detached = find_survival(job=surrounding_job())
+    if detached.survives:
+        return ok(detached.words)
     return warning(
-        survival.words,
+        detached.words,
         "To keep clusters running, start them from a login host, or set head.placement: job.",
     )
 
@@ -334,8 +334,8 @@ def ssh(subject: Subject) -> Finding | None:
             "Make a key (ssh-keygen) that nodes of the shared home accept from one another.",
         )
     return warning(
-        "There is neither a key of yours in ~/.ssh nor an agent, so ssh to the nodes may ask for a"
-        " password, which a job cannot type.",
+        "~/.ssh has no key of yours and there is no agent, so ssh to the nodes may need a password,"
+        " which a job cannot type.",
         "Make one (ssh-keygen) and add its public half to ~/.ssh/authorized_keys of the shared"
         " home; an agent on your own computer is handed on by `ssh -A`, but not into jobs.",
     )

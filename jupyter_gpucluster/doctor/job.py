@@ -87,7 +87,7 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
     WaitTimeout
         The job did not start in time.
     """
-    said, renewed, over = "", time.monotonic(), 0.0
+    noted, renewed, over = "", time.monotonic(), 0.0
     while True:
         now = time.monotonic()
         if now - renewed > LEASE_SECONDS:
@@ -104,9 +104,9 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
         elif one.began and now - one.began > ANSWER_SECONDS:
             return
         words = _words(one)
-        if words != said:
+        if words != noted:
             note(words)
-            said = words
+            noted = words
         late = not one.began and wait is not None and now - one.submitted > wait
         if late and _still_waits(one):
             raise WaitTimeout(
@@ -130,13 +130,13 @@ def _listen_to(one: Probe, now: float) -> None:
     if not one.began and (hello or one.job.state not in WAITING):
         one.began = now
     if one.expected.in_job:
-        for name, told in hello.items():
-            if told["host"] not in one.calls:
+        for name, rank in hello.items():
+            if rank["host"] not in one.calls:
                 secret = one.listener.secret
-                one.calls[told["host"]] = {
-                    address: probe.call(address, told["port"], secret, name)["trouble"]
-                    for address in told["interfaces"].values()
-                    if not address.startswith("127.") or address == told["usual"]
+                one.calls[rank["host"]] = {
+                    address: probe.call(address, rank["port"], secret, name)["trouble"]
+                    for address in rank["interfaces"].values()
+                    if not address.startswith("127.") or address == rank["usual"]
                 }
     if one.logins is None and (there := _logins_there(one)) is not None:
         one.logins = probe.log_in([*one.ssh], there["hosts"][:MOST_LOGINS])
@@ -210,17 +210,17 @@ def _silence(one: Probe) -> Finding:
     log = next(filter(None, logs), "")
     heard, ranks = len(one.answers), one.expected.ranks
     number = f" {job.id}" if job.id else ""
-    told = f"{heard} of {ranks} ranks answered" if heard else f"The job{number} did not answer"
+    answered = f"{heard} of {ranks} ranks answered" if heard else f"The job{number} did not answer"
     where = f" ({', '.join(job.nodes)})" if job.nodes else ""
     why = job.cause or job.reason if job.is_over else f"It was {job.state.value}."
     if log or heard:
-        cure = head_job.last_words(one.directory, job) or "Its log may say more."
-        said = ""
+        fix = head_job.last_words(one.directory, job) or "Its log may say more."
+        silence = ""
     else:
-        cure = SHARED_DIRECTORY
-        said = f"It wrote nothing, so its node may not see {one.directory.path.parent}."
-    parts = (f"{told}{where}.", why, said)
-    return failed(" ".join(filter(None, parts)), cure, log)
+        fix = SHARED_DIRECTORY
+        silence = f"It wrote nothing, so its node may not see {one.directory.path.parent}."
+    parts = (f"{answered}{where}.", why, silence)
+    return failed(" ".join(filter(None, parts)), fix, log)
 
 
 def _facts(one: Probe) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _gpus(expected: Expected, answer: Answer) -> Finding | None:
     listed = facts["listed"]
     count = len(listed) if visible is None else len(_named(visible))
     shown = "no CUDA_VISIBLE_DEVICES" if visible is None else f"CUDA_VISIBLE_DEVICES={visible}"
-    asked = f"{expected.gpus} asked for"
+    asked = f"{expected.gpus} requested"
     if count >= expected.gpus and not facts["driver"] and not listed:
         return failed(
             f"There is no NVIDIA driver ({facts['trouble'] or 'no GPU listed'}; {asked}).",
@@ -111,12 +111,12 @@ def _interface(expected: Expected, answer: Answer) -> Finding:
 
 
 def _neighbour(expected: Expected, answer: Answer) -> Finding | None:
-    told = answer["neighbour"]
-    if not told:
+    call = answer["neighbour"]
+    if not call:
         return None
-    if told["trouble"]:
+    if call["trouble"]:
         return failed(
-            f"{told['host']} is not reached at {told['address']}: {told['trouble']}.",
+            f"{call['host']} is not reached at {call['address']}: {call['trouble']}.",
             "Name a network that joins the nodes in network.interface; where ports are closed, ask"
             " the site which are open between nodes.",
         )
@@ -131,21 +131,21 @@ def _local_directory(expected: Expected, answer: Answer) -> Finding:
             f"Workers cannot put data into {place} ({facts['trouble']}).",
             "Correct workers.local_directory.",
         )
-    told = f"{place}, on {kind or 'an unknown file system'}"
+    where = f"{place}, on {kind or 'an unknown file system'}"
     free = f"{facts['free'] // GIB} GiB free"
     if is_shared(kind):
         return warning(
-            f"{told}: workers that run out of memory would write over the network.",
+            f"{where}: workers that run out of memory would write over the network.",
             "Name a disk of the node in workers.local_directory.",
         )
     if kind in IN_MEMORY:
         return warning(
-            f"{told}: what is written there takes the memory that it is to save.",
+            f"{where}: what is written there takes the memory that it is to save.",
             "Name a disk of the node in workers.local_directory.",
         )
     if facts["free"] < GIB:
-        return warning(f"{told}, {free}.", "Name a disk with room in it.")
-    return ok(f"{told}, {free}.")
+        return warning(f"{where}, {free}.", "Name a disk with room in it.")
+    return ok(f"{where}, {free}.")
 
 
 def _open_files(expected: Expected, answer: Answer) -> Finding | None:
@@ -169,13 +169,13 @@ def _commands(expected: Expected, answer: Answer) -> Finding | None:
 
 
 def _clock(expected: Expected, answer: Answer) -> Finding | None:
-    ahead = next((told["ahead"] for told in answer["home"].values() if "ahead" in told), None)
+    ahead = next((call["ahead"] for call in answer["home"].values() if "ahead" in call), None)
     if ahead is None or abs(ahead) < CLOCKS_SECONDS:
         return None
     words = "behind" if ahead > 0 else "ahead of"
     return warning(
         f"{abs(ahead):.0f} s {words} this host; certificates of a day's difference are refused.",
-        "Tell the site.",
+        "Report it to the site.",
     )
 
 

@@ -91,7 +91,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
     write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
     container = profile.environment.container
     relayed = profile.head.submit == "relay"
-    told = {
+    settings = {
         "secret": listener.secret,
         "port": listener.port,
         "addresses": _addresses(expected),
@@ -104,7 +104,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
         if not expected.in_job or relayed
         else batch_system.programs_of(find_backend(profile.backend)),
     }
-    write_private(directory.jobs / "probe.json", json.dumps(told).encode())
+    write_private(directory.jobs / "probe.json", json.dumps(settings).encode())
     now = time.time()
     mark = heads_mark(directory.id)
     write_private(directory.jobs / f"{mark}.sh", text.encode())

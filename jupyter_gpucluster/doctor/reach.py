@@ -27,7 +27,7 @@ class Expected:
     gpus: int = 0
     """Of each rank."""
     in_job: bool = False
-    """Whether the head runs in a job."""
+    """True if the head runs in a job."""
     interface: str = ""
     """The interface of the workers."""
     head_interface: str = ""

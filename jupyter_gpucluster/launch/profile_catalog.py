@@ -25,7 +25,7 @@ def places(*, elsewhere: bool = False) -> dict[str, Any]:
     elsewhere
         Also return the built-in profiles of sites that we are not at.
     """
-    found = load_profiles(elsewhere=elsewhere)
+    found = load_profiles(all_sites=elsewhere)
     machine = _machine(int(time.monotonic() // REMEMBERED_SECONDS))
     return {
         "profiles": [place(loaded, machine) for loaded in found.profiles.values()],

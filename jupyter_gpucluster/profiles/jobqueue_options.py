@@ -105,7 +105,7 @@ class _Translation:
         self.directives: list[str] = []
         self.skips: list[str] = []
         self.with_walltime = True
-        """Whether the job's walltime is a directive of its own, which the user may set."""
+        """True if the job's walltime is a directive of its own, which the user may set."""
 
     def tree(self) -> tuple[Branch, list[Finding]]:
         self.rename()

@@ -24,7 +24,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class FieldSource:
-    """Which file gave the value of a key."""
+    """The file that gave the value of a key."""
 
     path: str
     file: str
@@ -55,7 +55,7 @@ def merge(files: Sequence[SourceFile]) -> Merged:
     """Merge files; the first is overridden by all others.
 
     Order and rank differ where an environment is preferred to the user's own directory: its files
-    then override the user's, and still a lock binds whatever file is less central than its own.
+    then override the user's, and still a lock binds each file that is less central than its own.
     """
     result = Merged(Branch({}, {}, files[-1].tree.mark))
     for source in files:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema
 
+from ..batch import BACKENDS, WAYS_OUT
+from ..core.cluster import EXISTING
 from .sections import (
     Access,
     Environment,
@@ -25,7 +27,7 @@ from .sections import (
     Section,
     Workers,
 )
-from .values import Flag, Lines, OneValue, OptionName, Text, Title
+from .values import Flag, Lines, OneValue, OptionName, Text, Title, shown
 
 Path = tuple[str, ...]
 
@@ -34,23 +36,21 @@ SETTABLE = (
 )  # fmt: skip
 """Sections that options may write to."""
 
-BackendName = Literal[
-    "local",
-    "demo",
-    "slurm",
-    "pbs",
-    "torque",
-    "lsf",
-    "sge",
-    "htcondor",
-    "oar",
-    "moab",
-    "cobalt",
-    "ssh",
-    "kubernetes",
-    "existing",
-]
 OptionType = Literal["string", "integer", "boolean", "enum", "duration", "memory", "path"]
+
+BACKEND_NAMES = (*BACKENDS, *WAYS_OUT, EXISTING)
+
+
+def _backend(value: object) -> str:
+    if value in BACKEND_NAMES:
+        return str(value)
+    close = suggestion(str(value), BACKEND_NAMES)
+    raise ValueError(f"{shown(value)} is not one of {', '.join(BACKEND_NAMES)}{close}")
+
+
+BackendName = Annotated[
+    str, BeforeValidator(_backend), WithJsonSchema({"enum": [*BACKEND_NAMES], "type": "string"})
+]
 
 
 class Option(Section):
@@ -106,13 +106,13 @@ class _NameAlone:
 
 
 class Profile(Section):
-    """One place to run clusters."""
+    """One way to run clusters."""
 
     model_config = ConfigDict(title="Profile of jupyter_gpucluster")
 
-    title: Title = Field(title="Title", description="Name of the place for users.")
+    title: Title = Field(title="Title", description="Name of the profile for users.")
     summary: Lines = Field("", title="Summary", description="A sentence or two for users.")
-    backend: BackendName = Field(title="Backend", description="The queueing system.")
+    backend: BackendName = Field(title="Backend", description="The batch system.")
     dask_config: Text = Field(
         "",
         title="Dask configuration",
@@ -177,22 +177,24 @@ def covers(upper: Path, path: Path) -> bool:
 
 def section_at(path: Path) -> type[Section] | None:
     """Return the model of the mapping at a path, or None where there is none."""
-    kind: Any = Profile
-    for part in path:
-        kind = _step(kind, part)
-        if kind is None:
-            return None
-    return _section(kind)
+    return _section(_kind_at(path))
 
 
 def exists(path: Path) -> bool:
-    """Tell whether a profile may hold something at a path."""
+    """Return whether a profile may hold something at a path."""
+    return bool(path) and _kind_at(path) is not None
+
+
+def _kind_at(path: Path) -> Any:
     kind: Any = Profile
     for part in path:
-        kind = _step(kind, part)
-        if kind is None:
-            return False
-    return bool(path)
+        section = _section(kind)
+        if section is not None:
+            field = section.model_fields.get(part)
+            kind = None if field is None else field.annotation
+        else:
+            kind = get_args(kind)[1] if get_origin(kind) is dict else None
+    return kind
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -219,16 +221,6 @@ def _walk(model: type[Section], above: Path) -> Iterator[Path]:
         section = _section(field.annotation)
         if section is not None:
             yield from _walk(section, path)
-
-
-def _step(kind: Any, part: str) -> Any:
-    section = _section(kind)
-    if section is not None:
-        field = section.model_fields.get(part)
-        return None if field is None else field.annotation
-    if get_origin(kind) is dict:
-        return get_args(kind)[1]
-    return None
 
 
 def _section(kind: Any) -> type[Section] | None:

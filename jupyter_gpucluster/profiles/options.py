@@ -1,4 +1,4 @@
-"""What users may set at start: values checked and put into the profile, and their JSON Schema."""
+"""Options of a start: values checked and put into the profile, and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAXIMUM_MATCHED = 1024
 AMOUNTS = ("integer", "duration", "memory")
 
 VARIABLES = ("environment", "variables")
-"""Their values are text, whatever the option's type is."""
+"""Their values are text, for an option of any type."""
 PLACEHOLDER = re.compile(r"\{(\{[a-z][a-z0-9_]*\})\}|(?<!\$)\{([a-z][a-z0-9_]*)\}")
 """``{name}``, not ``${name}``, which shells know; ``{{name}}`` stands for ``{name}`` itself."""
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -243,7 +243,7 @@ def _boolean(value: object) -> bool:
         return value
     if isinstance(value, str) and value.strip().lower() in words:
         return words[value.strip().lower()]
-    raise ValueError(f"{shown(value)} is neither true nor false")
+    raise ValueError(f"{shown(value)} is not true or false")
 
 
 def _file_path(value: object) -> str:

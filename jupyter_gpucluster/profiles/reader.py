@@ -295,7 +295,7 @@ def _value(event: Any) -> Scalar:
     return text
 
 
-# The parser's words, ours, and whether the place where the construct began says more.
+# Words of the parser, ours, and True where the beginning of the construct is the better place.
 _YAML_WORDS = (
     (r"found character '\\t'", "a tab; indent with spaces", False),
     (r"found character '(.+)' that cannot start", r"a value cannot start with \1; quote it", False),

@@ -1,4 +1,4 @@
-"""Where profile files lie, which of them make a profile, and the profiles found."""
+"""The search path of profile files, and the profiles that they make."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LoadedProfile:
     final: bool
     locked: tuple[str, ...]
     problems: tuple[ProfileProblem, ...] = ()
-    """What is wrong with its files, where only this profile was read (`find_profile`)."""
+    """Mistakes in its files, if only this profile was read (`find_profile`)."""
 
     def matches_host(self, hostname: str = "") -> bool:
         """Tell whether the profile is meant for this host (empty: the one we are on).
@@ -88,14 +88,14 @@ class Directory:
     rank: tuple[int, int]
 
 
-def load_profiles(hostname: str = "", *, elsewhere: bool = False) -> ProfileSet:
+def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
     """Read all profiles of the search path; bad files become problems, never exceptions.
 
     Parameters
     ----------
     hostname
-        Where we are; empty: find out.
-    elsewhere
+        Name of this host; empty: find out.
+    all_sites
         Also return the built-in profiles of sites that we are not at.
     """
     found, problems = _candidates(search_path())
@@ -105,7 +105,7 @@ def load_profiles(hostname: str = "", *, elsewhere: bool = False) -> ProfileSet:
     for name in {**found, **dask.offered}:
         paths = found.get(name, [])
         shipped = len(paths) == 1 and paths[0][0].parent == BUILT_IN
-        if shipped and not elsewhere and _is_elsewhere(paths[0][0], hostname):
+        if shipped and not all_sites and _is_of_another_site(paths[0][0], hostname):
             continue
         loaded = _load(name, paths, problems, dask)
         if loaded is not None:
@@ -317,7 +317,7 @@ def matches(patterns: Iterable[str], hostname: str = "") -> bool:
     return any(fnmatch.fnmatchcase(host, pattern) for pattern in known)
 
 
-def _is_elsewhere(shipped: Path, hostname: str = "") -> bool:
+def _is_of_another_site(shipped: Path, hostname: str = "") -> bool:
     """Tell from its line of hosts whether a shipped profile describes a site that we are not at.
 
     Many sites have a host `login1`, so here a short name has to be confirmed by the full one.

@@ -34,7 +34,7 @@ class Section(BaseModel):
 
 
 class Job(Section):
-    """What one job asks the queueing system for."""
+    """Requests of one job."""
 
     nodes: Positive = Field(1, title="Nodes", description="Nodes of one job.")
     gpus: NaturalOrAuto = Field(
@@ -50,13 +50,13 @@ class Job(Section):
         " backend lists the ways. Empty: the system's usual way.",
     )
     gpu_type: Text = Field(
-        "", title="GPU type", description="Type of GPU to ask for, as the site calls it."
+        "", title="GPU type", description="Type of GPU to request, as the site calls it."
     )
     cpus: PositiveOrNone = Field(
-        None, title="CPU cores", description="CPU cores of one job; empty: not asked for."
+        None, title="CPU cores", description="CPU cores of one job; empty: not requested."
     )
     memory: MemoryOrNone = Field(
-        None, title="Memory", description="Memory of one job; empty: not asked for."
+        None, title="Memory", description="Memory of one job; empty: not requested."
     )
     memory_request: Text = Field(
         "",
@@ -65,12 +65,12 @@ class Job(Section):
         " `mem-per-gpu`; on Grid Engine the site's complexes, such as `h_vmem` or"
         " `mem_free,h_vmem`, each with `/job` behind it if it counts once a job and not once a"
         " slot; on OAR the property that holds the MiB of a core, such as `mem_core`. `none`: not"
-        " asked for. Empty: the system's usual way.",
+        " requested. Empty: the system's usual way.",
     )
     walltime: DurationOrNone = Field(
         None,
         title="Walltime",
-        description="Time after which the queueing system ends the job; empty: its own default.",
+        description="Time after which the batch system ends the job; empty: its own default.",
     )
     submit_by: Literal["auto", "stdin", "file"] = Field(
         "auto",
@@ -109,7 +109,7 @@ class Job(Section):
 
 
 class Workers(Section):
-    """What each worker of a job gets."""
+    """Resources and settings of each worker of a job."""
 
     per_job: PositiveOrAuto = Field(
         "auto",
@@ -188,7 +188,7 @@ class Workers(Section):
 
 
 class Launcher(Section):
-    """What spreads one job over its nodes."""
+    """The program that starts a job's processes on its nodes."""
 
     name: LauncherName = Field(
         "none", title="Name", description="The command; `none` starts one worker process."
@@ -235,7 +235,7 @@ class Group(Section):
 
 
 class Head(Section):
-    """Where the process that runs the Dask scheduler lives."""
+    """Place and resources of the process that runs the Dask scheduler."""
 
     placement: Literal["server", "job"] = Field(
         "server",
@@ -256,7 +256,7 @@ class Head(Section):
     gpus: Natural = Field(
         0,
         title="GPUs",
-        description="GPUs that the head's own job asks for under placement `job`,"
+        description="GPUs that the head's own job requests under placement `job`,"
         " beside those of its workers.",
     )
 
@@ -264,8 +264,8 @@ class Head(Section):
     def _in_job(self) -> Head:
         if self.gpus and self.placement != "job":
             raise ValueError(
-                "`gpus` is asked for by the head's own job, so it needs `placement: job`; beside"
-                " Jupyter the head sees the GPUs of that machine"
+                "the head's own job requests `gpus`, so it needs `placement: job`; beside Jupyter"
+                " the head sees the GPUs of that machine"
             )
         return self
 
@@ -279,7 +279,7 @@ class ExistingTls(Section):
 
 
 class Existing(Section):
-    """A scheduler that somebody else started, for backend `existing`."""
+    """A scheduler that another program started, for backend `existing`."""
 
     address: Text = Field(
         "", title="Address", description="Its address, such as `tls://host:8786`."
@@ -307,7 +307,7 @@ class Existing(Section):
 
 
 class Network(Section):
-    """How client, scheduler and workers talk."""
+    """Connections between client, scheduler and workers."""
 
     protocol: Literal["tls", "tcp", "ucx"] = Field(
         "tls",
@@ -374,7 +374,7 @@ class Environment(Section):
 
 
 class Limits(Section):
-    """How much one user may start."""
+    """Limits of what one user may start."""
 
     workers: PositiveOrNone = Field(
         None, title="Workers", description="Most workers of one cluster; empty: no limit."
@@ -393,13 +393,13 @@ class Limits(Section):
 
 
 class IdleGpus(Section):
-    """What to do about GPUs that are held and do nothing."""
+    """Reaction to GPUs that are held and do nothing."""
 
     after: DurationOrNone = Field(
         None,
         title="After",
         description="Act when all GPUs of the cluster were under 2 % for this long; empty: never."
-        " Where GPUs tell no use (no NVML), nothing follows.",
+        " Without readings of GPUs (no NVML), nothing happens.",
     )
     action: Literal["warn", "shrink", "stop"] = Field(
         "warn",
@@ -409,7 +409,7 @@ class IdleGpus(Section):
 
 
 class Policy(Section):
-    """When a cluster ends by itself, and how it mends itself."""
+    """Reasons to end a cluster, and replacement of its jobs."""
 
     idle_timeout: DurationOrNone = Field(
         None,
@@ -451,12 +451,12 @@ class Policy(Section):
     idle_gpus: IdleGpus = Field(
         IdleGpus.model_construct(),
         title="Idle GPUs",
-        description="When GPUs that do nothing are told, or given back.",
+        description="When idle GPUs are reported or released.",
     )
 
 
 class Access(Section):
-    """How to reach the site from outside."""
+    """The way to the site from outside."""
 
     login_hops: tuple[LoginHop, ...] = Field(
         (),

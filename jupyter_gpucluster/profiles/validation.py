@@ -120,7 +120,7 @@ def _spelled_twice(profile: Profile, tree: Branch) -> Iterator[Finding]:
     """Yield directives that request the amount of a key once more, in another spelling."""
     for path, message, same in _set_twice(profile):
         if same:
-            words = "Both ask for the same amount, so this release accepts the line"
+            words = "Both request the same amount, so this release accepts the line"
             yield Finding(_find(tree, path)[0], f"{message} {words}; the next one refuses it.")
 
 
@@ -143,7 +143,7 @@ def _wrong_value(kind: str, detail: Any, path: Path) -> str:
     if kind == "literal_error":
         expected = str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
         close = suggestion(str(value), expected.split(", "))
-        return f"{shown(value)} is none of {expected}{close}"
+        return f"{shown(value)} is not one of {expected}{close}"
     if kind == "value_error":
         if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
             return f"names in braces work in text only; give the option `field: {join(path)}`"
@@ -164,8 +164,8 @@ def _unknown_key(path: Path) -> str:
     known = list(section.model_fields) if section is not None else []
     where = f" in `{join(above)}`" if above else ""
     hint = suggestion(key, known)
-    if not hint and (elsewhere := places(key)):
-        hint = f"; it belongs at `{elsewhere[0]}`"
+    if not hint and (others := places(key)):
+        hint = f"; it belongs at `{others[0]}`"
     return f"unknown key `{key}`{where}{hint or '; known keys are ' + ', '.join(known)}"
 
 
@@ -236,8 +236,8 @@ def _close_path(dotted: str) -> str:
     *above, last = split(dotted)
     section = section_at(tuple(above))
     close = suggestion(last, section.model_fields if section else ())
-    if not close and (elsewhere := places(last)):
-        return f"; did you mean `{elsewhere[0]}`?"
+    if not close and (others := places(last)):
+        return f"; did you mean `{others[0]}`?"
     return close.replace("`", f"`{join(above)}." if above else "`", 1)
 
 

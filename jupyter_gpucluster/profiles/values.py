@@ -45,7 +45,7 @@ def parse_memory(value: object) -> int:
     Raises
     ------
     ValueError
-        With a sentence that tells what is wrong and how to write it.
+        The value is none; the message says how to write one.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _positive(Decimal(value), value, MEMORY_EXAMPLES)
@@ -60,12 +60,12 @@ def parse_memory(value: object) -> int:
 def parse_duration(value: object) -> int:
     """Turn ``00:30:00``, ``1-12:00:00``, ``30 min`` or a number of seconds into seconds.
 
-    ``H:MM`` is refused: queueing systems disagree whether it means hours or minutes.
+    ``H:MM`` is refused: batch systems disagree whether it means hours or minutes.
 
     Raises
     ------
     ValueError
-        With a sentence that tells what is wrong and how to write it.
+        The value is none; the message says how to write one.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _positive(Decimal(value), value, DURATION_EXAMPLES)
@@ -278,7 +278,7 @@ def python_path(value: object) -> str:
     """Accept ``kernel`` or the absolute path of a Python."""
     text = one_line(value)
     if text != "kernel" and not text.startswith(("/", "~/")):
-        raise ValueError(f'{shown(value)} is neither "kernel" nor the absolute path of a Python')
+        raise ValueError(f'must be "kernel" or the absolute path of a Python, not {shown(value)}')
     return home_expanded(text)
 
 

@@ -98,10 +98,10 @@ def test_where_no_address_is_reached_the_head_belongs_into_a_job() -> None:
 @pytest.mark.parametrize(
     "gpus, result, words",
     [
-        ({"visible": "0,1", "driver": True, "listed": []}, Result.OK, "2 asked for, and there"),
-        ({"visible": "", "driver": True, "listed": []}, Result.FAILED, "0 of 2 asked for"),
+        ({"visible": "0,1", "driver": True, "listed": []}, Result.OK, "2 requested, and there"),
+        ({"visible": "", "driver": True, "listed": []}, Result.FAILED, "0 of 2 requested"),
         ({"visible": "NoDevFiles", "driver": True, "listed": []}, Result.FAILED, "0 of 2"),
-        ({"visible": "0", "driver": True, "listed": []}, Result.FAILED, "1 of 2 asked for"),
+        ({"visible": "0", "driver": True, "listed": []}, Result.FAILED, "1 of 2 requested"),
         ({"visible": "0,1,2", "driver": True, "listed": []}, Result.WARNING, "start on all"),
         ({"visible": "0,1", "driver": False, "listed": []}, Result.FAILED, "no NVIDIA driver"),
         (

@@ -13,7 +13,7 @@ NAMES = sorted(path.stem for path in DEMO.glob("*.yaml"))
 
 def test_nobody_sees_them_who_did_not_switch_them_on() -> None:
     assert NAMES
-    assert not load_profiles(elsewhere=True).profiles.keys() & set(NAMES)
+    assert not load_profiles(all_sites=True).profiles.keys() & set(NAMES)
 
 
 def test_switched_on_they_are_offered_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def profiles() -> dict[str, Profile]:
     """Return all profiles that are shipped, and one with options of every type."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(DEMO_SWITCH, "1")
-        found = load_profiles(elsewhere=True)
+        found = load_profiles(all_sites=True)
     shipped = {name: loaded.profile for name, loaded in found.profiles.items()}
     assert {"local", "demo-quick", "nersc-perlmutter-gpu"} <= set(shipped)
     return {**shipped, "all kinds": ALL_KINDS}

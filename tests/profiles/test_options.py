@@ -181,7 +181,7 @@ def test_a_boolean_is_read_from_words_and_json(given: object, kept: bool) -> Non
     )
     done = apply_options(place, {"debug": given})
     assert done.environment.variables == {"DEBUG": "true" if kept else "false"}
-    with pytest.raises(InvalidInput, match="'maybe' is neither true nor false"):
+    with pytest.raises(InvalidInput, match="'maybe' is not true or false"):
         apply_options(place, {"debug": "maybe"})
 
 

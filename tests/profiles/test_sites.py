@@ -154,8 +154,8 @@ OLD = {"alliance-cedar", "in2p3-sge", "jsc-jureca", "kiel-nesh"}
 
 
 def test_none_has_anything_to_warn_about(site: Site) -> None:
-    assert load_profiles(elsewhere=True).problems == []
-    assert set(load_profiles(elsewhere=True).profiles) == {*SITES, "local"}
+    assert load_profiles(all_sites=True).problems == []
+    assert set(load_profiles(all_sites=True).profiles) == {*SITES, "local"}
 
 
 def test_other_sites_are_not_offered(site: Site) -> None:

@@ -55,7 +55,7 @@ WRONG = {
     ),
     "environment: {variables: {»2x: a}}": "'2x' cannot be the name of an environment variable",
     "environment: {python: »python3}": (
-        "'python3' is neither \"kernel\" nor the absolute path of a Python"
+        "must be \"kernel\" or the absolute path of a Python, not 'python3'"
     ),
     'job: {queue: »"a\\nb"}': "must be one line of text",
     'job: {queue: »"a\\0b"}': "must be one line of text",
@@ -63,10 +63,10 @@ WRONG = {
     f"job: {{queue: »{'a' * 5000}}}": "is longer than 4096 characters",
     "hosts:\n- a\n- »[b]": "`hosts.1`: must be text, not a list",
     "launcher: »srunn": (
-        "`launcher`: 'srunn' is none of none, srun, mpirun, mpiexec, jsrun, aprun, ssh; did"
+        "`launcher`: 'srunn' is not one of none, srun, mpirun, mpiexec, jsrun, aprun, ssh; did"
         " you mean `srun`?"
     ),
-    "network: {protocol: »ssl}": "`network.protocol`: 'ssl' is none of tls, tcp",
+    "network: {protocol: »ssl}": "`network.protocol`: 'ssl' is not one of tls, tcp",
     "network: {ports: »500-400}": "`network.ports`: '500-400' is no range of ports",
     "access: {login_hops: [»'a b']}": "'a b' is no host to log in to",
     "access: {login_hops: [»'-oProxyCommand=x']}": "is no host to log in to",
