@@ -10,7 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .cli.commands import SUMMARIES
+from .cli.commands import COMMANDS
 from .cli.describe import named, state
 from .cli.dispatch import Command, options_of, read, top_help
 from .cli.output import (
@@ -199,9 +199,9 @@ class GpuClusterMagic:
 
     def _following(self, words: Sequence[str]) -> list[str]:
         if not words:
-            return list(SUMMARIES)
+            return list(COMMANDS)
         command = words[0]
-        if command not in SUMMARIES:
+        if command not in COMMANDS:
             return []
         names: list[str] = []
         if command in NAMED:

@@ -9,7 +9,7 @@ from importlib import import_module
 from ..core.errors import InvalidInput
 from ..core.fast_dataclass import frozen
 from .arguments import Parser, suggestion
-from .commands import MODULES, SUMMARIES
+from .commands import COMMANDS
 from .output import Facts, Outcome, Session, facts_text
 
 Run = Callable[[argparse.Namespace, Session], Outcome]
@@ -32,10 +32,10 @@ def read(words: Sequence[str], program: str) -> Command:
         Unknown command or option, or a value that cannot be used.
     """
     name = words[0]
-    if name not in SUMMARIES:
+    if name not in COMMANDS:
         raise InvalidInput(
             f"Unknown command {name!r}.",
-            hint=suggestion(name, SUMMARIES) or f"The commands are: {', '.join(SUMMARIES)}",
+            hint=suggestion(name, COMMANDS) or f"The commands are: {', '.join(COMMANDS)}",
         )
     run, parser = _parser(name, program)
     return Command(run, parser.parse_words(words[1:]))
@@ -48,7 +48,8 @@ def options_of(name: str) -> list[str]:
 
 def top_help(program: str) -> str:
     """Return the list of commands."""
-    commands = facts_text(Facts(tuple(SUMMARIES.items())))
+    summaries = tuple((name, summary) for name, (_, summary) in COMMANDS.items())
+    commands = facts_text(Facts(summaries))
     indented = "\n".join(f"  {line}" for line in commands.splitlines())
     return (
         f"usage: {program} COMMAND [OPTIONS]\n\n"
@@ -60,8 +61,9 @@ def top_help(program: str) -> str:
 
 
 def _parser(name: str, program: str) -> tuple[Run, Parser]:
-    module = import_module(f".commands.{MODULES[name]}", __package__)
-    parser = Parser(f"{program} {name}", SUMMARIES[name])
+    file, summary = COMMANDS[name]
+    module = import_module(f".commands.{file}", __package__)
+    parser = Parser(f"{program} {name}", summary)
     getattr(module, f"add_{name}")(parser)
     run: Run = getattr(module, f"run_{name}")
     return run, parser
