@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from tools.leftovers import end_processes
+from tools.leftovers import end_processes, running
 
 pytest_plugins = ("pytest_jupyter.jupyter_server",)
 
@@ -30,6 +30,7 @@ def a_home() -> Iterator[Path]:
 
     The path is short because Unix sockets below it have some 100 characters at most.
     """
+    before = running()
     home = Path(tempfile.mkdtemp(prefix="gpc-"))
     kept = dict(os.environ)
     for name in kept:
@@ -52,7 +53,7 @@ def a_home() -> Iterator[Path]:
     (home / "run").mkdir(mode=0o700)
     try:
         yield home
-        left = end_processes(home)
+        left = end_processes(home, before)
     finally:
         os.environ.clear()
         os.environ |= kept

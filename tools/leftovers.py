@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Set
 from pathlib import Path
 
 HELPERS = (b"multiprocessing.resource_tracker", b"batch/job_writer.py")
@@ -14,10 +15,21 @@ GRACE_SECONDS = 5.0
 """Time for processes that already end."""
 
 
-def end_processes(home: Path) -> list[str]:
-    """Kill what still runs with this home after a moment's grace; return one line for each."""
+def running() -> frozenset[int]:
+    """Return the ids of all processes."""
+    return frozenset(int(p.name) for p in Path("/proc").iterdir() if p.name.isdecimal())
+
+
+def end_processes(home: Path, before: Set[int] = frozenset()) -> list[str]:
+    """Kill what still runs with this home after a moment's grace; return one line for each.
+
+    Parameters
+    ----------
+    before
+        Processes older than the home, which cannot name it: each look at one takes time.
+    """
     deadline = time.monotonic() + GRACE_SECONDS
-    while (found := processes_of(home)) and time.monotonic() < deadline:
+    while (found := processes_of(home, before)) and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
@@ -25,11 +37,11 @@ def end_processes(home: Path) -> list[str]:
     return [f"{pid} {command}" for pid, command in found.items()]
 
 
-def processes_of(home: Path) -> dict[int, str]:
+def processes_of(home: Path, before: Set[int] = frozenset()) -> dict[int, str]:
     """Return the command lines of other processes that name this home, or whose variables do."""
     found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        pid = int(entry.name)
+    for pid in running() - before:
+        entry = Path(f"/proc/{pid}")
         try:
             command = (entry / "cmdline").read_bytes()
             environment = (entry / "environ").read_bytes()
