@@ -31,7 +31,7 @@ WITHOUT_DASK = (
     "integration/local/test_silent_heads.py",
     "integration/local/test_state.py",
     "launch/script/test_head.py",
-    "launch/test_joining.py",
+    "launch/test_allocation.py",
     "packaging",
     "profiles",
     "server",

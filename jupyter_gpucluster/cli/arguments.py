@@ -251,7 +251,7 @@ def python_from(arguments: argparse.Namespace, default: str) -> str:
 
 def absolute_python(path: str) -> str:
     """Return the absolute path of a Python, given a path or the name of a program."""
-    from ..launch.interpreters import expanded
+    from ..launch.python_environments import expanded
 
     found = None if "/" in path else shutil.which(path)
     # Absolute, since the head runs elsewhere; links stay, since a venv's Python is one.

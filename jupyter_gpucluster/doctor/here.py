@@ -21,7 +21,7 @@ from ..host.detach import find_survival
 from ..host.hardware import look_around
 from ..host.private_files import check_private
 from ..launch.allocation import is_spread
-from ..launch.interpreters import ask_python, shown
+from ..launch.python_environments import ask_python, shown
 from ..launch.spec import maximum_workers, uses_gpus, workers_per_job
 from ..node import probe
 from ..state.external import read_address, read_scheduler_file

@@ -19,9 +19,9 @@ from ..core.errors import InvalidInput
 from ..core.job import Job
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import make_private, write_private
-from ..launch.interpreters import ask_python
 from ..launch.naming import new_id
 from ..launch.plan import Plan
+from ..launch.python_environments import ask_python
 from ..launch.script.job import HOST_READER, render
 from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding

@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import GpuClusterError, InvalidInput, StateError, UnsuitableEnvironment
-from ..launch.interpreters import ask_python, expanded, python_at, shown
-from ..launch.python_environments import KERNEL_METADATA, install_words
+from ..launch.python_environments import (
+    KERNEL_METADATA,
+    ask_python,
+    expanded,
+    install_words,
+    python_at,
+    shown,
+)
 from ..launch.script.job import export_lines
 from ..profiles import LoadedProfile, Profile, apply_options
 from ..profiles.options import placeholders, targets

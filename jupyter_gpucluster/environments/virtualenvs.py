@@ -16,8 +16,14 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..core.errors import InvalidInput, StateError
-from ..launch.interpreters import ask_python, expanded, shown
-from ..launch.python_environments import Environment, check_python, require_new_enough
+from ..launch.python_environments import (
+    Environment,
+    ask_python,
+    check_python,
+    expanded,
+    require_new_enough,
+    shown,
+)
 from .installers import Say, find_installer, install, installed_packages, run_installer
 
 LOCK = "requirements.lock.txt"

@@ -1,16 +1,23 @@
-"""Inside an allocation: the nodes, cores and GPUs of the batch job that workers are put into."""
+"""The allocation that workers are put into: the batch job that Jupyter is in, or one by number."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ..batch import uses_this_machine
-from ..batch.base import Amounts
-from ..batch.variables import amounts_in, node_lists
-from ..core.errors import InvalidInput
+from ..batch import allocation_queries, find_backend, uses_this_machine
+from ..batch.base import AllocationQuery, Amounts, Backend, least
+from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..batch.variables import amounts_in, inherited, node_lists
+from ..core.cluster import HeldJob
+from ..core.errors import BackendError, BackendUnavailable, InvalidInput
+from ..core.job import Allocation, JobState, Share
 from ..host.hardware import Machine
-from ..node.node_list import allocation_hosts
+from ..node.node_list import OUTSIDE, allocation_hosts, expand
 from ..profiles import Profile
 from .script.launchers import find_dialect
 
@@ -18,6 +25,11 @@ MIB = 2**20
 GPUS_HERE = "GPUCLUSTER_GPUS_ON_NODE"
 MEMORY_HERE = "GPUCLUSTER_MEM_PER_NODE"
 """GPUs and mebibytes of each node, of an allocation that Jupyter is not in."""
+SECONDS = 20.0
+"""A user waits for the answer; a Slurm without its controller takes as long."""
+NUMBER = re.compile(r"\d[\w.\[\]+-]{0,80}", re.ASCII)
+FIELD = "allocation"
+OTHERWISE = "Start the cluster from inside the job instead, which needs no number."
 
 
 def is_spread(profile: Profile) -> bool:
@@ -116,3 +128,172 @@ def number(environ: Mapping[str, str], name: str) -> int:
     """Return the number in a variable, 0 where there is none."""
     text = environ.get(name, "")
     return int(text) if text.isdecimal() else 0
+
+
+# By its number, from outside.
+
+
+@dataclass(frozen=True)
+class Joined:
+    """An allocation that a cluster is to use, and what a process in it would find."""
+
+    held: HeldJob
+    variables: Mapping[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """Return this process's variables as they would be inside of that job."""
+        return {**inherited(os.environ), **self.variables}
+
+
+def join(number: str, profile: Profile) -> Joined:
+    """Ask the batch system about a job, and return what the workers get there.
+
+    Raises
+    ------
+    InvalidInput
+        The job is unknown, another user's, not running, or the profile cannot use it.
+    BackendError
+        No batch system answered, or what it said makes no sense.
+    """
+    check_request(number, profile)
+    name, found = ask(number, profile)
+    backend = find_backend(name)
+    title = backend.title
+    check_job(backend, number, found)
+    try:
+        shares = [(expand(share.hosts), share) for share in found.shares]
+    except ValueError as error:
+        raise BackendError(
+            f"{title} names nodes that cannot be used.", detail=str(error)
+        ) from error
+    nodes = ",".join(share.hosts for share in found.shares)
+    id = found.job.id
+    held = HeldJob(name, id, f"{title} job {id}", nodes, found.job.ends)
+    query = allocation_queries()[name]
+    plain = {} if query.nodes_variable else plain_variables(shares)
+    return Joined(held, {**plain, **query.variables(id, shares)})
+
+
+def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
+    """Return the batch job that this process is in; None if there is none, or it is unknown."""
+    for name, query in allocation_queries().items():
+        if id := query.of_process(environ):
+            hosts = ",".join(host for host, _ in allocation_hosts(environ, node_lists()))
+            nodes = environ.get(query.nodes_variable) or hosts
+            return HeldJob(name, id, f"{find_backend(name).title} job {id}", nodes)
+    return None
+
+
+def check_request(number: str, profile: Profile) -> None:
+    """Refuse what is no number, and profiles that have nothing to do with allocations."""
+    if not NUMBER.fullmatch(number):
+        raise InvalidInput(
+            f"{number[:40]!r} is not the number of a job.",
+            hint="Give it as the batch system printed it, such as 1234.",
+            detail=FIELD,
+        )
+    if not is_spread(profile):
+        raise InvalidInput(
+            "This profile asks for jobs of its own, and uses no allocation that is there already."
+            if not uses_this_machine(profile.backend)
+            else "This profile has no launcher, and uses nothing but this machine.",
+            hint="Choose or write one with `backend: local` and a launcher (srun on Slurm, else"
+            " ssh).",
+            detail=FIELD,
+        )
+    launcher = profile.launcher
+    if find_dialect(launcher).inside_only:
+        raise InvalidInput(
+            f"{launcher.name} starts workers only from inside the job.",
+            hint=f"{OTHERWISE} From outside srun (on Slurm) and ssh work.",
+            detail=FIELD,
+        )
+
+
+def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
+    """Return the batch system that knows the job, and its answer."""
+    possible = queries_for(profile.launcher.name)
+    queries = {
+        name: query for name, query in possible.items() if all(map(shutil.which, query.programs))
+    }
+    if not queries:
+        programs = ", ".join(dict.fromkeys(query.programs[0] for query in possible.values()))
+        raise InvalidInput(
+            f"No batch system that tells the nodes of job {number} can be asked from here"
+            f" (no {programs}).",
+            hint=OTHERWISE,
+            detail=FIELD,
+        )
+    silent: BackendUnavailable | None = None
+    for name, query in queries.items():
+        runner = ProcessRunner(inherited(os.environ), seconds=SECONDS)
+        try:
+            found = query.read(number, run_aside(runner.run(query.ask(number, user_name()))))
+        except BackendUnavailable as error:
+            silent = error
+            continue
+        if found is not None:
+            return name, found
+    if silent is not None:
+        raise silent
+    titles = " and ".join(find_backend(name).title for name in queries)
+    raise InvalidInput(
+        f"{titles} knows no job {number} that waits or runs.",
+        hint="It may have ended, or the number is wrong: look at the list of your jobs.",
+        detail=FIELD,
+    )
+
+
+def queries_for(launcher: str) -> dict[str, AllocationQuery]:
+    """Return the queries of the systems in whose jobs a launcher starts ranks."""
+    queries = allocation_queries()
+    own = {name: query for name, query in queries.items() if launcher in query.launchers}
+    return own or queries
+
+
+def check_job(backend: Backend, number: str, found: Allocation) -> None:
+    """Refuse a job that is not the user's own, or does not run."""
+    job, named = found.job, f"{backend.title} job {number}"
+    if found.owner and found.owner != user_name():
+        raise InvalidInput(
+            f"{named} is {found.owner}'s, not yours.",
+            hint="Give the number of an allocation of your own.",
+            detail=FIELD,
+        )
+    if job.state is JobState.RUNNING and found.shares:
+        return
+    why = backend.explain(job)
+    if job.state in (JobState.PENDING, JobState.HELD):
+        start = ""
+        if job.expected_start is not None:
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(job.expected_start))
+            start = f" It is expected to start at {when}."
+        raise InvalidInput(
+            f"{named} has not started. {why}".strip(),
+            hint=f"Start the cluster when the job runs.{start}",
+            detail=FIELD,
+        )
+    if job.state is JobState.SUSPENDED:
+        raise InvalidInput(
+            f"{named} is suspended. {why}".strip(), hint="Resume it first.", detail=FIELD
+        )
+    unknown = job.state in (JobState.UNKNOWN, JobState.RUNNING)
+    raise InvalidInput(
+        f"{backend.title} does not tell which nodes job {number} has."
+        if unknown
+        else f"{named} has ended. {why}".strip(),
+        hint=OTHERWISE if unknown else "Ask for another allocation.",
+        detail=FIELD,
+    )
+
+
+def plain_variables(shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
+    """Return what a job has in variables of our own, for systems that name nodes in a file."""
+    pairs = [f"{host} {share.cpus}" for hosts, share in shares for host in hosts]
+    gpus, memory = least(share.gpus for _, share in shares), least(s.memory for _, s in shares)
+    found = {OUTSIDE: " ".join(pairs)}
+    if gpus:
+        found[GPUS_HERE] = str(gpus)
+    if memory:
+        found[MEMORY_HERE] = str(memory // 2**20)
+    return found

@@ -27,9 +27,9 @@ from ..state import head_job
 from ..state.paths import check_place
 from ..state.reader import Memory, look_at
 from ..state.view import Look
+from .allocation import held_from_inside
 from .attaching import attach
 from .certificates import make_certificates
-from .joining import held_from_inside
 from .naming import choose_name, new_id
 from .plan import Plan, check_clusters, check_network, has_head_here, make_plan, refuse_unbuilt
 from .request import Request

@@ -18,9 +18,8 @@ from ..host.hardware import Machine, check_interface, look_around
 from ..host.memory_shares import amount, check_memory
 from ..profiles import LoadedProfile, Profile, apply_options, find_profile
 from ..state.view import ClusterView
-from .allocation import in_allocation, is_spread
+from .allocation import Joined, in_allocation, is_spread, join
 from .completion import completed
-from .joining import Joined, join
 from .naming import check_target
 from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
 from .request import Request

@@ -20,7 +20,7 @@ from jupyter_gpucluster.doctor.batch_system import answer_of
 from jupyter_gpucluster.head import process
 from jupyter_gpucluster.head.allocation_watch import HeldJobWatch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch import capacity, completion, joining
+from jupyter_gpucluster.launch import allocation, capacity, completion
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.state.head_job import variables_of
 from tests.head.world import a_record
@@ -110,7 +110,7 @@ def ask_as_head(place: Path) -> None:
 
 def ask_joining(place: Path) -> None:
     profile = Profile.model_validate({"title": "x", "backend": "local", "launcher": "srun"})
-    joining.ask("65", profile)
+    allocation.ask("65", profile)
 
 
 def ask_doctor(place: Path) -> None:

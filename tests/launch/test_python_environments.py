@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
-from jupyter_gpucluster.launch import interpreters, python_environments
+from jupyter_gpucluster.launch import python_environments
 from jupyter_gpucluster.launch.python_environments import (
     SUPPORTED_DASK,
     check_python,
@@ -135,7 +135,7 @@ def test_ucx_needs_its_package_by_any_of_its_names(a_python: MakePython, name: s
 
 def test_an_old_python_is_told_that_it_is_old(a_python: MakePython) -> None:
     said = json.dumps({"python": "3.9.2", "versions": {}, "paths": []})
-    python = a_python({}, before=f"echo '{interpreters.PROBE_MARK}{said}'; exit")
+    python = a_python({}, before=f"echo '{python_environments.PROBE_MARK}{said}'; exit")
     found = check_python(python)
     assert not found.suitable
     assert found.problems[0].startswith("Python 3.9.2 is too old; make an environment with")
@@ -147,7 +147,7 @@ def test_the_probe_is_read_by_old_pythons_too() -> None:
         [
             sys.executable,
             "-c",
-            f"import ast, sys; ast.parse({interpreters.PROBE!r}, feature_version=(3, 4))",
+            f"import ast, sys; ast.parse({python_environments.PROBE!r}, feature_version=(3, 4))",
         ],
         check=False,
     )
@@ -188,7 +188,7 @@ def test_an_interpreter_that_fails_says_its_last_line(a_python: MakePython) -> N
 def test_an_interpreter_that_hangs_is_given_up(
     a_python: MakePython, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interpreters, "PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(python_environments, "PROBE_SECONDS", 0.2)
     found = check_python(a_python(ALL, before="exec sleep 60"))
     assert "did not answer" in found.problems[0]
 

@@ -44,7 +44,7 @@ def run_environment(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Create or update it, check it and show how to use it."""
     from ...environments.kernels import plan_registration, register
     from ...environments.virtualenvs import Wanted, environment_place, make_environment
-    from ...launch.interpreters import expanded
+    from ...launch.python_environments import expanded
     from ...profiles import find_profile
 
     place = environment_place(arguments.path)
@@ -140,7 +140,7 @@ def add_kernel(parser: Parser) -> None:
 def run_kernel(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Register a kernel of an environment, or remove it."""
     from ...environments.kernels import plan_registration, register, remove_kernels
-    from ...launch.interpreters import python_at
+    from ...launch.python_environments import python_at
     from ...profiles import find_profile
 
     name, prefix = arguments.name, arguments.prefix
