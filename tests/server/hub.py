@@ -50,6 +50,25 @@ c.JupyterHub.load_roles = [
 ]
 """
 
+CULLER = """
+c.JupyterHub.last_activity_interval = 1
+c.JupyterHub.services.append(
+    {{
+        "name": "culler",
+        "command": [
+            {python!r}, "-m", "jupyterhub_idle_culler", "--timeout={seconds}", "--cull-every=1",
+        ],
+    }}
+)
+c.JupyterHub.load_roles.append(
+    {{
+        "name": "culler",
+        "services": ["culler"],
+        "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+    }}
+)
+"""
+
 
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -58,8 +77,11 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running_hub(place: Path) -> Iterator[tuple[str, str]]:
-    """Run a Hub with its proxy; yield its address and the token of a service that may do all."""
+def running_hub(place: Path, culled_after: int = 0) -> Iterator[tuple[str, str]]:
+    """Run a Hub with its proxy; yield its address and the token of a service that may do all.
+
+    With ``culled_after`` the idle culler ends servers after so many seconds without activity.
+    """
     (place / "homes").mkdir()
     port, token = free_port(), secrets.token_hex()
     config = place / "hub.py"
@@ -75,6 +97,9 @@ def running_hub(place: Path) -> Iterator[tuple[str, str]]:
             token=token,
         )
     )
+    if culled_after:
+        with config.open("a") as file:
+            file.write(CULLER.format(python=sys.executable, seconds=culled_after))
     with (place / "hub.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "jupyterhub", "-f", str(config)],

@@ -173,6 +173,33 @@ describe('notices', () => {
     ]);
   });
 
+  it('call the user by the browser itself, also from a hidden page', async () => {
+    const called: string[] = [];
+    class Call {
+      static permission = 'granted';
+      static requestPermission = () => Promise.resolve('granted');
+      constructor(title: string) {
+        called.push(title);
+      }
+    }
+    vi.stubGlobal('Notification', Call);
+    vi.useFakeTimers();
+    try {
+      await know(aCluster({ phase: 'pending', workers: { asked: 2 } }));
+      await commands.execute(CommandIDs.notify, { cluster: 'c1' });
+      await vi.advanceTimersByTimeAsync(1000);
+      vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+      document.dispatchEvent(new Event('visibilitychange'));
+      server.clusters = [aCluster()];
+      await vi.advanceTimersByTimeAsync(31_000);
+      expect(called).toEqual(['quiet-fox is ready with 2 of 2 workers.']);
+    } finally {
+      vi.useRealTimers();
+      vi.unstubAllGlobals();
+      vi.restoreAllMocks();
+    }
+  });
+
   it('stay after a long wait', async () => {
     await start();
     await know(
