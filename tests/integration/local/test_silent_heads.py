@@ -25,15 +25,25 @@ from .tasks import double
 
 @contextlib.contextmanager
 def stopped(*pids: int) -> Iterator[None]:
-    """Stop processes for a while."""
+    """Stop processes for a while; a thread of theirs may still run just after the signal."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
+    until(lambda: all(state_of(task) == b"T" for pid in pids for task in tasks_of(pid)))
     try:
         yield
     finally:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
+
+def tasks_of(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").iterdir())
+
+
+def state_of(task: Path) -> bytes:
+    """Return the letter of a thread's state, `T` when it is stopped."""
+    return (task / "stat").read_bytes().rpartition(b")")[2].split()[0]
 
 
 def age(view: ClusterView, seconds: float) -> None:
