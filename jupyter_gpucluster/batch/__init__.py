@@ -6,46 +6,13 @@ May import core, node and host.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 
+from ..core.cluster import EXISTING, DialectCopy
 from ..core.errors import InvalidInput
 from ..core.job import Submission
 from .base import AllocationQuery, Backend, Sent
-
-
-class Registry(Mapping[str, Backend]):
-    """The dialects by name; each is imported when it is first used.
-
-    Parameters
-    ----------
-    places
-        Module below this package and class, such as ``slurm:Slurm``, by name.
-    """
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self.places = places
-        self.loaded: dict[str, Backend] = {}
-
-    def __getitem__(self, name: str) -> Backend:
-        """Return the dialect; raises KeyError if there is none of that name."""
-        if name not in self.loaded:
-            module, _, title = self.places[name].partition(":")
-            self.loaded[name] = getattr(import_module(f".{module}", __name__), title)()
-        return self.loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Tell whether there is such a dialect, without importing it."""
-        return name in self.places
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
-        return iter(self.places)
-
-    def __len__(self) -> int:
-        """Return the number of dialects."""
-        return len(self.places)
-
+from .registry import Registry, outside
 
 BACKENDS = Registry(
     # In this order they are asked whether a process is in one of their jobs: PBS shares its
@@ -80,14 +47,14 @@ def find_backend(name: str) -> Backend:
     Raises
     ------
     InvalidInput
-        There is none.
+        There is none, or its copy in a cluster directory was changed.
     """
     try:
         return BACKENDS[name]
     except KeyError:
         # Profiles may already be written for systems to come, and checked; and one that attaches
         # to a scheduler needs no dialect.
-        known = ", ".join(sorted([*BACKENDS, "existing"]))
+        known = ", ".join(sorted([*BACKENDS, *outside(), EXISTING]))
         raise InvalidInput(
             f"This version cannot start clusters by {name!r} yet.",
             hint=WAYS_OUT.get(name, f"It has {known}."),
@@ -120,6 +87,12 @@ def keeps_ended(name: str) -> bool:
     return name in BACKENDS and BACKENDS[name].keeps_ended
 
 
+def dialect_file(name: str) -> tuple[bytes, DialectCopy] | None:
+    """Return another package's dialect and what a record holds of it; None for one of ours."""
+    find_backend(name)
+    return BACKENDS.sources.get(name)
+
+
 def submit_command(backend: Backend, submission: Submission) -> list[str]:
     """Return the command that submits, with the profile's own arguments."""
     program, *rest = backend.submit(submission)
@@ -144,5 +117,5 @@ def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:
 
 def allocation_queries() -> dict[str, AllocationQuery]:
     """Return how each system is asked about a job by its number, of those where that is known."""
-    found = {name: backend.allocation() for name, backend in BACKENDS.items()}
+    found = {backend.name: backend.allocation() for backend in BACKENDS.every()}
     return {name: query for name, query in found.items() if query is not None}

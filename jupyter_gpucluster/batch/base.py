@@ -138,6 +138,10 @@ class Backend(Protocol):
     """Whether jobs are processes of the head's machine, which a server of its own starts."""
     simulated: bool
     """Whether nothing but a simulation runs the jobs."""
+    launchers: frozenset[str]
+    """Launchers that start ranks in jobs of the system."""
+    unasked: frozenset[str]
+    """Keys of ``job`` that the system cannot be asked for, and that a dialect does not refuse."""
     job_variables: tuple[str, ...]
     """Variables that are all set in a job; the first is the job's number."""
     job_words: str

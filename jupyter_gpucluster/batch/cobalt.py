@@ -88,6 +88,9 @@ class Cobalt(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "aprun"})
+    # Jobs get whole nodes; only -n of queues that count GPUs asks for these.
+    unasked = frozenset({"cpus", "memory", "gpus"})
     job_variables = ("COBALT_JOBID",)
     job_words = "Cobalt job {}"
     job_prefixes = ("COBALT_",)

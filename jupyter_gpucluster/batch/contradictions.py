@@ -112,6 +112,22 @@ def refuse_reserved(backend: Backend, text: str) -> None:
         )
 
 
+def refuse_launcher(backend: Backend, launcher: str) -> None:
+    """Refuse a launcher that starts no ranks in jobs of a system.
+
+    Raises
+    ------
+    InvalidInput
+        It does not; the hint names those that do.
+    """
+    if launcher not in backend.launchers:
+        raise InvalidInput(
+            f"{launcher} does not start workers in jobs of {backend.title}.",
+            hint=f"Set launcher to one of {', '.join(sorted(backend.launchers))}.",
+            detail="launcher",
+        )
+
+
 @dataclass(frozen=True)
 class Twice:
     """A directive that sets what keys set."""

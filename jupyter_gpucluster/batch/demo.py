@@ -61,6 +61,7 @@ class Demo(Local):
         waits=(),
     )  # fmt: skip
     simulated = True
+    unasked = frozenset({"cpus", "memory", "gpu_type"})
     most_tasks = 100
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:

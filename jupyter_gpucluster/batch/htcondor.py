@@ -104,6 +104,8 @@ class HTCondor(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec"})
+    unasked: frozenset[str] = frozenset()
     job_variables = ("_CONDOR_SLOT",)
     job_words = "HTCondor job {}"
     job_prefixes = ("_CONDOR_",)

@@ -42,6 +42,8 @@ class Local(Backend):
     keeps_ended = False
     on_this_machine = True
     simulated = False
+    launchers = frozenset({"none", "srun", "mpirun", "mpiexec", "jsrun", "aprun", "ssh"})
+    unasked: frozenset[str] = frozenset()
     job_variables = ()
     job_words = ""
     job_prefixes = ()

@@ -129,6 +129,8 @@ class Lsf(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "jsrun"})
+    unasked: frozenset[str] = frozenset()
     job_variables = ("LSB_JOBID",)
     job_words = "LSF job {}"
     job_prefixes = ("LSB_",)

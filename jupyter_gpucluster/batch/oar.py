@@ -112,6 +112,8 @@ class Oar(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec", "ssh"})
+    unasked = frozenset({"memory"})
     job_variables = ("OAR_JOB_ID",)
     job_words = "OAR job {}"
     job_prefixes = ("OAR_",)

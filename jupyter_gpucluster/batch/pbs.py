@@ -145,6 +145,8 @@ class Pbs(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "aprun"})
+    unasked: frozenset[str] = frozenset()
     job_variables = ("PBS_JOBID",)
     job_words = "PBS job {}"
     job_prefixes = ("PBS_",)

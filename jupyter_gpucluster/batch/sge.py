@@ -105,6 +105,8 @@ class Sge(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec", "ssh"})
+    unasked: frozenset[str] = frozenset()
     # JOB_ID alone is too plain a name to mean Grid Engine.
     job_variables = ("JOB_ID", "SGE_ROOT")
     job_words = "Grid Engine job {}"

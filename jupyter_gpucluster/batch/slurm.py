@@ -171,6 +171,8 @@ class Slurm(Backend):
     keeps_ended = False
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "srun", "aprun"})
+    unasked: frozenset[str] = frozenset()
     job_variables = ("SLURM_JOB_ID",)
     job_words = "Slurm job {}"
     job_prefixes = ("SLURM_", "SBATCH_")

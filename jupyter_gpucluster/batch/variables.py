@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
 
@@ -11,10 +10,9 @@ from . import BACKENDS
 from .base import Amounts
 
 
-@functools.cache
 def of_all_systems() -> environ.SystemVariables:
     """Return the variables of all dialects."""
-    every = list(BACKENDS.values())
+    every = list(BACKENDS.every())
     return environ.SystemVariables(
         tuple(dict.fromkeys(name for each in every for name in each.job_prefixes)),
         tuple(dict.fromkeys(name for each in every for name in each.steering)),
@@ -41,13 +39,13 @@ def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
 
 def node_lists() -> list[tuple[str, ...]]:
     """Return the forms and variables in which all systems list the nodes of a job."""
-    lists = (source for each in BACKENDS.values() for source in each.node_lists)
+    lists = (source for each in BACKENDS.every() for source in each.node_lists)
     return list(dict.fromkeys(lists))
 
 
 def amounts_in(environment: Mapping[str, str]) -> Amounts:
     """Return the variables with amounts of the system whose job a process is in."""
-    for each in BACKENDS.values():
+    for each in BACKENDS.every():
         if any(environment.get(source[1]) for source in each.node_lists):
             return each.amounts
     return Amounts()
@@ -55,7 +53,7 @@ def amounts_in(environment: Mapping[str, str]) -> Amounts:
 
 def surrounding_job(environment: Mapping[str, str] = os.environ) -> str:
     """Return the name that a user gives to the job that a process is in; empty if in none."""
-    for backend in BACKENDS.values():
+    for backend in BACKENDS.every():
         names = backend.job_variables
         if names and all(environment.get(name) for name in names):
             return backend.job_words.format(environment[names[0]])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from .fast_dataclass import frozen
@@ -130,6 +131,35 @@ class HeldJob:
 
 
 @frozen
+class DialectCopy:
+    """The copy of another package's dialect in the cluster directory."""
+
+    file: str
+    kind: str
+    """Name of its class."""
+    sha256: str
+
+
+class CopiedBackend(str):
+    """The name of a backend whose dialect is a copy in a cluster directory.
+
+    Whoever handles the cluster may lack the package that the dialect is from, or have another
+    version of it, so the name itself leads to the copy.
+    """
+
+    path: Path
+    copy: DialectCopy
+
+    def __new__(cls, name: str, path: Path, copy: DialectCopy) -> CopiedBackend:
+        made = super().__new__(cls, name)
+        made.path, made.copy = path, copy
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CopiedBackend, (str(self), self.path, self.copy)
+
+
+@frozen
 class Spec:
     """All that the starter settled; it never changes during a cluster's life."""
 
@@ -179,6 +209,8 @@ class Spec:
     """That allocation, where its queueing system can be asked about it."""
     trusted: bool = False
     """Whether the dashboard of a cluster that somebody else started may be shown."""
+    dialect: DialectCopy | None = None
+    """The dialect, if it is from another package."""
 
 
 def spec_of_group(spec: Spec, name: str) -> Spec:

@@ -30,7 +30,7 @@ def systems(subject: Subject) -> Finding:
     """Return the batch systems whose commands are on this machine."""
     there = [
         backend.title
-        for backend in BACKENDS.values()
+        for backend in BACKENDS.every()
         if not on_this_machine(backend.name) and not _missing(backend)
     ]
     if not there:

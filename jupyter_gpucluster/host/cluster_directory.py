@@ -11,10 +11,11 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..core.cluster import RECORD_VERSION, Phase, Process, Record
+from ..core.cluster import RECORD_VERSION, CopiedBackend, Phase, Process, Record
 from ..core.errors import NewerRecord, RecordError, StateError
 from ..core.job import Job
 from ..core.serialize import from_json, to_json
@@ -259,7 +260,7 @@ class ClusterDirectory:
             if not jobs:
                 data.pop("jobs", None)
             if version <= RECORD_VERSION:
-                return from_json(Record, data)
+                return self._with_dialect(from_json(Record, data))
         except DAMAGE as error:
             raise self._quarantine(path, error) from error
         raise NewerRecord(
@@ -295,6 +296,14 @@ class ClusterDirectory:
             return alive
         age = self.lease_age()
         return age is not None and age < LAPSED_SECONDS
+
+    def _with_dialect(self, record: Record) -> Record:
+        """Return a record whose backend leads to the copy of its dialect, if there is one."""
+        spec, copy = record.spec, record.spec.dialect
+        if copy is None:
+            return record
+        name = CopiedBackend(spec.backend, self.path / Path(copy.file).name, copy)
+        return replace(record, spec=replace(spec, backend=name))
 
     def lease_age(self) -> float | None:
         """Return for how long the head has not renewed its lease; None where nobody can tell."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ..batch import find_backend
+from ..batch import dialect_file, find_backend
 from ..batch.variables import node_lists
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
 from ..core.errors import GpuClusterError, StateError
@@ -141,6 +141,10 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         seconds = CERTIFICATE_SECONDS if lifetime is None else lifetime + DAY
         make_certificates(directory.tls, cluster=directory.id, seconds=seconds)
     write_private(directory.path / "token", secrets.token_urlsafe(32).encode())
+    if (found := dialect_file(spec.backend)) is not None:
+        source, dialect = found
+        write_private(directory.path / dialect.file, source)
+        spec = replace(spec, dialect=dialect)
     jobs = write_scripts(directory, plan, spec)
     now = time.time()
     record = Record(

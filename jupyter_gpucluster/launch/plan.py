@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..batch import find_backend, job_classes, on_this_machine
+from ..batch.contradictions import refuse_launcher
 from ..batch.variables import surrounding_job
 from ..core.cluster import EXISTING, Spec, Target
 from ..core.errors import InvalidInput, LimitReached, UnsuitableEnvironment
@@ -77,8 +78,12 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
     """
     loaded = find_profile(request.profile)
     profile = apply_options(loaded.profile, request.options)
-    if profile.backend != EXISTING and find_backend(profile.backend).job_class:
-        job_classes.begin()
+    if profile.backend != EXISTING:
+        backend = find_backend(profile.backend)
+        if not backend.on_this_machine:
+            refuse_launcher(backend, profile.launcher.name)
+        if backend.job_class:
+            job_classes.begin()
     machine = look_around()
     joined = join(request.allocation, profile) if request.allocation else None
     environ = os.environ if joined is None else joined.environment()

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, W
 from pydantic_core import CoreSchema
 
 from ..batch import BACKENDS, WAYS_OUT
+from ..batch.registry import outside
 from ..core.cluster import EXISTING
 from .sections import (
     Access,
@@ -41,15 +42,25 @@ OptionType = Literal["string", "integer", "boolean", "enum", "duration", "memory
 BACKEND_NAMES = (*BACKENDS, *WAYS_OUT, EXISTING)
 
 
-def _backend(value: object) -> str:
-    if value in BACKEND_NAMES:
-        return str(value)
+def _backend(value: object) -> object:
+    if value in BACKEND_NAMES or (isinstance(value, str) and value in outside()):
+        return value
     close = suggestion(str(value), BACKEND_NAMES)
     raise ValueError(f"{shown(value)} is not one of {', '.join(BACKEND_NAMES)}{close}")
 
 
 BackendName = Annotated[
-    str, BeforeValidator(_backend), WithJsonSchema({"enum": [*BACKEND_NAMES], "type": "string"})
+    str,
+    BeforeValidator(_backend),
+    # Other packages add names.
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": [*BACKEND_NAMES], "type": "string"},
+                {"pattern": "^[a-z][a-z0-9_-]*$", "type": "string"},
+            ]
+        }
+    ),
 ]
 
 
@@ -112,7 +123,11 @@ class Profile(Section):
 
     title: Title = Field(title="Title", description="Name of the profile for users.")
     summary: Lines = Field("", title="Summary", description="A sentence or two for users.")
-    backend: BackendName = Field(title="Backend", description="The batch system.")
+    backend: BackendName = Field(
+        title="Backend",
+        description="The batch system: one of those named here, or one that another installed"
+        " package adds.",
+    )
     dask_config: Text = Field(
         "",
         title="Dask configuration",

@@ -81,7 +81,7 @@ def theirs(job: Job) -> str:
     mark, number = re.escape(job.mark), re.match(r"\d+", job.id)
     n = number[0] if number else NOTHING
     task = rf"(?:[.\-_]{job.task}|[.\-_]{job.task + 1})?"
-    patterns = {pattern for backend in BACKENDS.values() for pattern in backend.own_logs}
+    patterns = {pattern for backend in BACKENDS.every() for pattern in backend.own_logs}
     return "|".join(each.format(mark=mark, number=n, task=task) for each in patterns) or NOTHING
 
 

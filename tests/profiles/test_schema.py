@@ -100,7 +100,7 @@ WRONG: list[dict[str, Any]] = [
     {"job": {"queue": 1.5}},
     {"title": ""},
     {"title": "x" * 121},
-    {"backend": "slrum"},
+    {"backend": "Slurm 23"},
     {"hosts": "login1"},
     {"default": "yes"},
     {"launcher": "srunn"},

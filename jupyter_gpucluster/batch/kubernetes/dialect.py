@@ -98,6 +98,8 @@ class Kubernetes(Backend):
     keeps_ended = True
     on_this_machine = False
     simulated = False
+    launchers = frozenset({"none", "mpirun", "mpiexec"})
+    unasked: frozenset[str] = frozenset()
     job_variables = ("KUBERNETES_SERVICE_HOST",)
     job_words = "the pod"
     job_prefixes = ()
