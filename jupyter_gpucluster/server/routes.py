@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.utils import url_path_join
 from tornado import web
 
@@ -28,33 +30,20 @@ if TYPE_CHECKING:
     from .snapshot import Snapshots
 
 MAXIMUM_LINES = 100_000
+Route = tuple[str, type[JupyterHandler], dict[str, Any]]
 
 
-class ProfilesHandler(ApiHandler):
-    """The places to run."""
+class ReadHandler(ApiHandler):
+    """Answers GET with what one call returns, under a key where the route has one."""
 
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        self.respond(await asyncio.to_thread(places))
-
-
-class ProfileHandler(ApiHandler):
-    """One place to run."""
+    def initialize(self, read: Callable[..., Awaitable[Any]], key: str = "") -> None:
+        self.read, self.key = read, key
 
     @web.authenticated
     @authorized
-    async def get(self, name: str) -> None:
-        self.respond(await asyncio.to_thread(one_place, name))
-
-
-class CapacityHandler(ApiHandler):
-    """What is free now at one place to run."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, name: str) -> None:
-        self.respond(await self.clusters.capacity(name))
+    async def get(self, **path: str) -> None:
+        found = await self.read(self.clusters, *path.values())
+        self.respond({self.key: to_json(found)} if self.key else found)
 
 
 class ScriptHandler(ApiHandler):
@@ -81,16 +70,6 @@ class CheckHandler(ApiHandler):
         except InvalidInput as error:
             problems.append({"field": error.detail, "message": error.message, "hint": error.hint})
         self.respond({"ok": not problems, "problems": problems})
-
-
-class EnvironmentsHandler(ApiHandler):
-    """The Python environments that head and workers may run in."""
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        found = await asyncio.to_thread(list_environments)
-        self.respond({"environments": to_json(found)})
 
 
 class ClusterRoute(ApiHandler):
@@ -170,15 +149,6 @@ class ClusterHandler(ClusterRoute):
             self.respond(self.models.model(stopping), HTTPStatus.ACCEPTED)
 
 
-class JobsHandler(ApiHandler):
-    """The jobs of a cluster."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, cluster_id: str) -> None:
-        self.respond({"jobs": to_json(await self.clusters.jobs(cluster_id))})
-
-
 class LogsHandler(ApiHandler):
     """The end of a cluster's logs, or of one job's."""
 
@@ -188,51 +158,6 @@ class LogsHandler(ApiHandler):
         lines = self.count("lines", default=500, maximum=MAXIMUM_LINES)
         job = self.get_query_argument("job", "")
         self.respond({"text": await self.clusters.logs(cluster_id, job, lines=lines)})
-
-
-class EventsHandler(ApiHandler):
-    """The timeline of a cluster."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, cluster_id: str) -> None:
-        self.respond({"events": to_json(await self.clusters.events(cluster_id))})
-
-
-class ScriptsHandler(ApiHandler):
-    """The job scripts of a cluster, as they ran."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, cluster_id: str) -> None:
-        self.respond({"scripts": to_json(await self.clusters.scripts(cluster_id))})
-
-
-class WhyHandler(ApiHandler):
-    """Why a cluster waits, failed or ended, in words."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, cluster_id: str) -> None:
-        self.respond({"text": await self.clusters.why(cluster_id)})
-
-
-class ClientCodeHandler(ApiHandler):
-    """The code that connects a notebook."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, cluster_id: str) -> None:
-        self.respond(await self.clusters.client_code(cluster_id))
-
-
-class NotebooksHandler(ApiHandler):
-    """The notebooks that come with the package."""
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        self.respond({"notebooks": await asyncio.to_thread(notebooks.titles)})
 
 
 class NotebookHandler(ApiHandler):
@@ -248,36 +173,32 @@ class NotebookHandler(ApiHandler):
         self.respond({"path": path}, HTTPStatus.CREATED)
 
 
-class HealthHandler(ApiHandler):
-    """Whether clusters can be started and seen here."""
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        self.respond(await check_health(self.clusters))
+def read(pattern: str, call: Callable[..., Awaitable[Any]], key: str = "") -> Route:
+    """Return the route of a `ReadHandler`."""
+    return (API + pattern, ReadHandler, {"read": call, "key": key})
 
 
 API = "gpucluster/api/"
-PROFILE = API + r"profiles/(?P<name>[^/]+)"
-CLUSTER = API + r"clusters/(?P<cluster_id>[^/]+)"
+PROFILE = r"profiles/(?P<name>[^/]+)"
+CLUSTER = r"clusters/(?P<cluster_id>[^/]+)"
 
-ROUTES = [
-    (API + "profiles", ProfilesHandler),
-    (PROFILE, ProfileHandler),
-    (PROFILE + "/capacity", CapacityHandler),
-    (PROFILE + "/script", ScriptHandler),
-    (PROFILE + "/check", CheckHandler),
-    (API + "environments", EnvironmentsHandler),
-    (API + "clusters", ClustersHandler),
-    (CLUSTER, ClusterHandler),
-    (CLUSTER + "/jobs", JobsHandler),
-    (CLUSTER + "/logs", LogsHandler),
-    (CLUSTER + "/events", EventsHandler),
-    (CLUSTER + "/scripts", ScriptsHandler),
-    (CLUSTER + "/why", WhyHandler),
-    (CLUSTER + "/client-code", ClientCodeHandler),
-    (API + "notebooks", NotebooksHandler),
-    (API + r"notebooks/(?P<name>[^/]+)", NotebookHandler),
-    (API + "health", HealthHandler),
-    (r"gpucluster/dashboard/(?P<cluster_id>[^/]+)(?P<path>/.*|)", DashboardHandler),
+ROUTES: list[Route] = [
+    read("profiles", lambda _: asyncio.to_thread(places)),
+    read(PROFILE, lambda _, name: asyncio.to_thread(one_place, name)),
+    read(PROFILE + "/capacity", lambda clusters, name: clusters.capacity(name)),
+    (API + PROFILE + "/script", ScriptHandler, {}),
+    (API + PROFILE + "/check", CheckHandler, {}),
+    read("environments", lambda _: asyncio.to_thread(list_environments), "environments"),
+    (API + "clusters", ClustersHandler, {}),
+    (API + CLUSTER, ClusterHandler, {}),
+    read(CLUSTER + "/jobs", lambda clusters, name: clusters.jobs(name), "jobs"),
+    (API + CLUSTER + "/logs", LogsHandler, {}),
+    read(CLUSTER + "/events", lambda clusters, name: clusters.events(name), "events"),
+    read(CLUSTER + "/scripts", lambda clusters, name: clusters.scripts(name), "scripts"),
+    read(CLUSTER + "/why", lambda clusters, name: clusters.why(name), "text"),
+    read(CLUSTER + "/client-code", lambda clusters, name: clusters.client_code(name)),
+    read("notebooks", lambda _: asyncio.to_thread(notebooks.titles), "notebooks"),
+    (API + r"notebooks/(?P<name>[^/]+)", NotebookHandler, {}),
+    read("health", check_health),
+    (r"gpucluster/dashboard/(?P<cluster_id>[^/]+)(?P<path>/.*|)", DashboardHandler, {}),
 ]

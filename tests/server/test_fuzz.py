@@ -154,7 +154,7 @@ def test_every_route_is_tried(spec: Any) -> None:
     from jupyter_gpucluster.server.routes import ROUTES
 
     tried = {path for path, _, _ in operations(spec)}
-    assert tried == {template(p) for p, handler in ROUTES if issubclass(handler, ApiHandler)}
+    assert tried == {template(p) for p, handler, _ in ROUTES if issubclass(handler, ApiHandler)}
 
 
 CHECKOUT = Path(__file__).parents[2]

@@ -61,7 +61,7 @@ VERBS = ("get", "head", "post", "put", "patch", "delete")
 
 
 def api_routes() -> list[tuple[str, type[ApiHandler]]]:
-    return [(p, h) for p, h in ROUTES if issubclass(h, ApiHandler)]
+    return [(p, h) for p, h, _ in ROUTES if issubclass(h, ApiHandler)]
 
 
 def verbs(handler: type[ApiHandler]) -> list[str]:
