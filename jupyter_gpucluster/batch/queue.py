@@ -1,4 +1,4 @@
-"""Run a queueing system's commands: submit once, list all jobs in one call, cancel until gone."""
+"""Run the commands of a batch system: submit once, list all jobs in one call, cancel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 LONGEST_ANSWER = 1 << 24
 """Bytes; asyncio's own limit of 64 KiB is less than a status of some 270 jobs."""
 JOB_SERVERS = 3
-"""As many in a row may die of one request before it counts as refused."""
+"""Number of job servers that may die of one request before it counts as refused."""
 COMMAND_SECONDS = 60.0
 """After this a command counts as unanswered; a hanging PBS server never ends one by itself."""
 JOB_SERVER_SECONDS = 5.0
@@ -47,10 +47,10 @@ MOST_REMARKS = 50
 
 
 class Runner(Protocol):
-    """The edge to the world: runs one command."""
+    """Interface of what runs commands."""
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
-        """Return what the command answered; ``exit_code`` is None where it did not."""
+        """Return the answer of a command; ``exit_code`` is None if there was none."""
 
 
 class ProcessRunner:
@@ -71,7 +71,7 @@ class ProcessRunner:
         self.seconds = seconds
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
-        """Run a command; one that is not there is a refusal, one that hangs is ended."""
+        """Run a command; a missing one is a refusal, and one that hangs is ended."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -92,18 +92,14 @@ class ProcessRunner:
             signal_group(process.pid, signal.SIGKILL)
             await process.wait()
             return CommandResult(tuple(argv), None, "", "no answer")
-        return CommandResult(
-            tuple(argv),
-            process.returncode,
-            out.decode("utf-8", "replace"),
-            err.decode("utf-8", "replace"),
-        )
+        told, said = out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+        return CommandResult(tuple(argv), process.returncode, told, said)
 
 
 class JobServerRunner:
     """Sends commands to a job server of this machine over a socket pair.
 
-    The pair is also how the job server learns that its head is gone: the kernel closes it.
+    When the head dies, the kernel closes the pair, and the job server ends.
 
     Parameters
     ----------
@@ -146,7 +142,7 @@ class JobServerRunner:
             )
 
     async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
-        """Ask the job server; where it has died, ask another one.
+        """Send a command to the job server, or to the next one if it has died.
 
         A job server's jobs end with it, so asking the next one submits nothing twice.
         """
@@ -159,9 +155,9 @@ class JobServerRunner:
                     return CommandResult(tuple(argv), None, "", self.silence())
                 except (OSError, ValueError):
                     code = await self.replace()
-                else:
-                    exit_code, out, err = answer["exit_code"], answer["stdout"], answer["stderr"]
-                    return CommandResult(tuple(argv), exit_code, out, err)
+                    continue
+                exit_code, out, err = answer["exit_code"], answer["stdout"], answer["stderr"]
+                return CommandResult(tuple(argv), exit_code, out, err)
         told = f"It ended {JOB_SERVERS} times in a row, at last with exit code {code}."
         return CommandResult(tuple(argv), 127, "", told)
 
@@ -170,12 +166,12 @@ class JobServerRunner:
         return min(JOB_SERVER_SECONDS, COMMAND_SECONDS) if self.answered else COMMAND_SECONDS
 
     def silent_seconds(self) -> float:
-        """Return for how long a job server that has answered before owes an answer."""
+        """Return the seconds since the oldest request without an answer; 0 before the first one."""
         since = self.unanswered_since
         return 0.0 if since is None or not self.answered else time.monotonic() - since
 
     def silence(self) -> str:
-        """Say which process does not answer, and what to type."""
+        """Return a sentence with the process that does not answer, and its fix."""
         pid = self.process.pid
         return (
             f"The process that starts and ends this cluster's workers (PID {pid}) does not answer."
@@ -197,7 +193,7 @@ class JobServerRunner:
         return await self.answer(self.asked)
 
     async def replace(self) -> int:
-        """Start another job server in place of one that hung up; return how that one ended."""
+        """Replace a job server that hung up; return its exit code."""
         self.disconnect()
         self.process.kill()
         code = await asyncio.to_thread(self.process.wait)
@@ -207,7 +203,7 @@ class JobServerRunner:
         return code
 
     async def answer(self, number: int) -> dict[str, Any]:
-        """Return the answer to one request; those to requests that nobody waits for come before."""
+        """Return the answer to one request; skip the late answers to earlier ones."""
         assert self.reader is not None  # noqa: S101  # for mypy: `ask` has connected
         while True:
             answer: dict[str, Any] = json.loads(await self.reader.readline())
@@ -224,7 +220,7 @@ class JobServerRunner:
         self.reader = self.writer = None
 
     async def close(self) -> None:
-        """Close our end and wait for the job server to go; one that does not is killed."""
+        """Close our end and wait until the job server ends; kill it if it does not."""
         self.disconnect()
         try:
             await asyncio.to_thread(self.process.wait, CLOSE_SECONDS)
@@ -241,7 +237,7 @@ def run_aside(work: Coroutine[Any, Any, T]) -> T:
 
 
 def user_name() -> str:
-    """Return who asks; in a container with a number of its own the user may have no name."""
+    """Return the user's name, or the number: in a container users may have no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -249,7 +245,7 @@ def user_name() -> str:
 
 
 def submit_line(backend: Backend, submission: Submission) -> str:
-    """Return what to type in a shell to submit."""
+    """Return the shell command that submits."""
     command = shlex.join(submit_command(backend, submission))
     stdin = backend.stdin(submission)
     if stdin == submission.text:
@@ -258,7 +254,7 @@ def submit_line(backend: Backend, submission: Submission) -> str:
 
 
 def words_of(backend: Backend, result: CommandResult) -> tuple[str, ...]:
-    """Return the lines on standard error that are no part of a whole answer."""
+    """Return the lines on standard error that belong to no complete answer."""
     said = backend.remarks.sub("", result.stderr) if backend.remarks else result.stderr
     lines = (line.strip() for line in said.splitlines())
     return tuple(line[:300] for line in lines if line)[:MOST_REMARKS]
@@ -270,16 +266,16 @@ def _bare(line: str) -> str:
 
 
 class Queue:
-    """One backend's dialect and the runner that speaks it.
+    """One dialect with the runner of its commands.
 
     Parameters
     ----------
     shared
-        Through what all heads of a user ask together; None where the system is the cluster's own.
+        Listings and command limit that heads share; None if the system is the cluster's own.
     cancel_args
         More arguments of the command that ends jobs.
     root
-        The directory of cluster directories, which keeps what a site prints with every answer.
+        The directory of cluster directories, with the lines that a site prints with every answer.
     """
 
     def __init__(
@@ -291,7 +287,7 @@ class Queue:
         root: Path | None = None,
     ) -> None:
         self.remarks: frozenset[str] = frozenset()
-        """What the last answer that lacked no job had on standard error."""
+        """Standard error of the last complete answer."""
         self.remarks_file = root / f".{backend.name}.remarks" if root is not None else None
         self.backend = backend
         self.cancel_args = cancel_args
@@ -299,7 +295,7 @@ class Queue:
         self.user = user_name()
         self.shared = shared
         self.cure = ""
-        """What to do about a silence that does not pass by itself, with its cause."""
+        """Cause and fix of a missing answer that does not pass by itself."""
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
         """Submit once.
@@ -309,7 +305,7 @@ class Queue:
         BackendError
             The system refused.
         BackendUnavailable
-            It did not answer: look for the mark before trying again.
+            It did not answer: look for the tag before the next try.
         """
         argv, stdin = submit_command(self.backend, submission), self.backend.stdin(submission)
         result = await self.change(argv, stdin)
@@ -319,13 +315,13 @@ class Queue:
             if error.accepted:
                 await self.cancel(error.accepted)
             raise
-        # A job may end before any listing has it, and the site's own words come with this, too.
+        # A job may end before any listing has it, and the site's own lines come with this, too.
         said = frozenset(map(_bare, words_of(self.backend, result)))
         await asyncio.to_thread(self.remember, self.remarks | said)
         return ids
 
     async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
-        """Run a command that changes something, when the budget has room for it."""
+        """Run a command that changes something, when the limit has room for it."""
         if self.shared is None:
             return await self.runner.run(argv, stdin)
         await self.shared.wait_for_room()
@@ -337,7 +333,7 @@ class Queue:
     async def look(
         self, ids: Sequence[str], period: float, expected: Sequence[str] | None = None
     ) -> Poll:
-        """Return a listing that is no older than the period, or the word that none is due yet.
+        """Return a listing that is no older than the period, or that none is due yet.
 
         ``expected`` are the jobs that have not ended as far as is known; by default ``ids``.
         """
@@ -446,11 +442,11 @@ class Queue:
             return {}
 
         if (argv := backend.history(ids)) is not None:
-            await self.note_reading()
+            await self.may_read(always=True)
             past = await ask(argv, backend.parse_history)
             past = {id: status for id, status in past.items() if status.state in FINAL}
         elif (argv := backend.status(self.user, ids)) != backend.status(self.user, ()):
-            await self.note_reading()
+            await self.may_read(always=True)
             listing = await ask(argv, backend.parse_status)
         left = [id for id in ids if id not in {*past, *listing, *unknown}]
         asked = set(ids).difference(left)
@@ -463,31 +459,27 @@ class Queue:
             asked.add(id)
         return Trace(listing, past, frozenset(unknown - listing.keys()), frozenset(asked))
 
-    async def note_reading(self) -> None:
-        """Count a command that reads, in the budget."""
-        if self.shared is not None:
-            await asyncio.to_thread(self.shared.take_room, always=True)
-
-    async def may_read(self) -> bool:
-        """Count a command that reads if the budget has room for it, and tell whether it has."""
+    async def may_read(self, *, always: bool = False) -> bool:
+        """Count a command that reads; return False if the limit has no room for it."""
         if self.shared is None:
             return True
-        return await asyncio.to_thread(self.shared.take_room, most=LOOK_UPS_PER_MINUTE) == 0
+        most = LOOK_UPS_PER_MINUTE
+        return await asyncio.to_thread(self.shared.take_room, always=always, most=most) == 0
 
     async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
-        """Return what accounting knows of submissions whose answers were lost."""
+        """Return the jobs in accounting of submissions whose answers were lost."""
         return await self.account(self.backend.find(marks))
 
     async def account(self, argv: Sequence[str] | None) -> dict[str, JobStatus]:
-        """Ask accounting; it is behind the listing, so that no answer means nothing."""
+        """Run a command of accounting, which lags behind listings: no answer means nothing."""
         if argv is None:
             return {}
-        await self.note_reading()
+        await self.may_read(always=True)
         try:
             return self.backend.parse_history(await self.runner.run(argv))
         except BackendError:
             return {}
 
     async def cancel(self, ids: Sequence[str]) -> CommandResult:
-        """Ask for the end of jobs; whether they went is the next listing's to say."""
+        """Send the cancel command; only the next listing shows whether the jobs ended."""
         return await self.change(cancel_command(self.backend, ids, self.cancel_args))

@@ -33,21 +33,21 @@ _answers: dict[str, tuple[float, bool]] = {}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a live head listens; the token opens every path there, so it is never shown."""
+    """Address of a live head; the token opens every path there, so it is never shown."""
 
     host: str
     port: int
     token: str = field(repr=False)
     ca: str = field(default="", repr=False)
-    """The cluster's own authority (PEM) where the head speaks HTTPS, off-host; else empty."""
+    """The cluster's own authority (PEM) if the head speaks HTTPS; else empty."""
 
     @property
     def scheme(self) -> str:
-        """Return ``http``, or ``https`` where the head is to be known by its certificate."""
+        """Return ``https`` if the head shows a certificate, else ``http``."""
         return "https" if self.ca else "http"
 
     def tls(self) -> ssl.SSLContext | None:
-        """Return what a head that speaks HTTPS must show: a certificate of its own cluster.
+        """Return the check of the head's certificate, which its own cluster must have signed.
 
         Reads no file, so that it can be called on a loop.
         """

@@ -52,7 +52,7 @@ def read_address(text: str) -> tuple[str, str, int]:
 
 
 def read_scheduler_file(path: Path) -> dict[str, Any]:
-    """Return what a scheduler wrote about itself.
+    """Return the content of a scheduler file.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def read_scheduler_file(path: Path) -> dict[str, Any]:
 
 
 def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]:
-    """Return record and summary of a cluster of somebody else, by whether its scheduler answers."""
+    """Return record and summary of another user's cluster, by whether its scheduler answers."""
     trouble = ""
     address = record.scheduler_address
     try:
@@ -105,13 +105,13 @@ def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Recor
 
 
 def age_of(file: Path) -> str:
-    """Say from when a scheduler file is whose scheduler does not answer."""
+    """Return a sentence on the age of a scheduler file."""
     written = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
     return f"Its scheduler file of {written} may be left from a run that is over."
 
 
 def probe(directory: ClusterDirectory, address: str) -> str:
-    """Connect to a scheduler, at most once in a while, and return what is wrong with that.
+    """Connect to a scheduler, at most every `REMEMBERED_SECONDS`, and return the fault.
 
     An encrypted one must show a certificate of its authority, and take ours.
     """
@@ -130,7 +130,7 @@ def probe(directory: ClusterDirectory, address: str) -> str:
 
 
 def reach(directory: ClusterDirectory, address: str) -> None:
-    """Connect to a scheduler; raises `OSError` where it is not there, or has other certificates."""
+    """Connect to a scheduler; raises `OSError` if it is gone or has other certificates."""
     protocol, host, port = read_address(address)
     # UCX makes its connections with the help of TCP, and takes no harm from one that says nothing.
     context = tls_context(directory) if protocol == "tls" else None
@@ -142,7 +142,7 @@ def reach(directory: ClusterDirectory, address: str) -> None:
 
 
 def tls_context(directory: ClusterDirectory) -> SSLContext:
-    """Return how to speak to an encrypted scheduler; raises `OSError` where a file is missing."""
+    """Return the TLS settings of an encrypted scheduler; raises `OSError` without its files."""
     import ssl  # takes 15 ms, which other clusters do without
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -154,7 +154,7 @@ def tls_context(directory: ClusterDirectory) -> SSLContext:
 
 
 def detach(directory: ClusterDirectory, record: Record) -> None:
-    """Forget a cluster of somebody else, which goes on."""
+    """Forget another user's cluster, which goes on."""
     now = time.time()
     reason = f"Forgotten here; the scheduler at {record.scheduler_address} was left alone."
     over = replace(
@@ -168,7 +168,7 @@ def detach(directory: ClusterDirectory, record: Record) -> None:
 
 
 def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:
-    """Return where the dashboard of a cluster of somebody else is, if its profile trusts it.
+    """Return the address of another user's dashboard, if the profile trusts it.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:
 
 
 def not_ours(record: Record) -> ClusterConflict:
-    """Return the error of a change to a cluster that somebody else started."""
+    """Return the error of a change to another user's cluster."""
     return ClusterConflict(
         f"Cluster {record.name} was not started here: it can be neither scaled nor renamed.",
         hint="Whoever started it can; stop only takes it off this list.",

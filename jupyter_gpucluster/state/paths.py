@@ -1,4 +1,4 @@
-"""Where the clusters of this user lie: the directory of cluster directories."""
+"""Paths of a user's clusters: the directory of cluster directories."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 from ..core.errors import StateError
 
 FILLED_IN = ("@MARK@", "{name}", "{scheduler}")
-"""What the head and its job server replace in scripts and commands."""
+"""Texts that the head and its job server replace in scripts and commands."""
 
 
 def default_root() -> Path:
     """Return the directory that holds all cluster directories of this user."""
-    # Absolute: heads and workers do not share the starter's directory for ever.
+    # Absolute: heads and workers do not keep the starter's working directory.
     return Path(data_directory()).absolute() / "gpucluster" / "clusters"
 
 
 def check_place(place: Path, variable: str) -> None:
-    """Refuse a directory whose name would not come through scripts, commands and records whole.
+    """Refuse a directory whose name scripts, commands or records would change.
 
     Raises
     ------
     StateError
-        Its name holds control characters, bytes that are not UTF-8, or what we fill in.
+        Its name holds control characters, bytes that are not UTF-8, or a text that we replace.
     """
     text = str(place)
     fault = next((f"the text {word}" for word in FILLED_IN if word in text), "")

@@ -1,4 +1,4 @@
-"""Look at cluster directories: read them, tell which heads live, and bury the dead."""
+"""Read cluster directories, determine which heads live, and record the death of the others."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def see(
     troubles: list[GpuClusterError] | None = None,
     jobs: bool = True,
 ) -> Look | None:
-    """Look at one directory; None where it is over and nobody asks, or cannot be read.
+    """Read one cluster; None if it is unreadable, or has ended and ``ended`` is false.
 
     Parameters
     ----------
     troubles
-        Takes up why it cannot be read, so that a cluster never vanishes without a word.
+        Takes the error of a cluster that cannot be read, so that it is never missing unexplained.
     jobs
-        Whether the record's jobs are wanted; views show none of them.
+        Whether to read the record's jobs; views do not show them.
     """
     phase, since = (None, 0.0) if ended else directory.read_phase()
     if phase in ENDED:
@@ -89,10 +89,10 @@ def see(
 
 
 class Memory:
-    """Views that earlier looks made, for a process that looks again and again.
+    """Views of earlier looks, for a process that looks again and again.
 
-    Files are replaced whole, so what still has the same inode, size and time was not changed.
-    Whether a head lives is asked anew each time.
+    Files are replaced whole, so a file with the same inode, size and time is unchanged.  The life
+    of each head is checked every time.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Memory:
 
 
 def unchanged(look: Look) -> bool:
-    """Tell whether a head still lives, or does not, as it did; its files were found the same."""
+    """Return whether a head whose files are the same still lives, or still does not."""
     try:
         look.directory.check()
     except StateError:
@@ -156,7 +156,7 @@ def unchanged(look: Look) -> bool:
 
 
 def shown(record: Record) -> bool:
-    """Tell whether a cluster belongs among the live ones: it lives, or has just failed."""
+    """Return whether lists of live clusters include one: it lives, or has just failed."""
     if record.phase is Phase.FAILED:
         return time.time() - record.phase_since < RECENT_SECONDS
     return record.phase not in ENDED
@@ -196,7 +196,7 @@ def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
 
 
 def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
-    """Return what cannot be read, each with its way out; `ended` as in `see`."""
+    """Return the errors of clusters that cannot be read; ``ended`` as in `see`."""
     troubles: list[GpuClusterError] = []
     for directory in directories(root):
         see(directory, ended=ended, troubles=troubles)
@@ -204,7 +204,7 @@ def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
 
 
 def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
-    """Read a cluster; where its head is dead, say so on record and clean up."""
+    """Read a cluster; if its head is dead, record the death and clean up."""
     directory.check()
     record = directory.read_record(jobs=jobs)
     summary = directory.read_summary()
@@ -218,7 +218,7 @@ def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
         return Look(directory, *look_at_existing(directory, record))
     alive = head_lives(directory, record)
     if alive is False:
-        # The head may have written its last word between our two reads.
+        # The head may have written its end between our two reads.
         record = directory.read_record()
         if record.phase not in ENDED:
             from .reaper import bury  # not needed by a look that finds all well
@@ -228,7 +228,7 @@ def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
 
 
 def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | None) -> Look:
-    """Look at a cluster whose head runs in a job: before it came, the job tells how far it is."""
+    """Read a cluster whose head runs in a job; before the head is up, its job shows the state."""
     if record.spec.relayed:
         from .head_job import keep_relay
 
@@ -249,7 +249,7 @@ def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | 
         if came:
             return Look(directory, record, summary, None)
         return Look(directory, *head_job.waiting(record, job))
-    # The head may have come, or written its last word, between our reads.
+    # The head may have started, or written its end, between our reads.
     record = directory.read_record()
     if record.phase not in ENDED:
         from .reaper import bury
@@ -261,19 +261,19 @@ def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | 
 
 
 def head_of(directory: ClusterDirectory, record: Record) -> Process | None:
-    """Return the head's process, None where it has not begun yet."""
+    """Return the head's process, or None before its start."""
     return record.head or directory.read_process()
 
 
 def lives(record: Record) -> bool:
-    """Tell whether a head that was on this host is still there."""
+    """Return whether a head of this host still lives."""
     return record.head is not None and is_alive(record.head) is True
 
 
 def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
-    """Tell whether the head lives: by its process here, by its lease elsewhere.
+    """Return whether the head lives: by its process here, by its lease elsewhere.
 
-    None where nobody can tell: the lease is old, and a head of this host does not answer either.
+    None if that is unknown: the lease is old, and a head of this host does not answer either.
     """
     head = head_of(directory, record)
     if head is None:
@@ -291,7 +291,7 @@ def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
 
 
 def sweep(directory: ClusterDirectory) -> bool:
-    """Remove what a starter left that was killed before there was a record; tell whether it did."""
+    """Remove the directory of a starter that was killed early; return whether that was done."""
     try:
         begun = any(path.name.startswith("record.json") for path in directory.path.iterdir())
         fresh = time.time() - directory.path.stat().st_mtime < START_SECONDS

@@ -1,4 +1,4 @@
-"""The relay: runs on the Jupyter host what a head in a job asks its queueing system for."""
+"""The relay: runs batch commands on the Jupyter host for a head in a job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = logging.getLogger("gpucluster.relay")
 
 PAUSE = 0.3
 LOOK_SECONDS = 10.0
-"""How often it looks at the cluster as any front end does: it ends with it."""
+"""Period of its looks at the cluster, with which it ends."""
 
 
 def main(path: str) -> int:
@@ -70,7 +70,7 @@ def serve(directory: ClusterDirectory) -> None:
 
 
 def clean_up(directory: ClusterDirectory) -> None:
-    """Remove the head's job where nobody else does, and it would be listed for ever."""
+    """Remove the head's job if no other process does: it would be listed for ever."""
     with contextlib.suppress(GpuClusterError, OSError):
         record = directory.read_record()
         if record.phase in ENDED and (ids := heads_job_left(record)):
@@ -80,7 +80,7 @@ def clean_up(directory: ClusterDirectory) -> None:
 
 
 def answer(directory: ClusterDirectory, question: Path) -> None:
-    """Run what a question asks for, if it is what the cluster's backend would say now."""
+    """Run the command of a question, if it is one of the cluster's dialect for its jobs."""
     try:
         data = json.loads(question.read_bytes())
         argv, stdin = [str(word) for word in data["argv"]], str(data["stdin"])
@@ -101,7 +101,7 @@ def answer(directory: ClusterDirectory, question: Path) -> None:
 
 
 def permitted(directory: ClusterDirectory, record: Record, argv: list[str], stdin: str) -> bool:
-    """Tell whether a command is one that the backend's dialect says for this cluster's record."""
+    """Return whether a command is one that the dialect builds for this cluster's record."""
     backend = find_backend(record.spec.backend)
     if not stdin and any(argv[: len(begin)] == begin for begin in readers(backend)):
         return True
@@ -128,7 +128,7 @@ def stem(id: str) -> str:
 
 
 def readers(backend: Backend) -> list[list[str]]:
-    """Return how commands begin that only read: of status, accounting and search."""
+    """Return the beginnings of commands that only read: status, accounting and search."""
     commands = (
         backend.status("user", ["1"]),
         backend.history(["1"]),

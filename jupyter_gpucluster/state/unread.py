@@ -1,4 +1,4 @@
-"""Stop clusters whose record cannot be read: their heads have all of it in memory."""
+"""Stop clusters whose record cannot be read: their heads have it in memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stop_unread(root: Path, name: str, error: GpuClusterError, *, force: bool) -
 
 
 def find_unread(root: Path, name: str) -> ClusterDirectory | None:
-    """Return the directory of an id, or of a name as its summary has it, where a head may live."""
+    """Return the directory of an id, or of a name in a summary, if a head may live there."""
     if ID.fullmatch(name):
         found = [cluster_at(root, name)]
     else:
@@ -63,7 +63,7 @@ def find_unread(root: Path, name: str) -> ClusterDirectory | None:
 
 
 def ask_to_stop(directory: ClusterDirectory, seconds: float = 10.0) -> None:
-    """Ask the head over HTTP, or by a signal where it does not say where it listens."""
+    """Ask the head over HTTP, or by a signal if its address is unknown."""
     process, address = directory.read_process(), directory.read_http_address()
     by_force = f"If it hangs, kill it: jupyter gpucluster stop --force {directory.id}"
     if address:
@@ -82,8 +82,8 @@ def ask_to_stop(directory: ClusterDirectory, seconds: float = 10.0) -> None:
 
 
 def end_unread(directory: ClusterDirectory) -> ClusterView:
-    """Kill a head, and end what can be found of its cluster without its record."""
-    # One that answers writes its record, with which its jobs can be cancelled.
+    """Kill a head, and end the processes of its cluster without its record."""
+    # A head that answers writes its record, by which its jobs can be cancelled.
     with contextlib.suppress(GpuClusterError):
         ask_to_stop(directory, QUICK_SECONDS)
     look = look_again(directory)
@@ -107,14 +107,14 @@ def end_unread(directory: ClusterDirectory) -> ClusterView:
 
 
 def look_again(directory: ClusterDirectory) -> Look | None:
-    """Look at a cluster whose head may have written its record again; None where it has not."""
+    """Read a cluster whose head may have written its record again; None if it has not."""
     with contextlib.suppress(GpuClusterError):
         return look_at(directory)
     return None
 
 
 def draft(directory: ClusterDirectory) -> Record:
-    """Return a record made of what else is on disk."""
+    """Return a record made from the other files on disk."""
     summary, head = directory.read_summary(), directory.read_process()
     created = directory.path.stat().st_mtime
     spec = Spec(profile="", title="", backend=THIS_MACHINE, python="")

@@ -1,4 +1,4 @@
-"""What front ends show of a cluster: record and summary in one flat, JSON-ready view."""
+"""View of a cluster for front ends: record and summary, flat and JSON-ready."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClusterView:
     gpus: tuple[GpuReading, ...] = ()
     gpu_hours: float = 0.0
     gpu_hours_estimate: float | None = None
-    """What the cluster may use at most; None = no GPUs, or nothing ends it."""
+    """Most that the cluster may use; None = no GPUs, or nothing ends it."""
     gpu_words: str = ""
     expected_start: float | None = None
     allocation: str = ""
@@ -66,17 +66,17 @@ class ClusterView:
 
 @frozen
 class Script:
-    """What would be submitted: the text of a job's script, and the command."""
+    """Preview of a submission: the text of a job's script, and the command."""
 
     text: str
     command: str
     gpu_hours_estimate: float | None = None
-    """What the cluster may use at most; None = no GPUs, or nothing ends it."""
+    """Most that the cluster may use; None = no GPUs, or nothing ends it."""
     survives: bool = True
     survival: str = ""
     """One sentence: whether and why the cluster would outlive Jupyter."""
     interactive: str = ""
-    """What asks for an allocation as large as one of its jobs; empty where nothing does."""
+    """Command that requests an allocation as large as one of its jobs; may be empty."""
 
 
 @frozen
@@ -100,7 +100,7 @@ class Look:
     record: Record
     summary: Summary | None
     head_alive: bool | None = field(default=True)
-    """None where the head is on another host and its lease neither fresh nor lapsed."""
+    """None if the head is on another host and its lease neither fresh nor lapsed."""
 
 
 def gpu_hours_estimate(spec: Spec, workers: int) -> float | None:
@@ -121,7 +121,7 @@ def gpu_hours_estimate(spec: Spec, workers: int) -> float | None:
 
 
 def unreachable(record: Record) -> str:
-    """Say of a head that may live why it is not known to, and what to type."""
+    """Return why a head that may live is unreachable, and the command to type."""
     head = record.head
     if head is not None and head.host == os.uname().nodename:
         return (
@@ -133,7 +133,7 @@ def unreachable(record: Record) -> str:
 
 
 def view_of(look: Look) -> ClusterView:
-    """Put record and summary together; the newer of the two tells the phase."""
+    """Combine record and summary into a view."""
     record, summary, spec = look.record, look.summary, look.record.spec
     phase, reason, since = record.phase, record.reason, record.phase_since
     words = record.phase.value
