@@ -379,7 +379,10 @@ export interface components {
             /** @description By default the profile's name and a number. */
             name?: string | null;
             target?: components["schemas"]["TargetRequest"] | null;
-            options?: components["schemas"]["OptionValues"];
+            /** @description Values for the profile's options. */
+            options?: {
+                [key: string]: unknown;
+            };
             /** @description Name of the kernel whose Python is used. */
             kernel?: string;
             /** @description Path of a Python, in place of a kernel. */
@@ -508,7 +511,9 @@ export interface components {
             workers?: number | null;
             minimum?: number | null;
             maximum?: number | null;
-            options?: components["schemas"]["OptionValues"];
+            options?: {
+                [key: string]: unknown;
+            };
             kernel?: string;
             python?: string;
             allocation?: string;
