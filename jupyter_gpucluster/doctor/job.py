@@ -13,7 +13,8 @@ from typing import Any
 from ..batch import cancel, keeps_ended
 from ..core.errors import GpuClusterError, WaitTimeout
 from ..core.job import WAITING
-from ..host.cluster_directory import LEASE_SECONDS, tail
+from ..core.lease import LEASE_SECONDS
+from ..host.cluster_directory import tail
 from ..launch.plan import Plan
 from ..node import probe
 from ..state import head_job

@@ -7,52 +7,36 @@ import json
 import math
 import shlex
 import sys
+import time
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from distributed import Scheduler
 from tornado import web
 from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
+from ..batch.queue import JobServerRunner
 from ..core.cluster import ENDED, NAME, TOKEN_HEADER, Phase, Record, Target
-from ..core.errors import GpuClusterError, HeadUnreachable, InvalidInput
+from ..core.errors import (
+    BackendUnavailable,
+    ClusterConflict,
+    GpuClusterError,
+    HeadUnreachable,
+    InvalidInput,
+    LimitReached,
+)
 from ..core.serialize import to_json
 from ..core.summary import Summary as ClusterSummary
+from ..host.memory_shares import check_memory
+from .dask_scheduler import add_dashboard
+
+if TYPE_CHECKING:
+    from .service import Service
 
 LONGEST_WAIT = 30.0
-
-
-class Observer(Protocol):
-    """What counts the cluster's tasks."""
-
-    tasks: int
-
-
-class Head(Protocol):
-    """What the routes ask of the head."""
-
-    record: Record
-    summary: ClusterSummary
-
-    @property
-    def watch(self) -> Observer:
-        """The scheduler plugin that counts."""
-
-    def summary_now(self) -> ClusterSummary:
-        """Return the last summary with the workers and the memory of this moment."""
-
-    def ensure_dashboard(self) -> None:
-        """Make the dashboard ready before its first page is asked for."""
-
-    async def newer_than(self, revision: int, seconds: float) -> None:
-        """Wait until the summary is newer than a revision, or the time is up."""
-
-    async def update(self, *, name: str | None, target: Target | None) -> None:
-        """Rename or scale the cluster."""
-
-    async def ask_to_stop(self, reason: str) -> None:
-        """Begin to stop."""
+SILENT_SECONDS = 1.0
+"""A job server that owes an answer for so long is not busy, but stopped."""
 
 
 class WithoutToken(Matcher):
@@ -76,12 +60,17 @@ class WithoutToken(Matcher):
 class FirstVisit(Matcher):
     """Matches nothing, but makes the dashboard ready before the first page is asked for."""
 
-    def __init__(self, service: Head) -> None:
-        self.service = service
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.visited = False
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
-        if not request.path.startswith("/gpucluster/"):
-            self.service.ensure_dashboard()
+        if not self.visited and not request.path.startswith("/gpucluster/"):
+            self.visited = True
+            if why := add_dashboard(self.scheduler):
+                # Behind all other routes, since those come first that were added first.
+                missing = [(r"/.*", Missing, {"why": why})]
+                self.scheduler.http_application.add_handlers(r".*", missing)
         return None
 
 
@@ -118,9 +107,9 @@ class Missing(web.RequestHandler):
 class Control(web.RequestHandler):
     """What the control routes share: JSON in and out, errors in our words."""
 
-    service: Head
+    service: Service
 
-    def initialize(self, service: Head) -> None:
+    def initialize(self, service: Service) -> None:
         self.service = service
 
     def answer(self, data: object, status: int = 200) -> None:
@@ -139,6 +128,10 @@ class Control(web.RequestHandler):
 
     def summary(self) -> ClusterSummary:
         return with_requests(self.service.summary_now(), self.service.record)
+
+    async def on_disk(self) -> None:
+        """Wait until the request is on disk."""
+        await self.service.files.reach_disk(lambda: self.service.record)
 
     def number(self, name: str, default: float) -> float:
         text = self.get_query_argument(name, str(default))
@@ -205,9 +198,9 @@ class Summary(Control):
     async def get(self) -> None:
         after = int(self.number("after", -1))
         seconds = min(self.number("timeout", 0), LONGEST_WAIT)
-        await self.service.newer_than(after, seconds)
+        await self.service.files.newer_than(after, seconds)
         if self.number("brief", 0):
-            self.answer({"revision": self.service.summary.revision})
+            self.answer({"revision": self.service.files.summary.revision})
             return
         if self.number("figures", 0):
             self.answer({"summary": self.summary()})
@@ -229,19 +222,50 @@ class Cluster(Control):
         name, target = body.get("name"), body.get("target")
         if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
             raise InvalidInput("That cannot be a cluster's name.", detail="name")
-        await self.service.update(name=name, target=None if target is None else read_target(target))
+        self.scale_or_rename(name, None if target is None else read_target(target))
+        await self.on_disk()
+        runner = self.service.queue.runner
+        if target is not None and isinstance(runner, JobServerRunner):
+            if runner.silent_seconds() >= SILENT_SECONDS:
+                raise BackendUnavailable(
+                    "The new target is set, but no worker can start or end now.",
+                    hint=runner.silence(),
+                )
         self.answer({"summary": self.summary()})
+
+    def scale_or_rename(self, name: str | None, target: Target | None) -> None:
+        """Change the record; raises `ClusterConflict` where the cluster is going away."""
+        service = self.service
+        record = service.record
+        if record.stop_requested is not None or record.phase in ENDED:
+            raise ClusterConflict("The cluster is stopping; it can be neither scaled nor renamed.")
+        if target is not None:
+            ceiling = record.spec.maximum_workers
+            if ceiling is not None and target.maximum > ceiling:
+                raise LimitReached(
+                    f"{target.maximum} workers asked for; the profile allows {ceiling}.",
+                    hint=f"Ask for {ceiling} or fewer.",
+                    detail="target",
+                )
+            check_memory(record.spec, target.maximum)
+            service.adapt_to(target)
+            service.set_record(target=target, expired=0)
+        if name is not None:
+            service.set_record(name=name)
 
 
 class Stop(Control):
     """Stop the cluster."""
 
     async def post(self) -> None:
-        await self.service.ask_to_stop(str(self.body().get("reason", "")))
+        if self.service.record.stop_requested is None:  # asking twice changes nothing
+            reason = str(self.body().get("reason", ""))
+            self.service.set_record(stop_requested=time.time(), reason=reason)
+        await self.on_disk()
         self.answer({"summary": self.summary()}, 202)
 
 
-def install(scheduler: Scheduler, service: Head, token: str) -> None:
+def install(scheduler: Scheduler, service: Service, token: str) -> None:
     """Put the gate before all of Dask's routes.
 
     The server listens since the `Scheduler` was made, but accepts nothing before the loop turns.
@@ -257,14 +281,8 @@ def install(scheduler: Scheduler, service: Head, token: str) -> None:
     )
     gate = [
         Rule(WithoutToken(token), Refused),
-        Rule(FirstVisit(service), Refused),
+        Rule(FirstVisit(scheduler), Refused),
     ]
     application.default_router.rules[:0] = [
         application.default_router.process_rule(r) for r in gate
     ]
-
-
-def tell_missing(scheduler: Scheduler, why: str) -> None:
-    """Answer the paths of a dashboard that cannot be shown."""
-    # Behind all other routes, since those come first that were added first.
-    scheduler.http_application.add_handlers(r".*", [(r"/.*", Missing, {"why": why})])

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from distributed.comm.addressing import get_address_host
-from distributed.utils import get_ip_interface
-
-from ..core.cluster import Record, Spec, heads_job
+from ..core.cluster import Record, heads_job
 from ..core.job import Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import signal_group, start_time
-from .reconcile.listing import Told
+from .reconcile.model import Reported
 
 PATIENCE = 15.0
 """Seconds from the polite end of the job's workers to the other one."""
@@ -60,21 +56,21 @@ class OwnJob:
         own = heads_job(record)
         return replace(record, jobs=tuple(job for job in record.jobs if job is not own))
 
-    def add_to(self, told: Told, record: Record) -> Told:
+    def add_to(self, reported: Reported, record: Record) -> Reported:
         """Add the head's job to a listing, or make one where the cluster has no other job.
 
         The system lists it until the head goes; for us it is over when its workers are.
         """
         own = heads_job(record)
-        if own is None or (own.ended is not None and told.listing is None):
-            return told
+        if own is None or (own.ended is not None and reported.listing is None):
+            return reported
         if own.ended is not None:
-            listing = {id: job for id, job in (told.listing or {}).items() if id != own.id}
-            return replace(told, listing=listing)
+            listing = {id: job for id, job in (reported.listing or {}).items() if id != own.id}
+            return replace(reported, listing=listing)
         others = any(not job.is_over for job in self.others(record).jobs)
-        if told.listing is None and others:
-            return told
-        return replace(told, listing={**(told.listing or {}), own.id: self.status(own)})
+        if reported.listing is None and others:
+            return reported
+        return replace(reported, listing={**(reported.listing or {}), own.id: self.status(own)})
 
     def status(self, job: Job) -> JobStatus:
         """Return the state of the job's workers."""
@@ -105,24 +101,3 @@ class OwnJob:
         now = time.time()
         self.asked = self.asked or now
         signal_group(self.group, 9 if now - self.asked > PATIENCE else 15)
-
-
-def settings(directory: ClusterDirectory) -> Mapping[str, Any]:
-    """Return the Dask settings with which the scheduler's HTTP server speaks TLS."""
-    tls = directory.tls
-    return {
-        "distributed.scheduler.dashboard.tls.cert": str(tls / "scheduler-cert.pem"),
-        "distributed.scheduler.dashboard.tls.key": str(tls / "scheduler-key.pem"),
-        "distributed.scheduler.dashboard.tls.ca-file": str(tls / "ca.pem"),
-    }
-
-
-def listen_on(spec: Spec) -> str:
-    """Return the address of the HTTP server: the interface's that the scheduler listens on."""
-    interface = spec.scheduler_interface
-    return f"{get_ip_interface(interface)}:0" if interface else ":0"
-
-
-def http_address(scheduler_address: str, port: int) -> str:
-    """Return where a head in a job is asked from other hosts."""
-    return f"https://{get_address_host(scheduler_address)}:{port}"

@@ -118,7 +118,7 @@ async def serve(
 async def save_end(service: Service) -> bool:
     """Save the end for a while: without room the note in the lease tells it (`bury` reads it)."""
     for _ in range(END_TRIES):
-        if service.save_end():
+        if service.files.save_end(service.record):
             return True
         await asyncio.sleep(1)
     return False

@@ -4,60 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import json
 import logging
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import dask
-from distributed import Scheduler
 from distributed.core import Status
-from distributed.security import Security
 
 from ..batch.cancel import heads_job_left, remove, unproved_by_hand
-from ..batch.queue import JOB_SERVER_SECONDS, JobServerRunner, Runner, submit_line
-from ..core.cluster import (
-    ASKED,
-    ENDED,
-    Phase,
-    Record,
-    Spec,
-    Target,
-    heads_job,
-    protocol_of,
-    spec_of_group,
-)
-from ..core.errors import (
-    BackendUnavailable,
-    ClusterConflict,
-    GpuClusterError,
-    LimitReached,
-    StateError,
-)
-from ..core.job import WAITING, Submission
-from ..core.summary import Event, GpuReading, Summary
-from ..host.cluster_directory import LEASE_SECONDS, ClusterDirectory
-from ..host.memory_shares import check_memory
+from ..batch.queue import JOB_SERVER_SECONDS, JobServerRunner, Runner
+from ..core.cluster import ENDED, Record, Target, heads_job
+from ..core.errors import StateError
+from ..core.job import WAITING
+from ..core.lease import LEASE_SECONDS
+from ..core.summary import Event, Summary
+from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import write_private
 from ..host.processes import is_alive as process_lives
 from ..host.processes import this_process
 from ..host.startup_watch import SlowStarts
-from . import dask_config, gpu_metrics, http_api, own_job
+from . import dask_scheduler, gpu_metrics, http_api, own_job
 from .adaptive import Adaptation, Retirement, leaving_order
 from .allocation_watch import HeldJobWatch
-from .memory import MemoryShares, ending_bytes
+from .memory import MemoryShares
 from .reconcile import groups, listing
 from .reconcile.model import (
     Action,
-    Answer,
     Cancel,
     Finish,
     Note,
     Observation,
+    Reported,
     Retire,
     Submit,
     given_up_unlisted,
@@ -66,31 +46,21 @@ from .reconcile.model import (
 )
 from .reconcile.observe import Watch
 from .removal import RemovalWatch
+from .state_files import RETRY_SECONDS, StateFiles
+from .submissions import Submissions
 from .summary import summarise
-from .unsaved import Unsaved
 from .vain_cancels import VainCancels
 
 logger = logging.getLogger("gpucluster.head")
 
-KEPT_SUMMARY_SECONDS = 10.0
-MOVING_SUMMARY_SECONDS = 1.5
-"""The same while what the GPUs do changes: under the period of their readings."""
 FRESH_SECONDS = 60.0
 """For so long after a submission its user watches it start, or fail."""
 FRESH_POLL = 0.2
-DISK_SECONDS = 2.0
-"""How long an answer waits for the disk at most."""
-RETRY_SECONDS = 5.0
-"""When a failed write is tried again."""
 T = TypeVar("T")
-KEPT_EVENTS = 1000
-"""How many lines of the timeline wait for room at most."""
-SILENT_SECONDS = 1.0
-"""A job server that owes an answer for so long is not busy, but stopped."""
 
 
 class Service:
-    """One cluster's scheduler, and everything that keeps the cluster at its target."""
+    """One cluster's scheduler, and the loop that keeps the cluster at its target."""
 
     def __init__(
         self, directory: ClusterDirectory, record: Record, runner: Runner, workers: int = 0
@@ -99,22 +69,14 @@ class Service:
         self.own_job = own_job.OwnJob(directory, workers)
         self.held = HeldJobWatch(record.spec.allocation)
         self.record = record
-        self.numbered: Record | None = None
-        self.saved: Record | None = None
-        self.events: list[Event] = []
+        self.seen = Observation()
+        self.files = StateFiles(directory, summarise(record, self.seen, time.time()))
         self.queue = listing.open_queue(directory, record, runner)
         self.wake = asyncio.Event()
-        self.news = asyncio.Condition()
-        self.answers: list[Answer] = []
-        self.submitting: set[asyncio.Task[None]] = set()
-        self.told = listing.Told()
-        self.unsaved = Unsaved()
+        self.reported = Reported()
+        self.listed: float | None = None
         self.vain = VainCancels()
-        self.written = 0.0
-        self.shown_gpus: tuple[GpuReading, ...] = ()
-        self.leased = 0.0
         self.finished = False
-        self.dashboard: bool | None = None
         self.gpus = gpu_metrics.GpuWatch()
         self.slow = SlowStarts(directory.logs)
 
@@ -124,38 +86,23 @@ class Service:
         """Serve until the cluster has ended."""
         spec = self.record.spec
         token = (self.directory.path / "token").read_text().strip()
-        with dask.config.set(
-            {
-                **dask_config.SCHEDULER,
-                # The scheduler makes a directory there, too, and would leave it.
-                "temporary-directory": spec.scratch,
-                **(own_job.settings(self.directory) if spec.in_job else {}),
-            }
-        ):
-            options: dict[str, Any] = {"security": self.security()} if spec.encrypted else {}
-            self.scheduler = Scheduler(
-                host=spec.host or None,
-                interface=spec.scheduler_interface or None if not spec.host else None,
-                port=0,
-                protocol=protocol_of(spec),
-                dashboard=False,
-                # In a job it is asked from other hosts, over TLS.
-                dashboard_address=own_job.listen_on(spec) if spec.in_job else "127.0.0.1:0",
-                **options,
-            )
+        self.scheduler = dask_scheduler.make_scheduler(self.directory, spec)
         http_api.install(self.scheduler, self, token)
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)
         self.retirement = Retirement(self.scheduler)
-        self.adaptation = self.adapt_to(self.record.target)
+        self.adapt_to(self.record.target)
         self.memory = MemoryShares(self.scheduler, self.queue, lambda: self.record, self.wake)
+        self.submissions = Submissions(
+            self.directory, self.queue, self.memory, lambda: self.record, self.wake
+        )
         await self.scheduler
-        if self.record.spec.job.gpus and not self.record.spec.simulated:
-            await gpu_metrics.install(self.scheduler, bound=self.record.spec.worker.bound)
+        if spec.job.gpus and not spec.simulated:
+            await gpu_metrics.install(self.scheduler, bound=spec.worker.bound)
         self.own()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, self.on_signal, number)
         loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self.on_signal, number)
         self.removal = RemovalWatch(
             self.directory.path, lambda: loop.call_soon_threadsafe(self.wake.set)
         )
@@ -166,22 +113,9 @@ class Service:
             self.removal.close()
             await self.scheduler.close(reason="gpucluster-stop")
 
-    def adapt_to(self, target: Target) -> Adaptation:
-        """Return the adaptive logic for a target."""
-        return Adaptation(self.scheduler, target, self.record.spec.worker.per_job)
-
-    def security(self) -> Security:
-        """Return what the scheduler shows and demands."""
-        tls = self.directory.tls
-        return Security(
-            require_encryption=True,
-            tls_ca_file=str(tls / "ca.pem"),
-            tls_scheduler_cert=str(tls / "scheduler-cert.pem"),
-            tls_scheduler_key=str(tls / "scheduler-key.pem"),
-            # The scheduler also calls workers, as a client of theirs.
-            tls_client_cert=str(tls / "scheduler-cert.pem"),
-            tls_client_key=str(tls / "scheduler-key.pem"),
-        )
+    def adapt_to(self, target: Target) -> None:
+        """Begin to adapt within a target's bounds."""
+        self.adaptation = Adaptation(self.scheduler, target, self.record.spec.worker.per_job)
 
     def own(self) -> None:
         """Put this process and its addresses on record; from here on it is the only writer."""
@@ -192,20 +126,17 @@ class Service:
         if (job := heads_job(record)) is not None:
             identity["gpucluster"] = {"job": job.id}  # by which a later run knows it for another's
         write_private(self.directory.scheduler_file, json.dumps(identity, default=str).encode())
-        server: Any = self.scheduler.http_server  # distributed adds address and port
-        address, http = self.scheduler.address, f"{server.address}:{server.port}"
         self.record = replace(
             record,
             head=this_process(),
-            scheduler_address=address,
-            http_address=own_job.http_address(address, server.port) if self.own_job.group else http,
+            scheduler_address=self.scheduler.address,
+            http_address=dask_scheduler.http_address(
+                self.scheduler, in_job=bool(self.own_job.group)
+            ),
         )
         # Whose record is damaged is stopped by this file.
         self.directory.write_process(this_process(), self.record.http_address)
         self.directory.append_event(Event(time.time(), "head", "The head runs"))
-        self.seen = Observation()
-        self.listed: float | None = None
-        self.summary = summarise(self.record, self.seen, time.time())
 
     def on_signal(self, number: int) -> None:
         """Stop like asked to: workers, scheduler, files, in this order."""
@@ -235,13 +166,14 @@ class Service:
         now = time.time()
         seen = await self.with_lease(self.observe(now))
         self.record, actions = groups.step(self.record, seen, now)
-        await self.write(seen, actions, now)
+        self.files.events += [action.event for action in actions if isinstance(action, Note)]
+        await self.write(seen, now)
         for action in actions:
             await self.with_lease(self.act(action))
         if not self.finished:
             with contextlib.suppress(TimeoutError):
-                pause = min(self.pause(), self.told.again or self.pause())
-                if self.unsaved.troubles:
+                pause = min(self.pause(), self.reported.again or self.pause())
+                if self.files.troubles:
                     pause = min(pause, RETRY_SECONDS)
                 await asyncio.wait_for(self.wake.wait(), pause)
 
@@ -254,8 +186,7 @@ class Service:
         task = asyncio.create_task(work)
         try:
             while not (await asyncio.wait({task}, timeout=LEASE_SECONDS))[0]:
-                self.leased = time.time()
-                await self.save("lease", lambda _: self.directory.renew_lease(), None)
+                await self.files.renew_lease(time.time())
             return task.result()
         finally:
             task.cancel()
@@ -316,44 +247,29 @@ class Service:
         return max(FRESH_POLL, backend.hurry_seconds) if fresh else backend.poll_seconds
 
     async def observe(self, now: float) -> Observation:
-        """Gather what is true now; the queueing system is asked as often as it may be."""
+        """Gather what is true now; the batch system is asked as often as it may be."""
         connected = self.watch.workers()
         waiting = not connected and any(job.state in WAITING for job in staying(self.record))
         self.watch.look(now, waiting=waiting)
-        others = self.own_job.others(self.record)
-        told = await listing.ask(self.queue, self.directory, others, self.told, now, self.pause())
-        self.told = told = self.own_job.add_to(told, self.record)
-        if self.record.stop_requested is None and (over := await self.held.look(told.listing, now)):
-            self.set_record(stop_requested=now, reason=over)
-        alive = [job.key for job in lasting(groups.own_part(self.record))]
-        target = self.record.target
-        desired, volunteers = target.maximum, self.adaptation.volunteers
-        if target.adaptive:
-            await self.adaptation.recommend(alive)
-            desired = self.adaptation.desired * self.record.spec.worker.per_job
-            volunteers = self.adaptation.volunteers
-        elif len(alive) * self.record.spec.worker.per_job > desired:
-            surplus = len(alive) * self.record.spec.worker.per_job - desired
-            volunteers = tuple(leaving_order(self.scheduler, surplus))
-        desired = self.memory.admit(desired)
-        answers, self.answers = tuple(self.answers), []
-        if told.listing is not None:
+        others, before = self.own_job.others(self.record), self.reported
+        news = await listing.ask(self.queue, self.directory, others, before, now, self.pause())
+        self.reported = reported = self.own_job.add_to(news, self.record)
+        if self.record.stop_requested is None:
+            if over := await self.held.look(reported.listing, now):
+                self.set_record(stop_requested=now, reason=over)
+        desired, volunteers = await self.desire()
+        backend = self.queue.backend
+        if reported.listing is not None:
             self.listed = now
         return Observation(
-            listing=told.listing,
-            silent_since=told.silent_since,
-            cure=told.cure,
-            answers=answers,
+            **vars(reported),
+            answers=self.submissions.take_answers(),
             workers=self.watch.workers(),
-            history=told.history,
-            found=told.found,
-            exits=told.exits,
-            unknown=told.unknown,
-            listing_proves=self.queue.backend.listing_proves,
-            system=self.queue.backend.title,
-            desired=desired,
-            most_tasks=self.queue.backend.most_tasks,
-            volunteers=volunteers,
+            listing_proves=backend.listing_proves,
+            system=backend.title,
+            desired=self.memory.admit(desired),
+            most_tasks=backend.most_tasks,
+            volunteers=tuple(volunteers),
             retired=frozenset(self.retirement.retired),
             restarted=frozenset(self.watch.restarted),
             idle_since=self.watch.idle_since,
@@ -365,185 +281,55 @@ class Service:
             held=self.memory.held,
             log_hint=self.watch.first_error,
             log_end=self.watch.log_end,
-            explain=self.queue.backend.explain,
-            unsaved=self.unsaved.refusal(),
+            explain=backend.explain,
+            unsaved=self.files.refusal(),
             by_hand=lambda ids: unproved_by_hand(self.record, ids),
         )
 
-    async def write(self, seen: Observation, actions: list[Action], now: float) -> None:
-        """Put on disk what changed, off the loop: a stalled file server must not stop Dask."""
-        retry = now - self.unsaved.tried >= RETRY_SECONDS
-        self.events += [action.event for action in actions if isinstance(action, Note)]
+    async def desire(self) -> tuple[int, Sequence[str]]:
+        """Return how many workers are wanted now, and the jobs that had best leave, in order."""
+        alive = [job.key for job in lasting(groups.own_part(self.record))]
+        target, each = self.record.target, self.record.spec.worker.per_job
+        if target.adaptive:
+            await self.adaptation.recommend(alive)
+            return self.adaptation.desired * each, self.adaptation.volunteers
+        surplus = len(alive) * each - target.maximum
+        if surplus > 0:
+            return target.maximum, leaving_order(self.scheduler, surplus)
+        return target.maximum, self.adaptation.volunteers
+
+    async def write(self, seen: Observation, now: float) -> None:
+        """Put what changed on disk, with what the head noticed of GPUs and of slow starts."""
         summary = summarise(self.record, seen, now)
         summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
         if unread := self.watch.unread():
             self.gpus.news += await asyncio.to_thread(self.watch.remarks, unread)
         kind = "gpu" if self.record.spec.job.gpus else "cores"
-        self.events += [Event(now, kind, trouble) for trouble in self.gpus.news]
+        events = [Event(now, kind, trouble) for trouble in self.gpus.news]
         if late := self.slow.due(staying(self.record), seen.workers, now):
-            for key, words in await asyncio.to_thread(self.slow.look, late, now):
-                self.events.append(Event(now, "slow", words, key))
-        await self.write_events(retry)
-        summary = self.unsaved.add_to(self.slow.add_to(summary))
-        due = now - self.leased > LEASE_SECONDS
-        if due and await asyncio.to_thread(self.directory.record_is_lost):
-            self.numbered = None  # written again below
-        fresh = self.record != self.numbered or not alike(summary, self.summary)
+            found = await asyncio.to_thread(self.slow.look, late, now)
+            events += [Event(now, "slow", words, key) for key, words in found]
+        self.files.events += events
+        await self.files.write_events(now)
+        summary = self.files.add_troubles(self.slow.add_to(summary))
+        await self.files.look_for_record(now)
+        # A request may change the record while a file is written: it is numbered and taken at once.
+        fresh = self.files.is_news(self.record, summary)
         if fresh:
             self.record = replace(self.record, revision=self.record.revision + 1)
             summary = replace(summary, revision=self.record.revision)
-            self.numbered = self.record
-        record = self.record
-        # A submission needs its mark on disk, so a new record is tried at once.
-        if fresh or (retry and record != self.saved):
-            if await self.save("record", self.directory.write_record, record):
-                self.saved = record
-            elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
-                await asyncio.to_thread(self.directory.note_stop, record.reason or ASKED)
-        self.summary, self.seen = summary, seen
-        moved = gpu_metrics.moved(self.shown_gpus, summary.gpus)
-        kept = MOVING_SUMMARY_SECONDS if moved else KEPT_SUMMARY_SECONDS
-        again = retry and "summary" in self.unsaved.troubles
-        if fresh or again or now - self.written > kept:
-            self.written, self.shown_gpus = now, summary.gpus
-            await self.save("summary", self.directory.write_summary, summary)
-        again = retry and "lease" in self.unsaved.troubles
-        if again or due:
-            self.leased = now
-            await self.save("lease", lambda _: self.directory.renew_lease(), None)
-        if fresh:
-            async with self.news:
-                self.news.notify_all()
-        if bool(self.unsaved.troubles) != (summary.unsaved_since is not None):
+        await self.files.write_record(self.record, fresh)
+        self.files.summary, self.seen = summary, seen
+        await self.files.write_summary(fresh, now)
+        if bool(self.files.troubles) != (summary.unsaved_since is not None):
             self.wake.set()  # the next summary reports it
-
-    async def write_events(self, retry: bool) -> None:
-        """Add to the timeline what waits for that, in order."""
-        del self.events[:-KEPT_EVENTS]
-        while self.events and (retry or "timeline" not in self.unsaved.troubles):
-            if not await self.save("timeline", self.directory.append_event, self.events[0]):
-                return
-            del self.events[0]
-
-    async def save(self, file: str, writer: Any, value: object) -> bool:
-        """Write off the loop, and return whether that succeeded; what failed is tried again."""
-        try:
-            await asyncio.to_thread(writer, value)
-        except GpuClusterError as error:
-            self.unsaved.add(file, error)
-            return False
-        self.unsaved.remove(file)
-        return True
-
-    def save_end(self) -> bool:
-        """Write what is not on disk yet, once the cluster has ended; return whether that succeeded.
-
-        The files that only a live cluster needs are gone, which made room.
-        """
-        try:
-            if self.record != self.saved:
-                self.directory.write_record(self.record)
-                self.saved = self.record
-            if "summary" in self.unsaved.troubles:
-                self.directory.write_summary(self.summary)
-                self.unsaved.remove("summary")
-            while self.events:
-                self.directory.append_event(self.events[0])
-                del self.events[0]
-        except GpuClusterError:
-            return False
-        return True
-
-    async def act(self, action: Action) -> None:
-        """Carry out one action that `decide.step` returned."""
-        if isinstance(action, Submit) and "record" in self.unsaved.troubles:
-            # Nobody could find a job again whose mark is not on disk; it is asked for anew later.
-            jobs = tuple(job for job in self.record.jobs if job.mark != action.mark)
-            self.set_record(jobs=jobs)
-        elif isinstance(action, Submit):
-            task = asyncio.create_task(self.submit(action))
-            self.submitting.add(task)
-            task.add_done_callback(self.submitting.discard)
-        elif isinstance(action, Retire):
-            self.retirement.start(action.keys, self.wake)
-        elif isinstance(action, Cancel):
-            if ids := self.own_job.cancel(self.record, action.ids):
-                result, title = await self.queue.cancel(ids), self.queue.backend.title
-                self.events += self.vain.note(self.record, ids, result, title, time.time())
-        elif isinstance(action, Finish):
-            # A relay sees the end, too, and answers no more.
-            if not self.record.spec.relayed and (ids := heads_job_left(self.record)):
-                await remove(self.queue, ids)
-            self.finished = True
-
-    async def submit(self, action: Submit) -> None:
-        """Send a submission whose mark is on record, and keep the answer for the next turn."""
-        spec = spec_of_group(self.record.spec, action.group)
-        script = self.directory.script(action.mark)
-        template = self.directory.template(action.group)
-        try:
-            text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
-            await asyncio.to_thread(write_private, script, text.encode())
-            # Cobalt and OAR execute the file itself.
-            script.chmod(0o700)
-            await self.memory.make_room(action.mark)
-            limit = self.memory.limit_of(spec)
-            submission = Submission(
-                mark=action.mark,
-                script=str(script),
-                text=text,
-                count=action.count,
-                worker_argv=self.worker_argv(spec.worker_argv, limit),
-                workers=spec.worker.per_job,
-                # What a launcher spreads gets its GPUs from it, not from the job server.
-                gpus=0 if spec.spread else spec.job.gpus,
-                memory=self.memory_ceiling(spec, limit),
-                arguments=spec.job.submit_args,
-            )
-            line = submit_line(self.queue.backend, submission)
-            command = self.directory.command(action.mark)
-            await asyncio.to_thread(write_private, command, line.encode())
-            ids = await self.queue.submit(submission)
-            self.answers.append(Answer(action.mark, ids))
-        except BackendUnavailable:
-            self.answers.append(Answer(action.mark))
-        except GpuClusterError as error:
-            # What the system said ends without a full stop, and more sentences follow.
-            message = error.message if error.message.endswith(".") else f"{error.message}."
-            told = (message, error.hint, error.detail)
-            self.refuse(action, " ".join(part for part in told if part))
-        except OSError as error:
-            self.refuse(action, f"Cannot make the job's script: {error.strerror}.")
-        except Exception as error:  # else nobody would hear of it, and the job be waited for
-            logger.exception("The submission failed")
-            self.refuse(action, f"The submission failed: {error!r}.")
-        self.wake.set()
-
-    def refuse(self, action: Submit, words: str) -> None:
-        """Answer a submission that came to nothing."""
-        self.answers.append(Answer(action.mark, refusal=words))
-        self.wake.set()
-
-    def worker_argv(self, argv: tuple[str, ...], limit: int | None) -> tuple[str, ...]:
-        """Fill the scheduler's address and the memory limit of now in."""
-        address = self.record.scheduler_address
-        filled = [part.replace("{scheduler}", address) for part in argv]
-        if self.record.spec.memory_follows and filled:
-            filled[filled.index("--memory-limit") + 1] = str(limit)
-        return tuple(filled)
-
-    def memory_ceiling(self, spec: Spec, limit: int | None) -> int | None:
-        """Return the bytes at which the job server ends a worker, None where a nanny does."""
-        return ending_bytes(limit) if spec.worker_argv and not spec.devices else None
-
-    # What the control routes ask.
 
     def summary_now(self) -> Summary:
         """Return the last summary with the workers and the memory of this moment.
 
         A turn of the loop waits up to a minute for the batch system's answer.
         """
-        summary, workers = self.summary, self.watch.workers()
+        summary, workers = self.files.summary, self.watch.workers()
         if summary.phase in ENDED:
             return summary
         if workers != self.seen.workers:
@@ -552,92 +338,22 @@ class Service:
             summary = replace(summary, workers=fresh.workers, words=fresh.words)
         return replace(summary, **self.watch.figures())
 
-    async def newer_than(self, revision: int, seconds: float) -> None:
-        """Wait until the summary is newer than a revision, or the time is up."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds), self.news:
-                await self.news.wait_for(lambda: self.summary.revision > revision)
-
-    async def reach_disk(self) -> None:
-        """Wait until what was asked for is on disk, where the next look finds it."""
-
-        def on_disk() -> bool:
-            # On a full disk it is enough that the head works by it.
-            saved = self.numbered if "record" in self.unsaved.troubles else self.saved
-            wanted = self.record
-            return saved is not None and (saved.name, saved.target, saved.stop_requested) == (
-                wanted.name,
-                wanted.target,
-                wanted.stop_requested,
-            )
-
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DISK_SECONDS), self.news:
-                await self.news.wait_for(on_disk)
-
-    async def update(self, *, name: str | None, target: Target | None) -> None:
-        """Rename or scale; raises `ClusterConflict` where the cluster is going away."""
-        if self.record.stop_requested is not None or self.record.phase in ENDED:
-            raise ClusterConflict("The cluster is stopping; it can be neither scaled nor renamed.")
-        if target is not None:
-            ceiling = self.record.spec.maximum_workers
-            if ceiling is not None and target.maximum > ceiling:
-                raise LimitReached(
-                    f"{target.maximum} workers asked for; the profile allows {ceiling}.",
-                    hint=f"Ask for {ceiling} or fewer.",
-                    detail="target",
-                )
-            check_memory(self.record.spec, target.maximum)
-            self.adaptation = self.adapt_to(target)
-            self.set_record(target=target, expired=0)
-        if name is not None:
-            self.set_record(name=name)
-        await self.reach_disk()
-        runner = self.queue.runner
-        if target is not None and isinstance(runner, JobServerRunner):
-            if runner.silent_seconds() >= SILENT_SECONDS:
-                raise BackendUnavailable(
-                    "The new target is set, but no worker can start or end now.",
-                    hint=runner.silence(),
-                )
-
-    async def ask_to_stop(self, reason: str) -> None:
-        """Begin to stop; asking twice changes nothing."""
-        if self.record.stop_requested is None:
-            self.set_record(stop_requested=time.time(), reason=reason)
-        await self.reach_disk()
-
-    # The dashboard.
-
-    def ensure_dashboard(self) -> None:
-        """Add Dask's dashboard to the HTTP server; Bokeh is imported only now (0.4 s, 20 MiB)."""
-        if self.dashboard is None:
-            try:
-                dashboard = importlib.import_module("distributed.dashboard.scheduler")
-            except ImportError as error:
-                logger.warning("No dashboard: %s", error)
-                http_api.tell_missing(self.scheduler, " ".join(str(error).split()))
-                self.dashboard = False
-                return
-            with dask.config.set(dask_config.DASHBOARD):
-                dashboard.connect(
-                    self.scheduler.http_application, self.scheduler.http_server, self.scheduler
-                )
-            self.dashboard = True
-
-
-def alike(one: Summary, other: Summary) -> bool:
-    """Tell whether two summaries say the same, but for what changes with every look."""
-    restless: dict[str, Any] = {
-        "revision": 0,
-        "written": 0,
-        "memory_used": 0,
-        "gpus": (),
-        "gpu_hours": 0,
-        "listed": None,
-    }
-    faces = [
-        [(gpu.worker, gpu.uuid, gpu.slowed, gpu.xids, gpu.trouble) for gpu in each.gpus]
-        for each in (one, other)
-    ]
-    return faces[0] == faces[1] and replace(one, **restless) == replace(other, **restless)
+    async def act(self, action: Action) -> None:
+        """Carry out one action that `decide.step` returned."""
+        if isinstance(action, Submit) and "record" in self.files.troubles:
+            # Nobody could find a job again whose mark is not on disk; it is asked for anew later.
+            jobs = tuple(job for job in self.record.jobs if job.mark != action.mark)
+            self.set_record(jobs=jobs)
+        elif isinstance(action, Submit):
+            self.submissions.start(action)
+        elif isinstance(action, Retire):
+            self.retirement.start(action.keys, self.wake)
+        elif isinstance(action, Cancel):
+            if ids := self.own_job.cancel(self.record, action.ids):
+                result, title = await self.queue.cancel(ids), self.queue.backend.title
+                self.files.events += self.vain.note(self.record, ids, result, title, time.time())
+        elif isinstance(action, Finish):
+            # A relay sees the end, too, and answers no more.
+            if not self.record.spec.relayed and (ids := heads_job_left(self.record)):
+                await remove(self.queue, ids)
+            self.finished = True

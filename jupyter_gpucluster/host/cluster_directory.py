@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from ..core.cluster import RECORD_VERSION, CopiedBackend, Phase, Process, Record
 from ..core.errors import NewerRecord, RecordError, StateError
 from ..core.job import Job
+from ..core.lease import LAPSED_SECONDS, LATE_SECONDS
 from ..core.serialize import from_json, to_json
 from ..core.summary import Event, Summary
 from .private_files import DAMAGE, check_private, trouble, write_private
@@ -42,14 +43,8 @@ PRIVATE = (
 KEPT_SCRIPTS = 100
 """Number of the newest scripts that are kept; a cluster that adapts submits for weeks."""
 
-LEASE_SECONDS = 15.0
-"""Period of a head's renewals of its lease."""
 NOTE_BYTES = 512
 """Room in the lease for the reason of a stop that cannot be saved elsewhere."""
-LATE_SECONDS = 45.0
-"""A lease that is older has been missed twice."""
-LAPSED_SECONDS = 120.0
-"""Lease period, its renewal once missed, and a minute of attribute cache."""
 
 
 Files = tuple[tuple[int, int, int], ...]

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ..core.cluster import ENDED, EXISTING, Phase, Process, Record
 from ..core.errors import ClusterNotFound, GpuClusterError, RecordError, StateError
+from ..core.lease import LAPSED_SECONDS
 from ..core.summary import Summary
-from ..host.cluster_directory import LAPSED_SECONDS, ClusterDirectory, Files
+from ..host.cluster_directory import ClusterDirectory, Files
 from ..host.private_files import check_private
 from ..host.processes import is_alive
 from ..host.state_root import cluster_at

@@ -239,7 +239,7 @@ def test_readings_on_disk_are_written_anew_where_they_are_far_off(
 
 
 def test_readings_that_move_make_no_news_but_a_throttled_card_does() -> None:
-    from jupyter_gpucluster.head.service import alike
+    from jupyter_gpucluster.head.state_files import alike
 
     summary = Summary("i", "n", "p", Phase.RUNNING, 0.0, "", "", 1, 0.0)
     cool = replace(summary, gpus=(a_reading("w", utilization=5),))

@@ -17,9 +17,10 @@ from jupyter_gpucluster.core.absence import SECONDS_UNTIL_UNPROVED
 from jupyter_gpucluster.core.cluster import Phase, Process, Record, Spec, Target, heads_mark
 from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import Job, JobState
+from jupyter_gpucluster.core.lease import LAPSED_SECONDS
 from jupyter_gpucluster.core.serialize import to_json
 from jupyter_gpucluster.core.summary import Event
-from jupyter_gpucluster.host.cluster_directory import LAPSED_SECONDS, ClusterDirectory
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state import head_job
 

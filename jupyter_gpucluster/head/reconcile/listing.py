@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ...batch import elsewhere, find_backend, keeps_ended, on_this_machine
 from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
 from ...batch.status_cache import StatusCache
 from ...core.cluster import Record
-from ...core.job import FINAL, Job, JobStatus
+from ...core.job import FINAL, Job
 from ...host.cluster_directory import ClusterDirectory
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the system said when it was asked, or that there was no need to ask it."""
-
-    listing: Mapping[str, JobStatus] | None = None
-    history: Mapping[str, JobStatus] = field(default_factory=dict)
-    found: Mapping[str, JobStatus] = field(default_factory=dict)
-    exits: Mapping[str, int] = field(default_factory=dict)
-    unknown: frozenset[str] = frozenset()
-    traced: Mapping[str, float] = field(default_factory=dict)
-    """When each job was last looked for that listings lack, by id."""
-    again: float = 0.0
-    """Seconds until a listing is due, where none was."""
-    silent_since: float | None = None
-    cure: str = ""
-    """What to do about the silence, where it does not pass by itself."""
+from .model import Reported
 
 
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
@@ -47,16 +29,16 @@ async def ask(
     queue: Queue,
     directory: ClusterDirectory,
     record: Record,
-    before: Told,
+    before: Reported,
     now: float,
     period: float,
-) -> Told:
+) -> Reported:
     """Ask about a cluster's jobs, as often as the period says.
 
     Parameters
     ----------
     before
-        What was told the last time: since when the system is silent.
+        The last report: since when the system is silent.
     """
     ids = [job.id for job in record.jobs if job.id and job.state not in FINAL]
     if not ids and all(job.id or job.is_over for job in record.jobs):
@@ -78,7 +60,7 @@ async def ask(
     trace = await queue.trace({job.id: job.mark for job in due})
     named = {status.mark for status in poll.listing.values()}
     marks = dict.fromkeys(job.mark for job in lost if job.mark not in named)
-    return Told(
+    return Reported(
         {**poll.listing, **trace.listing},
         history=trace.history,
         # What is lost may be over already.
@@ -93,12 +75,12 @@ async def ask(
     )
 
 
-def _nothing(before: Told) -> Told:
-    """Return what is told where there is no news."""
-    return Told(silent_since=before.silent_since, cure=before.cure, traced=before.traced)
+def _nothing(before: Reported) -> Reported:
+    """Return the report without news."""
+    return Reported(silent_since=before.silent_since, cure=before.cure, traced=before.traced)
 
 
-def _is_due(job: Job, before: Told, now: float) -> bool:
+def _is_due(job: Job, before: Reported, now: float) -> bool:
     """Tell whether to look for a job that listings lack: ever more seldom."""
     last, since = before.traced.get(job.id), job.missing_since
     return last is None or since is None or now - last >= (now - since) / 10

@@ -30,25 +30,35 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What is true now."""
+class Reported:
+    """What the batch system reported, or that there was no need to ask it."""
 
     listing: Mapping[str, JobStatus] | None = None
-    """All jobs by id; None where the queueing system was not asked or did not answer."""
-    listed: float | None = None
-    """When the batch system last listed the jobs."""
-    silent_since: float | None = None
-    cure: str = ""
-    """What to do about the silence, where it does not pass by itself."""
-    answers: tuple[Answer, ...] = ()
+    """All jobs by id; None where the system was not asked or did not answer."""
     history: Mapping[str, JobStatus] = field(default_factory=dict)
-    """What accounting says of jobs that are no longer listed, by id."""
+    """Accounting of jobs that are no longer listed, by id."""
     found: Mapping[str, JobStatus] = field(default_factory=dict)
-    """What accounting says of submissions whose answers were lost, by id."""
+    """Accounting of submissions whose answers were lost, by id."""
     exits: Mapping[str, int] = field(default_factory=dict)
     """Exit codes that job scripts left behind, by job."""
     unknown: frozenset[str] = frozenset()
-    """Ids of which the queueing system says that it has no such job."""
+    """Ids of which the system says that it has no such job."""
+    traced: Mapping[str, float] = field(default_factory=dict)
+    """When each job was last looked for that listings lack, by id."""
+    again: float = 0.0
+    """Seconds until a listing is due, where none was."""
+    silent_since: float | None = None
+    cure: str = ""
+    """What to do about the silence, where it does not pass by itself."""
+
+
+@dataclass(frozen=True)
+class Observation(Reported):
+    """What is true now: the batch system's answers, and the scheduler's state."""
+
+    listed: float | None = None
+    """When the batch system last listed the jobs."""
+    answers: tuple[Answer, ...] = ()
     listing_proves: bool = False
     """Whether a job has ended that the listing lacks."""
     system: str = "the batch system"

@@ -10,6 +10,7 @@ from ...batch import elsewhere, uses_this_machine
 from ...batch.base import Backend
 from ...batch.contradictions import directives_of, walltimes_of
 from ...core.cluster import Spec, spec_of_group
+from ...core.lease import GUARD_SECONDS
 from ...host.cluster_directory import ClusterDirectory
 from ...host.environ import LEFT
 from ...profiles import Profile
@@ -191,8 +192,6 @@ def _launch(
     ]
 
 
-LEASE_LAPSED = 180
-"""Seconds: the head renews its lease every 15; NFS may show a file's time a minute late."""
 GUARD = f"""\
 worker=$!
 # The lease and the file beside it get their times from one file server: no two clocks compared.
@@ -209,10 +208,10 @@ guard() {{
             before=$seen
             # Where this file cannot be made, the lease must still change.
             true 2>/dev/null >"$beside" && now=$(stat -c %Y "$beside" 2>/dev/null) || now=0
-            [ $((now - seen)) -le {LEASE_LAPSED} ] || silent=$((now - seen))
+            [ $((now - seen)) -le {GUARD_SECONDS} ] || silent=$((now - seen))
             why="The cluster's scheduler process has not renewed its lease for $silent s"
         fi
-        if [ "$silent" -ge {LEASE_LAPSED} ]; then
+        if [ "$silent" -ge {GUARD_SECONDS} ]; then
             echo "$why: ending this job."
             kill "$worker" 2>/dev/null
             sleep 15 & wait $!

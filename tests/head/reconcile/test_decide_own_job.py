@@ -16,8 +16,7 @@ from jupyter_gpucluster.core.errors import StateError
 from jupyter_gpucluster.core.job import CommandResult, Job, JobState, JobStatus
 from jupyter_gpucluster.head.own_job import OwnJob
 from jupyter_gpucluster.head.process import begin_in_job
-from jupyter_gpucluster.head.reconcile.listing import Told
-from jupyter_gpucluster.head.reconcile.model import Cancel, Retire, Submit
+from jupyter_gpucluster.head.reconcile.model import Cancel, Reported, Retire, Submit
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 
@@ -83,7 +82,7 @@ def test_the_heads_job_does_not_come_back_that_is_listed_for_the_sake_of_the_hea
     play.workers.clear()
     submitted = []
     for _ in range(3):
-        told = own.add_to(Told(play.queue.listing()), play.record)
+        told = own.add_to(Reported(play.queue.listing()), play.record)
         submitted += [act for act in play.step(listing=told.listing) if isinstance(act, Submit)]
         assert "was found again" not in " ".join(play.notes)
     assert submitted == [Submit(FURTHER, 1)]

@@ -10,8 +10,8 @@ from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import COMMAND_SECONDS, Queue
 from jupyter_gpucluster.core.cluster import Record
 from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
-from jupyter_gpucluster.head.reconcile.listing import Told, ask, open_queue
-from jupyter_gpucluster.head.reconcile.model import Observation
+from jupyter_gpucluster.head.reconcile.listing import ask, open_queue
+from jupyter_gpucluster.head.reconcile.model import Observation, Reported
 from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 
@@ -42,17 +42,17 @@ def with_jobs(*jobs: Job) -> Record:
     return replace(a_record(), jobs=jobs)
 
 
-async def told_by(slurm: Slurm, record: Record, home: Path, now: float = 1000.0) -> Told:
+async def told_by(slurm: Slurm, record: Record, home: Path, now: float = 1000.0) -> Reported:
     directory = ClusterDirectory(home / "abc123")
     (directory.path / "exit").mkdir(parents=True)
     queue = Queue(find_backend("slurm"), slurm)
-    return await ask(queue, directory, record, Told(), now, 10.0)
+    return await ask(queue, directory, record, Reported(), now, 10.0)
 
 
 async def test_without_jobs_nobody_is_asked(home: Path) -> None:
     slurm = Slurm()
     over = Job(MARK, 0, JobState.DONE, "7000_0", ended=900.0)
-    assert await told_by(slurm, with_jobs(over), home) == Told()
+    assert await told_by(slurm, with_jobs(over), home) == Reported()
     assert slurm.asked == []
 
 
@@ -67,7 +67,7 @@ async def test_jobs_that_are_listed_need_one_call(home: Path) -> None:
 async def test_silence_is_known_by_its_beginning_and_asks_for_nothing_more(home: Path) -> None:
     slurm = Slurm()
     told = await told_by(slurm, with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home)
-    assert told == Told(silent_since=1000.0)
+    assert told == Reported(silent_since=1000.0)
     assert slurm.commands() == ["squeue"]
 
 
@@ -78,7 +78,7 @@ async def test_what_ends_a_silence_that_does_not_pass_by_itself_is_told(home: Pa
             return CommandResult(tuple(argv), 1, "", said)
 
     (home / "abc123").mkdir()
-    directory, kept = ClusterDirectory(home / "abc123"), Told(silent_since=900.0)
+    directory, kept = ClusterDirectory(home / "abc123"), Reported(silent_since=900.0)
     queue = Queue(find_backend("kubernetes"), Kubectl())
     record = with_jobs(Job(MARK, 0, JobState.RUNNING, f"{MARK}-0"))
     told = await ask(queue, directory, record, kept, 1000.0, 10.0)
@@ -125,7 +125,7 @@ async def test_what_has_ended_is_asked_for_too_where_it_stays_listed(home: Path)
     record = replace(record, spec=replace(record.spec, backend="kubernetes"))
     queue = Queue(find_backend("kubernetes"), commands)
     (home / "abc123" / "exit").mkdir(parents=True)
-    await ask(queue, ClusterDirectory(home / "abc123"), record, Told(), 1000.0, 10.0)
+    await ask(queue, ClusterDirectory(home / "abc123"), record, Reported(), 1000.0, 10.0)
     assert commands.asked[0][-1] == "jupyter-gpucluster/mark in (gpc-abc123-1,gpc-abc123-2)"
 
 

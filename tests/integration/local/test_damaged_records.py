@@ -17,7 +17,7 @@ from jupyter_gpucluster.core.errors import (
     NewerRecord,
     RecordError,
 )
-from jupyter_gpucluster.host.cluster_directory import LEASE_SECONDS
+from jupyter_gpucluster.core.lease import LEASE_SECONDS
 from jupyter_gpucluster.state.reader import START_SECONDS
 from jupyter_gpucluster.state.view import ClusterView
 

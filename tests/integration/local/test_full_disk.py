@@ -18,7 +18,8 @@ import pytest
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import StateError
-from jupyter_gpucluster.host.cluster_directory import LEASE_SECONDS, ClusterDirectory
+from jupyter_gpucluster.core.lease import LEASE_SECONDS
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.view import ClusterView
 from tests.mounting import ROOT_ONLY, fill, fill_inodes, mounted
 

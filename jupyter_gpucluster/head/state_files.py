@@ -1,0 +1,220 @@
+"""The files that the head writes, as far as the disk allows: a failed write is tried again.
+
+All writes are off the loop: a stalled file server must not stop Dask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..core.cluster import ASKED, ENDED, Phase, Record
+from ..core.errors import GpuClusterError
+from ..core.lease import GUARD_SECONDS, LEASE_SECONDS
+from ..core.summary import Event, GpuReading, Summary
+from ..host.cluster_directory import ClusterDirectory
+from .gpu_metrics import moved
+
+logger = logging.getLogger("gpucluster.head")
+
+KEPT_SUMMARY_SECONDS = 10.0
+MOVING_SUMMARY_SECONDS = 1.5
+"""The same while what the GPUs do changes: under the period of their readings."""
+DISK_SECONDS = 2.0
+"""How long an answer waits for the disk at most."""
+RETRY_SECONDS = 5.0
+"""When a failed write is tried again."""
+KEPT_EVENTS = 1000
+"""How many lines of the timeline wait for room at most."""
+
+
+class StateFiles:
+    """Record, summary, timeline and lease: what is on disk of them, and why the rest is not."""
+
+    def __init__(self, directory: ClusterDirectory, summary: Summary) -> None:
+        self.directory = directory
+        self.summary = summary
+        """The last one, on disk or not."""
+        self.numbered: Record | None = None
+        self.saved: Record | None = None
+        self.events: list[Event] = []
+        """Lines of the timeline that wait to be written."""
+        self.news = asyncio.Condition()
+        self.written = 0.0
+        self.shown_gpus: tuple[GpuReading, ...] = ()
+        self.leased = 0.0
+        self.troubles: dict[str, GpuClusterError] = {}
+        """Why files could not be written, by file."""
+        self.since: float | None = None
+        self.tried = 0.0
+        self.retry = True
+
+    # Write.
+
+    async def write_events(self, now: float) -> None:
+        """Add to the timeline what waits for that, in order; the first write of a turn."""
+        # Whether this turn tries failed writes again, whichever of them fails in it.
+        self.retry = now - self.tried >= RETRY_SECONDS
+        del self.events[:-KEPT_EVENTS]
+        while self.events and (self.retry or "timeline" not in self.troubles):
+            if not await self.save("timeline", self.directory.append_event, self.events[0]):
+                return
+            del self.events[0]
+
+    async def look_for_record(self, now: float) -> None:
+        """Have a record written again that somebody has removed."""
+        if now - self.leased > LEASE_SECONDS:
+            if await asyncio.to_thread(self.directory.record_is_lost):
+                self.numbered = None
+
+    def is_news(self, record: Record, summary: Summary) -> bool:
+        """Determine whether record or summary differ from those of the last revision."""
+        return record != self.numbered or not alike(summary, self.summary)
+
+    async def write_record(self, record: Record, fresh: bool) -> None:
+        """Write the record if it has a new revision, or was not saved."""
+        if fresh:
+            self.numbered = record
+        # A submission needs its mark on disk, so a new record is tried at once.
+        if fresh or (self.retry and record != self.saved):
+            if await self.save("record", self.directory.write_record, record):
+                self.saved = record
+            elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
+                await asyncio.to_thread(self.directory.note_stop, record.reason or ASKED)
+
+    async def write_summary(self, fresh: bool, now: float) -> None:
+        """Write the summary if its revision or its figures are new, and renew the lease."""
+        summary = self.summary
+        shows_more = moved(self.shown_gpus, summary.gpus)
+        kept = MOVING_SUMMARY_SECONDS if shows_more else KEPT_SUMMARY_SECONDS
+        again = self.retry and "summary" in self.troubles
+        if fresh or again or now - self.written > kept:
+            self.written, self.shown_gpus = now, summary.gpus
+            await self.save("summary", self.directory.write_summary, summary)
+        if (self.retry and "lease" in self.troubles) or now - self.leased > LEASE_SECONDS:
+            await self.renew_lease(now)
+        if fresh:
+            async with self.news:
+                self.news.notify_all()
+
+    async def renew_lease(self, now: float) -> None:
+        """Show jobs and readers on other hosts that the head lives."""
+        self.leased = now
+        await self.save("lease", lambda _: self.directory.renew_lease(), None)
+
+    async def save(self, file: str, writer: Callable[[Any], None], value: object) -> bool:
+        """Write off the loop, and return whether that succeeded; a failure is logged once."""
+        try:
+            await asyncio.to_thread(writer, value)
+        except GpuClusterError as error:
+            known = self.troubles.get(file)
+            if known is None or known.message != error.message:
+                logger.warning("%s %s", error.message, error.hint)
+            self.troubles[file] = error
+            self.tried = time.time()
+            self.since = self.since or self.tried
+            return False
+        if self.troubles.pop(file, None) is not None and not self.troubles:
+            logger.info("All files are saved again.")
+            self.since = None
+        return True
+
+    def save_end(self, record: Record) -> bool:
+        """Write what is not on disk yet, once the cluster has ended; return whether that succeeded.
+
+        The files that only a live cluster needs are gone, which made room.
+        """
+        try:
+            if record != self.saved:
+                self.directory.write_record(record)
+                self.saved = record
+            if "summary" in self.troubles:
+                self.directory.write_summary(self.summary)
+                del self.troubles["summary"]
+            while self.events:
+                self.directory.append_event(self.events[0])
+                del self.events[0]
+        except GpuClusterError:
+            return False
+        return True
+
+    # Wait for the disk.
+
+    async def newer_than(self, revision: int, seconds: float) -> None:
+        """Wait until the summary is newer than a revision, or the time is up."""
+        await self._wait_for(lambda: self.summary.revision > revision, seconds)
+
+    async def reach_disk(self, record_of: Callable[[], Record]) -> None:
+        """Wait until a request is on disk, where the next look finds it."""
+
+        def is_on_disk() -> bool:
+            # On a full disk it is enough that the head works by it.
+            saved = self.numbered if "record" in self.troubles else self.saved
+            wanted = record_of()
+            return saved is not None and (saved.name, saved.target, saved.stop_requested) == (
+                wanted.name,
+                wanted.target,
+                wanted.stop_requested,
+            )
+
+        await self._wait_for(is_on_disk, DISK_SECONDS)
+
+    async def _wait_for(self, condition: Callable[[], bool], seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self.news:
+                await self.news.wait_for(condition)
+
+    # Users learn of files that could not be written.
+
+    def refusal(self) -> str:
+        """Return why no jobs are submitted, and the fix; empty if the record is saved."""
+        error = self.troubles.get("record")
+        return "" if error is None else f"{_words(error)} No jobs are submitted until then."
+
+    def add_troubles(self, summary: Summary) -> Summary:
+        """Return the summary with the words that its files are out of date."""
+        if not self.troubles or summary.phase in ENDED:
+            return summary
+        lease = self.troubles.get("lease")
+        error = lease or next(iter(self.troubles.values()))
+        cause = error.message.rpartition(": ")[2].rstrip(".")
+        since = time.strftime("%H:%M", time.localtime(self.since))
+        return replace(
+            summary,
+            words=f"{summary.words}, not saved since {since}: {cause[:1].lower()}{cause[1:]}",
+            reason=_lease_words(lease) if lease else summary.reason or _words(error),
+            unsaved_since=self.since,
+        )
+
+
+def _lease_words(error: GpuClusterError) -> str:
+    fix = error.hint.partition(",")[0]
+    minutes = f"{GUARD_SECONDS / 60:.0f} minutes"
+    return f"{error.message} {fix} now. The cluster's batch jobs end themselves in {minutes}."
+
+
+def _words(error: GpuClusterError) -> str:
+    fix = error.hint.partition(",")[0]
+    return f"{error.message} {fix}: the cluster runs, and its state is saved again when it can be."
+
+
+def alike(one: Summary, other: Summary) -> bool:
+    """Determine whether two summaries differ only in what changes with every look."""
+    restless: dict[str, Any] = {
+        "revision": 0,
+        "written": 0,
+        "memory_used": 0,
+        "gpus": (),
+        "gpu_hours": 0,
+        "listed": None,
+    }
+    faces = [
+        [(gpu.worker, gpu.uuid, gpu.slowed, gpu.xids, gpu.trouble) for gpu in each.gpus]
+        for each in (one, other)
+    ]
+    return faces[0] == faces[1] and replace(one, **restless) == replace(other, **restless)

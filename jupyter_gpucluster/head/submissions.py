@@ -1,0 +1,116 @@
+"""Send submissions whose tag is on record, and keep the answers for the loop's next turn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ..batch.queue import Queue, submit_line
+from ..core.cluster import Record, spec_of_group
+from ..core.errors import BackendUnavailable, GpuClusterError
+from ..core.job import Submission
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import write_private
+from .memory import MemoryShares, ending_bytes
+from .reconcile.model import Answer, Submit
+
+logger = logging.getLogger("gpucluster.head")
+
+
+class Submissions:
+    """The submissions that are under way, and the answers that the loop has not taken yet.
+
+    Parameters
+    ----------
+    record_of
+        Returns the record as it is now.
+    wake
+        Set when there is an answer.
+    """
+
+    def __init__(
+        self,
+        directory: ClusterDirectory,
+        queue: Queue,
+        memory: MemoryShares,
+        record_of: Callable[[], Record],
+        wake: asyncio.Event,
+    ) -> None:
+        self.directory = directory
+        self.queue = queue
+        self.memory = memory
+        self.record_of = record_of
+        self.wake = wake
+        self.answers: list[Answer] = []
+        self.running: set[asyncio.Task[None]] = set()
+
+    def take_answers(self) -> tuple[Answer, ...]:
+        """Return the answers since the last turn."""
+        answers, self.answers = tuple(self.answers), []
+        return answers
+
+    def start(self, action: Submit) -> None:
+        """Begin to send a submission."""
+        task = asyncio.create_task(self.send(action))
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+
+    async def send(self, action: Submit) -> None:
+        """Send a submission; whatever becomes of it is an answer."""
+        refusal = ""
+        ids: tuple[str, ...] = ()
+        try:
+            submission = await self.prepare(action)
+            ids = await self.queue.submit(submission)
+        except BackendUnavailable:
+            pass
+        except GpuClusterError as error:
+            # The system's message ends without a full stop, and more sentences follow.
+            message = error.message if error.message.endswith(".") else f"{error.message}."
+            refusal = " ".join(part for part in (message, error.hint, error.detail) if part)
+        except OSError as error:
+            refusal = f"Cannot make the job's script: {error.strerror}."
+        except Exception as error:  # else the job would be waited for without an answer
+            logger.exception("The submission failed")
+            refusal = f"The submission failed: {error!r}."
+        self.answers.append(Answer(action.mark, ids, refusal))
+        self.wake.set()
+
+    async def prepare(self, action: Submit) -> Submission:
+        """Write a submission's files and wait for its memory."""
+        spec = spec_of_group(self.record_of().spec, action.group)
+        script = self.directory.script(action.mark)
+        template = self.directory.template(action.group)
+        text = (await asyncio.to_thread(template.read_text)).replace("@MARK@", action.mark)
+        await asyncio.to_thread(write_private, script, text.encode())
+        # Cobalt and OAR execute the file itself.
+        script.chmod(0o700)
+        await self.memory.make_room(action.mark)
+        limit = self.memory.limit_of(spec)
+        # A nanny ends a worker on a GPU; the job server ends the others.
+        unwatched = spec.worker_argv and not spec.devices
+        submission = Submission(
+            mark=action.mark,
+            script=str(script),
+            text=text,
+            count=action.count,
+            worker_argv=self.worker_argv(spec.worker_argv, limit),
+            workers=spec.worker.per_job,
+            # Workers that a launcher spreads get their GPUs from it, not from the job server.
+            gpus=0 if spec.spread else spec.job.gpus,
+            memory=ending_bytes(limit) if unwatched else None,
+            arguments=spec.job.submit_args,
+        )
+        line = submit_line(self.queue.backend, submission)
+        command = self.directory.command(action.mark)
+        await asyncio.to_thread(write_private, command, line.encode())
+        return submission
+
+    def worker_argv(self, argv: tuple[str, ...], limit: int | None) -> tuple[str, ...]:
+        """Return the worker's command with the scheduler's address and the memory limit of now."""
+        record = self.record_of()
+        filled = [part.replace("{scheduler}", record.scheduler_address) for part in argv]
+        if record.spec.memory_follows and filled:
+            filled[filled.index("--memory-limit") + 1] = str(limit)
+        return tuple(filled)
