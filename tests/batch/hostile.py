@@ -27,23 +27,30 @@ HOSTILE = st.text(min_size=1, max_size=30) | st.sampled_from(
         "a\x00b",
     ]
 )
-OUTPUTS = st.text(max_size=400) | st.sampled_from(
-    [
-        "{}",
-        "[]",
-        "null",
-        '{"Jobs": []}',
-        '{"Jobs": {"1.s": null, "2.s": {"job_state": "F", "Exit_status": "x"}}}',
-        '{"1": {"state": "Error", "events": [1, null, {}]}, "x": {}}',
-        '{"1": {"state": "Terminated", "exit_code": "NaN", "array_index": -4}}',
-        "<a/>",
-        "<job_info><job_list><JB_job_number>x</JB_job_number></job_list></job_info>",
-        "<Data><Job><Job_Id>1.s</Job_Id><job_state>C</job_state></Job></Data>",
-        '<Data><queue><job JobID="1" State="x" StartTime="now"/></queue></Data>',
-        "=" * 62 + "\njobnumber 1\ntaskid 9\nfailed 37 : x\nexit_status x\n",
-        "[" * 100_000,
-        "{" * 100_000,
-    ]
+BEGINNINGS = st.sampled_from(
+    ["", "JobID: 7\n", '{"RECORDS": [', "Job <", "[", "12.0 - ", '{"items": [', "OAR_JOB_ID="]
+)
+OUTPUTS = (
+    st.text(max_size=400)
+    | st.builds(str.__add__, BEGINNINGS, st.text())
+    | st.sampled_from(
+        [
+            "{}",
+            "[]",
+            "null",
+            '{"Jobs": []}',
+            '{"Jobs": {"1.s": null, "2.s": {"job_state": "F", "Exit_status": "x"}}}',
+            '{"1": {"state": "Error", "events": [1, null, {}]}, "x": {}}',
+            '{"1": {"state": "Terminated", "exit_code": "NaN", "array_index": -4}}',
+            "<a/>",
+            "<job_info><job_list><JB_job_number>x</JB_job_number></job_list></job_info>",
+            "<Data><Job><Job_Id>1.s</Job_Id><job_state>C</job_state></Job></Data>",
+            '<Data><queue><job JobID="1" State="x" StartTime="now"/></queue></Data>',
+            "=" * 62 + "\njobnumber 1\ntaskid 9\nfailed 37 : x\nexit_status x\n",
+            "[" * 100_000,
+            "{" * 100_000,
+        ]
+    )
 )
 CODES = st.sampled_from([None, 0, 1, 2, 9, 35, 153, 255])
 

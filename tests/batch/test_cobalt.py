@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch.cobalt import Cobalt
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
-from tests.batch.golden import example_of, golden, script_of
 
 COBALT = Cobalt()
 ONE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh")
@@ -178,37 +173,3 @@ def test_status_asks_by_user_since_ended_ids_make_qstat_fail() -> None:
     assert COBALT.cancel(["1", "2"]) == ["qdel", "1", "2"]
     assert COBALT.history(["1"]) is None
     assert COBALT.capacity() is None
-
-
-@settings(deadline=None)
-@given(st.text(), st.sampled_from(["mark", "output", "queue", "account"]))
-def test_no_value_starts_another_directive(value: str, where: str) -> None:
-    marks = {"mark": "m", "output": "/o", **({where: value} if where in ("mark", "output") else {})}
-    shape = JobShape(**({} if where in ("mark", "output") else {where: value}))  # type: ignore[arg-type]
-    try:
-        lines = COBALT.directives(shape, marks["mark"], marks["output"])
-    except InvalidInput:
-        return
-    assert all(len(line.splitlines()) == 1 and line.count(" ") == 2 for line in lines)
-    assert len(lines) <= 5
-
-
-@settings(deadline=None)
-@given(st.text(), st.text(), st.one_of(st.none(), st.integers(0, 255)))
-def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | None) -> None:
-    for parse in (
-        COBALT.parse_status,
-        COBALT.parse_capacity,
-        lambda r: COBALT.parse_submit(ONE, r),
-    ):
-        for text in (stdout, f"JobID: 7\n{stdout}", f"JobID: {stdout}\n State: running"):
-            try:
-                parse(answer(text, code, stderr))
-            except BackendError:
-                pass
-
-
-def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(example_of("cobalt"), tmp_path)
-    assert text == golden("cobalt_example.sh", text)

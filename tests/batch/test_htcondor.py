@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +21,6 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from tests.batch.golden import example_of, golden, script_of
 
 CONDOR = HTCondor()
 FAR = {"_CONDOR_SCHEDD_HOST": "s@far"}
@@ -311,32 +309,6 @@ def test_capacity_counts_each_machine_once() -> None:
     assert CONDOR.parse_capacity(answer("")) == []
 
 
-@settings(deadline=None)
-@given(st.text(), st.sampled_from(["mark", "output", "account", "gpu_type"]))
-def test_no_value_starts_another_line_of_the_description(value: str, where: str) -> None:
-    marks = {"mark": "m", "output": "/o", **({where: value} if where in ("mark", "output") else {})}
-    shape = JobShape(gpus=1, **({} if where in ("mark", "output") else {where: value}))  # type: ignore[arg-type]
-    try:
-        lines = CONDOR.directives(shape, marks["mark"], marks["output"])
-    except InvalidInput:
-        return
-    assert all(len(line.splitlines()) == 1 and line.startswith("#CONDOR ") for line in lines)
-    assert len(lines) <= 9
-    assert all(line.count("$(") == ("$(ProcId)" in line) for line in lines)
-
-
-@settings(deadline=None)
-@given(st.text(), st.text(), st.one_of(st.none(), st.integers(0, 255)))
-def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | None) -> None:
-    parsers = (CONDOR.parse_status, CONDOR.parse_history, CONDOR.parse_capacity)
-    for parse in (*parsers, lambda r: CONDOR.parse_submit(THREE, r)):
-        for text in (stdout, f"[{stdout}", f"12.0 - {stdout}"):
-            try:
-                parse(answer(text, code, stderr))
-            except BackendError:
-                pass
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -357,9 +329,3 @@ def test_ads_of_any_shape_are_read_or_left_out(records: list[object]) -> None:
             assert status.id == id
             assert CONDOR.explain(status) is not None
     CONDOR.parse_capacity(result)
-
-
-def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(example_of("htcondor"), tmp_path)
-    assert text == golden("htcondor_example.sh", text)

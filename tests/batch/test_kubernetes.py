@@ -29,7 +29,7 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from tests.batch.golden import example_of, golden, script_of
+from tests.batch.recorded import recordings
 
 KUBERNETES = Kubernetes()
 MARK = "gpc-abc123-1"
@@ -652,6 +652,7 @@ def test_nothing_is_known_of_gpus_where_nodes_may_not_be_listed() -> None:
         KUBERNETES.parse_capacity(answer("", 1, "Unable to connect to the server: EOF"))
 
 
-def test_the_example_of_the_page_makes_this_script(home: Path) -> None:
-    script = script_of(example_of("kubernetes"), home / "data")
-    assert script == golden("kubernetes_example.sh", script)
+def test_gpus_are_counted_on_the_nodes_and_in_the_pods() -> None:
+    [recording] = recordings("kubernetes", "capacity")
+    [found] = KUBERNETES.parse_capacity(recording.result)
+    assert (found.partition, found.free, found.total) == ("NVIDIA-A100-SXM4-40GB", 6, 8)

@@ -24,7 +24,6 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from tests.batch.golden import example_of, golden, script_of
 
 LSF = Lsf()
 THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3, text="#!/bin/bash\nhi\n")
@@ -378,31 +377,6 @@ hostb                   - - - - - - - -
         LSF.parse_capacity(answer("", 255))
 
 
-@settings(deadline=None)
-@given(st.text(), st.sampled_from(["mark", "output", "queue", "account", "gpu_type"]))
-def test_no_value_starts_another_directive(value: str, where: str) -> None:
-    marks = {"mark": "m", "output": "/o", **({where: value} if where in ("mark", "output") else {})}
-    shape = JobShape(gpus=1, **({} if where in ("mark", "output") else {where: value}))  # type: ignore[arg-type]
-    try:
-        lines = LSF.directives(shape, marks["mark"], marks["output"])
-    except InvalidInput:
-        return
-    assert all(len(line.splitlines()) == 1 and line.startswith("#BSUB -") for line in lines)
-    assert len(lines) <= 4
-    assert all(line.count(" ") == 2 for line in lines)
-
-
-@settings(deadline=None)
-@given(st.text(), st.text(), st.one_of(st.none(), st.integers(0, 255)))
-def test_parsers_raise_only_our_errors(stdout: str, stderr: str, code: int | None) -> None:
-    for parse in (LSF.parse_status, LSF.parse_capacity, lambda r: LSF.parse_submit(THREE, r)):
-        for text in (stdout, '{"RECORDS": [' + stdout, f"Job <{stdout}> is submitted."):
-            try:
-                parse(answer(text, code, stderr))
-            except BackendError:
-                pass
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -420,12 +394,6 @@ def test_records_of_any_shape_are_read_or_left_out(records: list[object]) -> Non
     for id, status in LSF.parse_status(answer(text)).items():
         assert status.id == id
         assert LSF.explain(status) is not None
-
-
-def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(example_of("lsf"), tmp_path)
-    assert text == golden("lsf_example.sh", text)
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from jupyter_gpucluster.batch.moab import Moab
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, JobStatus, Submission
-from tests.batch.golden import golden, script_of
 
 MOAB = Moab()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
-PROFILE = """\
-title: A Moab site
-backend: moab
-job:
-  queue: batch
-  account: gfdl_x
-  gpus: 1
-  cpus: 6
-  memory: 16 GiB
-  walltime: "01:00:00"
-"""
 QUEUE = """<Data><Object>queue</Object><cluster LocalUpNodes="2" time="1278483759"/>
 <queue count="1" option="active"><job Account="gv" Class="short" DRMJID="41.master" JobID="41"
   JobName="gpc-7f3a2b-1" MasterHost="node129" RsvStartTime="1278479828" StartTime="1278479828"
@@ -107,9 +93,3 @@ def test_a_user_s_name_cannot_become_another_filter() -> None:
     assert MOAB.status("ann", []) == ["showq", "--xml", "-w", "user=ann"]
     with pytest.raises(InvalidInput):
         MOAB.status("ann,acct=x", [])
-
-
-def test_a_profile_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(PROFILE, tmp_path)
-    assert text == golden("moab_example.sh", text)

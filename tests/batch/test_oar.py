@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,7 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from tests.batch.golden import example_of, golden, script_of
-from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
+from tests.batch.recorded import recordings
 
 OAR = Oar()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
@@ -32,26 +30,6 @@ def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandR
 
 def one(**fields: object) -> JobStatus:
     return OAR.parse_status(answer(json.dumps({"7": {"name": "gpc-7f3a2b-1", **fields}})))["7"]
-
-
-@pytest.mark.parametrize(
-    "recording",
-    recordings("oar", "status") + recordings("oar", "history"),
-    ids=lambda recording: recording.file,
-)
-def test_every_recorded_listing_is_read(recording: Recording) -> None:
-    read, expected = meaning_of_listing(OAR, recording)
-    assert read == expected
-
-
-@pytest.mark.parametrize(
-    "recording", recordings("oar", "submit"), ids=lambda recording: recording.file
-)
-def test_every_recorded_submission_is_understood(recording: Recording) -> None:
-    argv = recording.result.argv
-    count = 4 if "--array" in argv else 2 if "--array-param-file" in argv else 1
-    read, expected = meaning_of_submission(OAR, recording, count)
-    assert read == expected
 
 
 def test_capacity_counts_gpus_of_living_nodes_without_jobs() -> None:
@@ -216,9 +194,3 @@ def test_only_an_unusual_message_is_a_reason() -> None:
 def test_an_estimated_start_is_told() -> None:
     assert one(state="Waiting", scheduledStart=1795829221).expected_start == 1795829221.0
     assert one(state="Running", scheduledStart=1795829221).expected_start is None
-
-
-def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(example_of("oar"), tmp_path)
-    assert text == golden("oar_example.sh", text)

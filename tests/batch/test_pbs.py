@@ -19,8 +19,8 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from tests.batch.golden import ROOT, example_of, golden, script_of
-from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
+from tests.batch.golden import ROOT, example_of, script_of
+from tests.batch.recorded import recordings
 
 PBS, TORQUE = Pbs(), Torque()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
@@ -34,25 +34,6 @@ def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandR
 
 def listed(**fields: object) -> JobStatus:
     return PBS.listed("7.s", {"Job_Name": "gpc-7f3a2b-1", **fields})
-
-
-@pytest.mark.parametrize(
-    "recording",
-    recordings("pbs", "status") + recordings("pbs", "history"),
-    ids=lambda recording: recording.file,
-)
-def test_every_recorded_listing_is_read(recording: Recording) -> None:
-    read, expected = meaning_of_listing(PBS, recording)
-    assert read == expected
-
-
-@pytest.mark.parametrize(
-    "recording", recordings("pbs", "submit"), ids=lambda recording: recording.file
-)
-def test_every_recorded_submission_is_understood(recording: Recording) -> None:
-    count = 4 if "-J" in recording.result.argv else 1
-    read, expected = meaning_of_submission(PBS, recording, count)
-    assert read == expected
 
 
 def test_capacity_counts_free_gpus_only_on_nodes_that_take_jobs() -> None:
@@ -234,12 +215,6 @@ def test_torque_s_listing_is_read() -> None:
         TORQUE.parse_status(answer("<Data><Job>"))
     with pytest.raises(BackendUnavailable):
         TORQUE.parse_status(answer("", code=111, stderr="cannot connect to server srv"))
-
-
-def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(example_of("pbs"), tmp_path)
-    assert text == golden("pbs_example.sh", text)
 
 
 @pytest.mark.parametrize("system", ["torque", "moab"])

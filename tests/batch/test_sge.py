@@ -18,8 +18,7 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
-from tests.batch.golden import example_of, golden, script_of
-from tests.batch.recorded import Recording, meaning_of_listing, meaning_of_submission, recordings
+from tests.batch.recorded import Recording
 from tests.commands import put_command
 
 SGE = Sge()
@@ -43,25 +42,6 @@ def in_bash(expression: str, **variables: str) -> str:
     script = f"X=a_{expression}; echo $X"
     done = subprocess.run(["bash", "-c", script], env=variables, capture_output=True, check=True)
     return done.stdout.decode().strip()
-
-
-@pytest.mark.parametrize(
-    "recording",
-    recordings("sge", "status") + recordings("sge", "history"),
-    ids=lambda recording: recording.file,
-)
-def test_every_recorded_listing_is_read(recording: Recording) -> None:
-    read, expected = meaning_of_listing(SGE, recording)
-    assert read == expected
-
-
-@pytest.mark.parametrize(
-    "recording", recordings("sge", "submit"), ids=lambda recording: recording.file
-)
-def test_every_recorded_submission_is_understood(recording: Recording) -> None:
-    count = 4 if "-t" in recording.result.argv else 1
-    read, expected = meaning_of_submission(SGE, recording, count)
-    assert read == expected
 
 
 def test_directives_ask_for_slots_memory_of_each_and_gpus() -> None:
@@ -216,12 +196,6 @@ def test_limits_and_lost_nodes_are_told_apart(
     status = SGE.parse_history(answer(record))["5"]
     assert status.state is state
     assert words in SGE.explain(status)
-
-
-def test_the_documented_example_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    text = script_of(example_of("sge"), tmp_path)
-    assert text == golden("sge_example.sh", text)
 
 
 def stdout_of(file: str) -> str:
