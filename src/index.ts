@@ -185,7 +185,8 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
 
 const noticesPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-gpucluster:notices',
-  description: 'Tells when a cluster is ready, has failed or is about to end.',
+  description:
+    'Notices when a cluster is ready, has failed or is about to end.',
   autoStart: true,
   requires: [IClustersModel],
   optional: [ITranslator],

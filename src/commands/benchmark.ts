@@ -13,7 +13,9 @@ import { addClusterCommand, guarded, schema, stringOf, text } from './register';
 export function addBenchmarkCommands(options: ICommandOptions): void {
   const { app, trans } = options;
   const args = {
-    notebook: text(trans.__('Name of the notebook; asked for where missing.')),
+    notebook: text(
+      trans.__('Name of the notebook; a dialog asks if it is missing.')
+    ),
     cwd: text(trans.__('Folder for the copy.'))
   };
   app.commands.addCommand(CommandIDs.openNotebook, {

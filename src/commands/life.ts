@@ -35,7 +35,9 @@ export function addLifeCommands(options: ICommandOptions): void {
       workers: {
         type: 'integer',
         minimum: 1,
-        description: trans.__('How many workers; asked for where missing.')
+        description: trans.__(
+          'How many workers; a dialog asks if it is missing.'
+        )
       }
     },
     applies: cluster => isOurs(cluster) && isSteerable(cluster.phase),
@@ -52,7 +54,9 @@ export function addLifeCommands(options: ICommandOptions): void {
   addClusterCommand(options, CommandIDs.rename, {
     label: trans.__('Rename cluster…'),
     caption: trans.__('Give a cluster another name'),
-    args: { name: text(trans.__('The new name; asked for where missing.')) },
+    args: {
+      name: text(trans.__('The new name; a dialog asks if it is missing.'))
+    },
     applies: cluster => isOurs(cluster) && isSteerable(cluster.phase),
     execute: async (cluster, args) => {
       const name =
@@ -120,7 +124,7 @@ export function addLifeCommands(options: ICommandOptions): void {
       stopByForce(
         cluster,
         trans.__(
-          'It was told to stop at %1, and has not confirmed that it has.',
+          'Its stop was requested at %1, and it has not confirmed its end.',
           moment(cluster.phase_since)
         ),
         options
@@ -128,13 +132,13 @@ export function addLifeCommands(options: ICommandOptions): void {
   });
   addClusterCommand(options, CommandIDs.detach, {
     label: trans.__('Detach cluster…'),
-    caption: trans.__('Take a cluster that somebody else started off the list'),
+    caption: trans.__('Take a cluster that another user started off the list'),
     applies: cluster => !isOurs(cluster) && !isEnded(cluster.phase),
     execute: async cluster => {
       const answer = await showDialog({
         title: trans.__('Detach %1?', cluster.name),
         body: trans.__(
-          'It was not started here, and goes on. It is only taken off this list.'
+          'It was not started here, and keeps running. It is only taken off this list.'
         ),
         buttons: [
           Dialog.cancelButton({ label: trans.__('Keep it') }),
@@ -182,12 +186,12 @@ export function addLifeCommands(options: ICommandOptions): void {
   });
   addClusterCommand(options, CommandIDs.resubmit, {
     label: trans.__('Edit and resubmit…'),
-    caption: trans.__('Put another request in the place of one that waits'),
+    caption: trans.__('Replace a waiting request with an edited one'),
     applies: isQueued,
     execute: cluster => again(cluster, { replace: true })
   });
   addClusterCommand(options, CommandIDs.forget, {
-    label: trans.__('Forget cluster'),
+    label: trans.__('Remove cluster from history'),
     caption: trans.__('Delete the record and the logs of an ended cluster'),
     applies: cluster => isEnded(cluster.phase),
     execute: cluster => model.forget(cluster.id)

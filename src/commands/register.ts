@@ -68,7 +68,9 @@ export function addClusterCommand(
     icon: command.icon,
     describedBy: {
       args: schema({
-        cluster: text(trans.__('Id of the cluster; asked for where missing.')),
+        cluster: text(
+          trans.__('Id of the cluster; a dialog asks if it is missing.')
+        ),
         ...command.args
       })
     },

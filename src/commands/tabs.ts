@@ -41,7 +41,7 @@ export function addTabCommands(options: ICommandOptions): void {
       CommandIDs.follow,
       'followActiveCluster',
       trans.__('Dashboards follow the active cluster'),
-      trans.__('Open dashboards turn to the cluster you work with')
+      trans.__('Open dashboards follow the active cluster')
     ],
     [
       CommandIDs.autoConnect,

@@ -42,7 +42,7 @@ export function addUseCommands(options: ICommandOptions): void {
   addClusterCommand(options, CommandIDs.connect, {
     label: args =>
       args.form === 'dask'
-        ? trans.__('Insert plain Dask code')
+        ? trans.__('Connect with plain Dask')
         : args.form === 'magic'
           ? trans.__('Insert %gpucluster code')
           : trans.__('Connect notebook'),
@@ -109,7 +109,7 @@ export function addUseCommands(options: ICommandOptions): void {
         : args.form === 'profile'
           ? trans.__('Copy as profile')
           : trans.__('Copy as command'),
-    caption: trans.__('Copy what starts a cluster like this one'),
+    caption: trans.__('Copy code that starts a cluster like this one'),
     args: {
       form: {
         type: 'string',
@@ -122,7 +122,7 @@ export function addUseCommands(options: ICommandOptions): void {
       const form = (stringOf(args, 'form') ?? 'command') as RecipeForm;
       Clipboard.copyToSystem(recipeOf(cluster, form));
       Notification.emit(
-        trans.__('Copied what starts a cluster like %1.', cluster.name),
+        trans.__('Copied: code that starts a cluster like %1.', cluster.name),
         'success',
         { autoClose: COPIED_MS }
       );

@@ -99,7 +99,9 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
             <p>
               {isOurs(known)
                 ? trans.__('No jobs yet.')
-                : trans.__('Whoever started it knows its jobs.')}
+                : trans.__(
+                    'Jobs are not shown for clusters started elsewhere.'
+                  )}
             </p>
           )}
           <Jobs jobs={timeline.jobs ?? []} cluster={known} wide trans={trans} />
@@ -129,7 +131,7 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
     ['log', trans.__('Log'), () => <ClusterLog {...props} jobs={timeline} />],
     [
       'facts',
-      trans.__('Facts'),
+      trans.__('Overview'),
       () => <Facts cluster={known} now={Date.now() / 1000} trans={trans} />
     ]
   ];

@@ -41,7 +41,7 @@ export function isStuck(cluster: ICluster, now: number): boolean {
 /** Why the dashboard of a cluster that somebody else started is not to be seen. */
 export function foreignDashboard(trans: TranslationBundle): string {
   return trans.__(
-    'Somebody else started this cluster; its dashboard would run code of its own in this page. A profile that trusts it says so (existing.trust_dashboard).'
+    'Another user started this cluster; its dashboard would run code of its own in this page. A profile that trusts it says so (existing.trust_dashboard).'
   );
 }
 

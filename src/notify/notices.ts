@@ -51,7 +51,7 @@ export function giveNotices(options: INoticeOptions): void {
   model.changed.connect(look);
   model.started.connect((_, cluster) => await_(cluster.id));
   commands.addCommand(CommandIDs.notify, {
-    label: trans.__('Notify me when it is ready'),
+    label: trans.__('Tell me when it is ready'),
     caption: trans.__('Let the browser call when a waiting cluster is ready'),
     describedBy: {
       args: schema({ cluster: text(trans.__('Id of the cluster.')) })
@@ -87,7 +87,7 @@ async function askForCalls(trans: TranslationBundle): Promise<void> {
   if (!granted) {
     Notification.emit(
       trans.__(
-        'This browser does not let pages call you; the notice will appear here.'
+        'Notifications are blocked in this browser; the notice will appear here.'
       ),
       'info',
       { autoClose: SHORT_NOTICE_MS }

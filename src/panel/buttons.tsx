@@ -66,8 +66,8 @@ function EndedButtons(props: ICardButtonsProps): JSX.Element {
         onClick={() => actions.showLog(cluster)}
       />
       <CardButton
-        label={trans.__('Forget')}
-        name={trans.__('Forget %1', cluster.name)}
+        label={trans.__('Remove from history')}
+        name={trans.__('Remove %1 from history', cluster.name)}
         onClick={() => actions.forget(cluster)}
       />
     </>
@@ -81,8 +81,8 @@ function QueuedButtons(props: ICardButtonsProps): JSX.Element {
   return (
     <>
       <CardButton
-        label={trans.__('Notify me')}
-        name={trans.__('Notify me when %1 is ready', cluster.name)}
+        label={trans.__('Tell me when it is ready')}
+        name={trans.__('Tell me when %1 is ready', cluster.name)}
         pressed={actions.isAwaited(cluster)}
         onClick={() => void actions.notify(cluster).then(drawAgain)}
       />

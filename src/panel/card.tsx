@@ -121,7 +121,7 @@ function News(props: {
       <button
         type="button"
         className="jp-gpucluster-Button"
-        aria-label={trans.__('OK, put aside what happened to %1', cluster.name)}
+        aria-label={trans.__('Dismiss the summary of %1', cluster.name)}
         onClick={() => actions.dismissNews(cluster)}
       >
         {trans.__('OK')}

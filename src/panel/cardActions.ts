@@ -21,7 +21,7 @@ export interface ICardActions extends ITimelineSource {
   startAgain: (cluster: ICluster) => void;
   /** Start a failed one again, at the field that may be the reason. */
   fix: (cluster: ICluster) => void;
-  /** Put another request in the place of one that waits. */
+  /** Replace a waiting request with an edited one. */
   resubmit: (cluster: ICluster) => void;
   /** Tell, or don't any more, when a cluster is ready. */
   notify: (cluster: ICluster) => Promise<void>;

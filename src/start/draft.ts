@@ -157,7 +157,7 @@ export function checkOptions(
       ([name, keyword]) => [
         `options.${name}`,
         keyword === 'required'
-          ? trans.__('Needed by this profile.')
+          ? trans.__('Required.')
           : trans.__('Give %1.', schema.properties[name]?.allowed ?? '')
       ]
     )
@@ -174,7 +174,7 @@ export function checkAmounts(
   const problem = (text: string, least: number): string | null => {
     const n = wholeNumber(text);
     if (n === null || n < least) {
-      return trans.__('Give a whole number of at least %1.', least);
+      return trans.__('Enter %1 or more.', least);
     }
     return limit !== null && n > limit
       ? trans.__('This profile allows at most %1.', limit)

@@ -128,7 +128,7 @@ export function AmountFields(props: IAmountFieldsProps): JSX.Element {
             props.onChange({ ...amounts, adaptive: event.target.checked })
           }
         />
-        {trans.__('Adapt to the load')}
+        {trans.__('Scale automatically')}
       </label>
     </div>
   );

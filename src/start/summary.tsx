@@ -16,7 +16,7 @@ interface IStartSummaryProps {
   trans: TranslationBundle;
 }
 
-/** "8 GPUs = 2 jobs of 4, up to 4 GPU-hours. Survives closing Jupyter: yes." */
+/** "8 GPUs = 2 jobs of 4, up to 4 GPU-hours. Keeps running without Jupyter: yes." */
 export function StartSummary(props: IStartSummaryProps): JSX.Element {
   const { script, trans } = props;
   const jobs = jobWords(props);
@@ -33,8 +33,11 @@ export function StartSummary(props: IStartSummaryProps): JSX.Element {
       {script?.survives !== undefined && (
         <span title={script.survival}>
           {script.survives
-            ? trans.__('Survives closing Jupyter: yes.')
-            : trans.__('Survives closing Jupyter: no. %1', script.survival)}
+            ? trans.__('Keeps running without Jupyter: yes.')
+            : trans.__(
+                'Keeps running without Jupyter: no. %1',
+                script.survival
+              )}
         </span>
       )}
     </p>

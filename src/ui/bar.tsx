@@ -60,7 +60,7 @@ export function WorkersBar(props: IWorkersBarProps): JSX.Element | null {
               {trans.__('%1 %2', part.count, part.words)}
             </li>
           ))}
-          {!stopping && <li>{trans.__('%1 asked for', workers.asked)}</li>}
+          {!stopping && <li>{trans.__('%1 requested', workers.asked)}</li>}
         </ul>
       )}
     </div>

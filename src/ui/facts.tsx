@@ -59,7 +59,7 @@ export function Facts(props: {
       trans.__('%1 (%2)', cluster.profile, cluster.backend)
     ],
     [
-      trans.__('Asked for'),
+      trans.__('Requested'),
       isOurs(cluster) ? targetWords(cluster.target, cluster.unit, trans) : ''
     ],
     [trans.__('Started'), moment(cluster.created)],
@@ -68,7 +68,7 @@ export function Facts(props: {
     [trans.__('Clients'), cluster.clients > 0 ? String(cluster.clients) : ''],
     [trans.__('Environment'), cluster.environment || cluster.python],
     [trans.__('Allocation'), cluster.allocation ?? ''],
-    [trans.__('Survival'), cluster.survival],
+    [trans.__('Without Jupyter'), cluster.survival],
     ...cluster.clocks.map((clock): [string, string] =>
       clock.job
         ? [trans.__('Job ends'), jobEndWords(clock, props.now, trans)]

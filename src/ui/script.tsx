@@ -36,7 +36,7 @@ export function ScriptPreview(props: IScriptPreviewProps): JSX.Element {
         {complete ? (
           <ScriptTexts loaded={loaded} trans={trans} />
         ) : (
-          <p>{trans.__('The fields above are incomplete.')}</p>
+          <p>{trans.__('Fix the field above to see the script.')}</p>
         )}
       </div>
     </details>

@@ -92,7 +92,7 @@ export function Reasons(props: ILineProps): JSX.Element {
       {cluster.stale_since !== null && (
         <p className="jp-gpucluster-Card-reason">
           {trans.__(
-            'The queueing system has not answered since %1; this may be out of date.',
+            'The batch system has not answered since %1; this may be out of date.',
             moment(cluster.stale_since)
           )}
         </p>

@@ -103,7 +103,7 @@ export function Jobs(
                 <th scope="col">{trans.__('Node')}</th>
                 {wide && (
                   <>
-                    <th scope="col">{trans.__('Asked for')}</th>
+                    <th scope="col">{trans.__('Requested')}</th>
                     <th scope="col">{trans.__('Started')}</th>
                     <th scope="col">{trans.__('Ended')}</th>
                   </>

@@ -131,8 +131,8 @@ test('every kind of option tells what is wrong with it', async () => {
   await lab.screenshot('options');
 
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
-  await expectError('Project (needed)', 'Needed by this profile.');
-  await expectError('Card (needed)', 'Needed by this profile.');
+  await expectError('Project (needed)', 'Required.');
+  await expectError('Card (needed)', 'Required.');
   await expect(field('Project (needed)')).toBeFocused();
   await lab.screenshot('options-needed');
 

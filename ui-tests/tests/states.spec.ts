@@ -147,9 +147,7 @@ test('a wrong number is told before anything is sent', async () => {
   await lab.openDialog();
   await lab.workers.fill('0');
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
-  await expect(lab.dialog.getByRole('alert')).toHaveText(
-    'Give a whole number of at least 1.'
-  );
+  await expect(lab.dialog.getByRole('alert')).toHaveText('Enter 1 or more.');
   await expect(lab.workers).toBeFocused();
 });
 
@@ -218,7 +216,7 @@ test('details tell jobs and timeline', async () => {
       .getByRole('list', { name: /^Timeline/ })
       .locator('li')
       .first()
-  ).toContainText('1 asked for');
+  ).toContainText('1 requested');
   await card.getByText('Timeline').scrollIntoViewIfNeeded();
   await lab.screenshot('timeline');
 });
@@ -399,7 +397,7 @@ test('the browser itself calls whoever asked for it', async () => {
       dashboard: null
     })
   );
-  const bell = lab.button('Notify me when quiet-fox is ready');
+  const bell = lab.button('Tell me when quiet-fox is ready');
   await bell.click();
   await expect(bell).toHaveAttribute('aria-pressed', 'true');
   await tell(cluster());

@@ -206,7 +206,7 @@ describe('a cluster that somebody else started', () => {
     );
     server.routes['DELETE clusters/c1'] = () => ({ status: 202, body: {} });
     const run = commands.execute(detach);
-    await screen.findByText(/goes on. It is only taken off this list/);
+    await screen.findByText(/keeps running. It is only taken off this list/);
     fireEvent.click(screen.getByText('Detach'));
     await run;
     expect(server.countOf('DELETE clusters/c1')).toBe(1);

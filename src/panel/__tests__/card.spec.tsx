@@ -60,7 +60,7 @@ describe('a card', () => {
     render(card(aCluster({ phase: 'degraded', workers })));
     const list = screen.getByRole('list', { name: 'Workers' });
     expect(list.textContent).toBe(
-      '2 ready1 starting1 waiting1 lost5 asked for'
+      '2 ready1 starting1 waiting1 lost5 requested'
     );
   });
 
@@ -148,7 +148,7 @@ describe('a card', () => {
     expect(screen.queryByRole('button', { name: /^Stop/ })).toBeNull();
     fireEvent.click(button(/^Fix and retry/));
     fireEvent.click(button(/^Show log/));
-    fireEvent.click(button(/^Forget/));
+    fireEvent.click(button(/^Remove/));
     expect(done.fix).toHaveBeenCalledWith(cluster);
     expect(done.showLog).toHaveBeenCalledWith(cluster);
     expect(done.forget).toHaveBeenCalledWith(cluster);
@@ -172,9 +172,9 @@ describe('a card of a cluster that waits', () => {
     expect(done.resubmit).toHaveBeenCalledWith(cluster);
     expect(done.stop).toHaveBeenCalledWith(cluster);
     done.isAwaited.mockReturnValue(true);
-    fireEvent.click(button(/^Notify me/));
+    fireEvent.click(button(/^Tell me when/));
     await waitFor(() =>
-      expect(button(/^Notify me/).getAttribute('aria-pressed')).toBe('true')
+      expect(button(/^Tell me when/).getAttribute('aria-pressed')).toBe('true')
     );
   });
 });
@@ -328,7 +328,7 @@ describe('what happened meanwhile', () => {
     done.news.mockReturnValue('started 14:02, 1 worker replaced');
     render(card(aCluster()));
     screen.getByText('Since you were away: started 14:02, 1 worker replaced');
-    fireEvent.click(button(/^OK, put aside/));
+    fireEvent.click(button(/^Dismiss the summary/));
     expect(done.dismissNews).toHaveBeenCalled();
   });
 });
@@ -468,7 +468,7 @@ describe('any sequence of states', () => {
       item => item.textContent
     );
     const ended = cluster.phase === 'stopped' || cluster.phase === 'failed';
-    expect(labels.includes('Forget')).toBe(ended);
+    expect(labels.includes('Remove from history')).toBe(ended);
     const queued = cluster.phase === 'pending' && cluster.workers.ready === 0;
     const ours = cluster.backend !== 'existing';
     const stuck =
@@ -479,7 +479,7 @@ describe('any sequence of states', () => {
         : [ours ? (stuck ? 'Stop by force' : 'Stop') : 'Detach']
     );
     expect(labels.includes('Scale')).toBe(!ended && !queued && ours);
-    expect(labels.includes('Notify me')).toBe(queued);
+    expect(labels.includes('Tell me when it is ready')).toBe(queued);
     expect(labels.includes('Fix and retry')).toBe(cluster.phase === 'failed');
     expect(labels.includes('Start again')).toBe(cluster.phase === 'stopped');
     const text = document.body.textContent;

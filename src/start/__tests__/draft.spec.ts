@@ -151,7 +151,7 @@ describe('a draft', () => {
     const profile = aProfile({ options: schema });
     const draft = { ...draftFor(profile), options: { account: ' ', nodes: 9 } };
     expect(check(draft, profile, trans)).toEqual({
-      'options.account': 'Needed by this profile.',
+      'options.account': 'Required.',
       'options.nodes': 'Give a whole number, at most 4.'
     });
   });

@@ -132,7 +132,7 @@ describe('the dialog for a new cluster', () => {
   it('sends nothing while a needed option is missing', async () => {
     await open('big');
     press('Start');
-    await screen.findByText('Needed by this profile.');
+    await screen.findByText('Required.');
     await waitFor(() =>
       expect(document.activeElement).toBe(field('options.account'))
     );
@@ -189,7 +189,7 @@ describe('the dialog for a new cluster', () => {
     expect(nodes.getAttribute('aria-invalid')).toBe('true');
     await waitFor(() => expect(more?.open).toBe(true));
     // Nothing is said of what has not been filled in yet.
-    expect(screen.queryByText('Needed by this profile.')).toBeNull();
+    expect(screen.queryByText('Required.')).toBeNull();
     // What is left empty is the profile's to fill in.
     type('options.nodes', '');
     type('options.account', 'phys');
@@ -258,7 +258,7 @@ describe('the dialog for a new cluster', () => {
     type('target.workers', '3');
     await screen.findByText('submit 3');
     type('target.workers', '0');
-    await screen.findByText('The fields above are incomplete.');
+    await screen.findByText('Fix the field above to see the script.');
     press('Cancel');
     await result;
   });
@@ -282,7 +282,7 @@ describe('the dialog for a new cluster', () => {
     await open('big');
     type('options.account', 'phys');
     await screen.findByText('4 GPUs = 1 job of 4, up to 4 GPU-hours.');
-    screen.getByText('Survives closing Jupyter: yes.');
+    screen.getByText('Keeps running without Jupyter: yes.');
     screen.getByText('gpu: 12 of 32 GPUs free');
     press('Cancel');
     await result;
