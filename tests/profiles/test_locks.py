@@ -12,19 +12,7 @@ from jupyter_gpucluster.profiles import Shadowed, find_profile, load_profiles
 from jupyter_gpucluster.profiles.merge import SourceFile, merge
 from jupyter_gpucluster.profiles.reader import plain, read_text
 from jupyter_gpucluster.profiles.validation import validate
-from tests.profiles.conftest import Places, Site
-
-PLACE = """
-    title: Place
-    backend: slurm
-    job:
-      queue: normal
-      gpus: 4
-      directives: [-C gpu]
-    limits:
-      workers: 64
-      clusters: 2
-"""
+from tests.profiles.conftest import PLACE, Places, Site
 
 
 def test_an_empty_value_takes_a_limit_away_where_nothing_locks_it(site: Site) -> None:

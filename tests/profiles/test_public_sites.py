@@ -11,14 +11,10 @@ import yaml
 
 from jupyter_gpucluster.batch import BACKENDS, WAYS_OUT, find_backend
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.profile_catalog import one_place
-from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
-from jupyter_gpucluster.profiles import apply_options, find_profile
-
-from .conftest import Site as Levels
+from jupyter_gpucluster.profiles import find_profile
+from tests.profiles.conftest import Site as Levels
+from tests.profiles.conftest import script_of
 
 SITES: dict[str, dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("public_sites.yaml").read_text("utf-8")
@@ -30,28 +26,6 @@ PREFIXES = {
     "sge": "#$ ", "oar": "#OAR ", "htcondor": "#CONDOR ", "cobalt": "#COBALT ", "local": "#",
     "kubernetes": "#KUBERNETES ",
 }  # fmt: skip
-
-
-def script_of(name: str, site: Levels) -> str:
-    """Return the script of one of the table's profiles, read from a user's file."""
-    text = yaml.safe_dump({"title": name, **SITES[name]["profile"]})
-    # A shipped profile of the same name would be merged with it.
-    site.write("user", f"public-{name}.yaml", text)
-    profile = apply_options(find_profile(f"public-{name}").profile, {})
-    directory = ClusterDirectory(Path("/home/ann/clusters/7f3a2b"))
-    spec = make_spec(
-        profile,
-        name=name,
-        workers=1,
-        machine=Machine(cpus=8, memory=2**34),
-        python="/opt/dask/bin/python",
-        environment="",
-        directory=directory,
-        scratch=Path("/tmp/gpc-7f3a2b"),
-        options={},
-    )
-    text = render(profile, spec, find_backend(profile.backend), directory)
-    return text.replace(MARK, "gpc-7f3a2b-1")
 
 
 def test_the_table_has_every_entry_with_its_source() -> None:
@@ -70,7 +44,9 @@ def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
 ) -> None:
     monkeypatch.setenv("LSF_ENVDIR", "/nonexistent")
     entry = SITES[name]
-    lines = script_of(name, site).splitlines()
+    # A shipped profile of the same name would be merged with it.
+    site.write("user", f"public-{name}.yaml", yaml.safe_dump({"title": name, **entry["profile"]}))
+    lines = script_of(f"public-{name}").splitlines()
     prefix = PREFIXES[entry["profile"]["backend"]]
     asked = [line.removeprefix(prefix) for line in lines[1:] if line.startswith(prefix)]
     assert [line for line in entry["asks"] if line not in asked] == [], asked

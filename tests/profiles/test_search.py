@@ -9,19 +9,7 @@ import pytest
 
 from jupyter_gpucluster.core.errors import ProfileError, ProfileNotFound
 from jupyter_gpucluster.profiles import FieldSource, Shadowed, find_profile, load_profiles
-from tests.profiles.conftest import Places, Site, as_nobody
-
-PLACE = """
-    title: Place
-    backend: slurm
-    job:
-      queue: normal
-      gpus: 4
-      directives: [-C gpu]
-    limits:
-      workers: 64
-      clusters: 2
-"""
+from tests.profiles.conftest import PLACE, Places, Site, as_nobody
 
 
 def test_the_built_in_profile_is_there_without_any_file(site: Site) -> None:

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
-from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
-from jupyter_gpucluster.profiles import apply_options, find_profile, load_profiles
+from jupyter_gpucluster.profiles import find_profile, load_profiles
 from jupyter_gpucluster.profiles.search import BUILT_IN
-from tests.profiles.conftest import Site
+from tests.profiles.conftest import Site, script_of
 
 SITES = sorted(path.stem for path in BUILT_IN.glob("*.yaml") if path.stem != "local")
 
@@ -78,45 +73,10 @@ ADDED = {
 """The profile's own additional directives."""
 
 
-def given(name: str) -> dict[str, str]:
-    """Return a value for each option that the user must set."""
-    options = find_profile(name).profile.options
-    return {key: "value" for key, option in options.items() if option.required}
-
-
-def script_of(name: str) -> str:
-    """Return the script of a profile."""
-    profile = apply_options(find_profile(name).profile, given(name))
-    directory = ClusterDirectory(Path("/home/ann/clusters/7f3a2b"))
-    spec = make_spec(
-        profile,
-        name=name,
-        workers=1,
-        machine=Machine(cpus=8, memory=2**34),
-        python="/opt/dask/bin/python",
-        environment="",
-        directory=directory,
-        scratch=Path("/tmp/gpc-7f3a2b"),
-        options={},
-    )
-    text = render(profile, spec, find_backend(profile.backend), directory)
-    return text.replace(MARK, "gpc-7f3a2b-1")
-
-
 def test_there_are_many_and_of_every_system() -> None:
     assert len(SITES) >= 15
     systems = {find_profile(name).profile.backend for name in SITES}
-    assert systems >= {
-        "slurm",
-        "pbs",
-        "torque",
-        "lsf",
-        "sge",
-        "oar",
-        "htcondor",
-        "cobalt",
-        "kubernetes",
-    }
+    assert systems >= set("slurm pbs torque lsf sge oar htcondor cobalt kubernetes".split())
     assert sum("(historic)" in find_profile(name).profile.title for name in SITES) >= 8
 
 
