@@ -14,6 +14,7 @@ from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, re
 from jupyter_gpucluster.profiles.reader import read_text
 from jupyter_gpucluster.profiles.validation import validate
 
+HEAD = "title: x\nbackend: slurm\n"
 PLACE = """
     title: Place
     backend: slurm
@@ -75,14 +76,7 @@ def test_lines_and_variables_of_an_option_without_a_value_are_left_out(place: Pr
 
 
 def test_text_of_an_option_without_a_value_becomes_empty() -> None:
-    place = profile_of(
-        """
-        title: x
-        backend: pbs
-        job: {queue: "{queue}"}
-        options: {queue: {type: string}}
-        """
-    )
+    place = profile_of(HEAD + 'job: {queue: "{queue}"}\noptions: {queue: {type: string}}\n')
     assert apply_options(place, {}).job.queue == ""
     assert apply_options(place, {"queue": "gpu"}).job.queue == "gpu"
 
@@ -172,12 +166,7 @@ def test_a_bad_value_says_which_option_what_was_given_and_what_is_allowed(
 )
 def test_a_boolean_is_read_from_words_and_json(given: object, kept: bool) -> None:
     place = profile_of(
-        """
-        title: x
-        backend: slurm
-        environment: {variables: {DEBUG: "{debug}"}}
-        options: {debug: {type: boolean}}
-        """
+        HEAD + 'environment: {variables: {DEBUG: "{debug}"}}\noptions: {debug: {type: boolean}}\n'
     )
     done = apply_options(place, {"debug": given})
     assert done.environment.variables == {"DEBUG": "true" if kept else "false"}
@@ -196,13 +185,7 @@ def test_a_path_begins_at_home_on_this_machine(
 
 
 def test_a_pattern_matches_the_whole_value_and_in_linear_time() -> None:
-    place = profile_of(
-        """
-        title: x
-        backend: slurm
-        options: {account: {type: string, pattern: "(a+)+b|c"}}
-        """
-    )
+    place = profile_of(HEAD + 'options: {account: {type: string, pattern: "(a+)+b|c"}}\n')
     assert apply_options(place, {"account": "aab"}).job.account == "aab"
     for value in ("a" * 1000, "aabc", "xc", "cb"):
         with pytest.raises(InvalidInput, match="does not match"):
@@ -241,13 +224,7 @@ def test_a_variable_gets_text_of_any_option_and_braces_in_it_mean_nothing() -> N
 
 
 def test_a_text_option_cannot_set_what_is_no_text() -> None:
-    place = profile_of(
-        """
-        title: x
-        backend: slurm
-        options: {nodes: {type: string}}
-        """
-    )
+    place = profile_of(HEAD + "options: {nodes: {type: string}}\n")
     with pytest.raises(InvalidInput, match=r"`job\.nodes`: 'two' is not a whole number") as caught:
         apply_options(place, {"nodes": "two"})
     assert caught.value.detail == "options.nodes"
