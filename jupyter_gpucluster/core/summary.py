@@ -48,8 +48,7 @@ class Loss:
     """Replacements that are ready."""
 
 
-IDLE_CLOCK = "idle time-out"
-"""The clock that ticks while a cluster has nothing to do."""
+IDLE_NAME = "idle time-out"
 
 
 @frozen
@@ -63,6 +62,14 @@ class Clock:
     """The job that it ends; empty = the cluster."""
     follows: bool | None = None
     """Whether another job takes the place of that job; None = there is no such job."""
+    kind: str = ""
+    """`idle`, `no client`, `lifetime`, `idle gpus`, `head walltime`, `allocation`, `gpu hours` or
+    `walltime`; empty from heads of older versions."""
+
+    @property
+    def is_idle_timeout(self) -> bool:
+        """Whether it ticks while the cluster has nothing to do."""
+        return self.kind == "idle" or (not self.kind and self.name == IDLE_NAME)
 
 
 @frozen

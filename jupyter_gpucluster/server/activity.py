@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.cluster import ENDED, Phase
 from ..core.errors import GpuClusterError
-from ..core.summary import IDLE_CLOCK
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView
@@ -27,7 +26,7 @@ def is_busy(view: ClusterView) -> bool:
     """
     if view.phase in ENDED | {Phase.STOPPING, Phase.UNREACHABLE}:
         return False
-    idle = [clock for clock in view.clocks if clock.name == IDLE_CLOCK]
+    idle = [clock for clock in view.clocks if clock.is_idle_timeout]
     if idle:
         return all(clock.ends is None for clock in idle)
     return view.workers.ready > 0

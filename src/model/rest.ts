@@ -478,6 +478,8 @@ export interface components {
             job: string;
             /** @description Whether another job takes the place of that job. */
             follows: boolean | null;
+            /** @description What it is in one word, such as `idle` or `lifetime`; empty from older heads. */
+            kind?: string;
         };
         /** @description A reading of a worker's GPU; null for what the card does not report. */
         GpuReading: {

@@ -11,7 +11,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_gpucluster.core.cluster import Phase
-from jupyter_gpucluster.core.summary import IDLE_CLOCK, Clock, WorkerCounts
+from jupyter_gpucluster.core.summary import Clock, WorkerCounts
 from jupyter_gpucluster.server.activity import BusyClusters, is_busy
 from jupyter_gpucluster.server.app import GpuClusterApp
 from tests.server.conftest import Ask
@@ -20,8 +20,8 @@ from tests.server.test_routes import API, REQUESTS
 from tests.server.test_snapshot import until
 from tests.waiting import hang_up
 
-COMPUTES = (Clock(IDLE_CLOCK, 1800.0, None),)
-IDLES = (Clock(IDLE_CLOCK, 1800.0, 1_700_001_800.0),)
+COMPUTES = (Clock("idle time-out", 1800.0, None),)
+IDLES = (Clock("renamed", 1800.0, 1_700_001_800.0, kind="idle"),)
 
 
 async def last_activity(ask: Ask) -> datetime:

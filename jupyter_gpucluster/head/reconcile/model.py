@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...core.cluster import Policy, Record, heads_job
 from ...core.job import WAITING, Job, JobState, JobStatus
-from ...core.summary import IDLE_CLOCK, Clock, Event, WorkerCounts
+from ...core.summary import IDLE_NAME, Clock, Event, WorkerCounts
 
 DEATHS_WINDOW = 600.0
 """Seconds in which the deaths of workers are counted against the policy's replacements."""
@@ -227,25 +227,29 @@ def clocks(record: Record, seen: Observation) -> list[Clock]:
     """Return what ends the cluster by itself, and when."""
     policy = record.spec.policy
     found = []
-    for name, seconds, since in (
-        (IDLE_CLOCK, policy.idle_timeout, seen.idle_since),
-        ("time-out without a client", policy.no_client_timeout, seen.alone_since),
-        ("maximum lifetime", policy.max_lifetime, record.created),
-        ("time-out of idle GPUs", idle_gpus_limit(policy), seen.gpus_idle_since),
+    for kind, name, seconds, since in (
+        ("idle", IDLE_NAME, policy.idle_timeout, seen.idle_since),
+        ("no client", "time-out without a client", policy.no_client_timeout, seen.alone_since),
+        ("lifetime", "maximum lifetime", policy.max_lifetime, record.created),
+        ("idle gpus", "time-out of idle GPUs", idle_gpus_limit(policy), seen.gpus_idle_since),
     ):
         if seconds is not None:
-            found.append(Clock(name, seconds, None if since is None else since + seconds))
+            ends = None if since is None else since + seconds
+            found.append(Clock(name, seconds, ends, kind=kind))
     own = heads_job(record)
     end = None if own is None else end_of(own, record)
     if own is not None and own.started is not None and end is not None:
         last = max(own.started, end - LAST_SECONDS)
-        found.append(Clock("walltime of the head's job", last - own.started, last))
+        name = "walltime of the head's job"
+        found.append(Clock(name, last - own.started, last, kind="head walltime"))
     held = record.spec.allocation
     if held is not None and seen.allocation_ends is not None:
         seconds = max(0.0, seen.allocation_ends - record.created)
-        found.append(Clock(f"end of {held.name}", seconds, seen.allocation_ends))
+        name = f"end of {held.name}"
+        found.append(Clock(name, seconds, seen.allocation_ends, kind="allocation"))
     if record.spec.job.gpus and policy.gpu_hours is not None:
-        found.append(Clock(f"budget of {policy.gpu_hours:g} GPU-hours", 0.0, budget_end(record)))
+        name = f"budget of {policy.gpu_hours:g} GPU-hours"
+        found.append(Clock(name, 0.0, budget_end(record), kind="gpu hours"))
     return found
 
 

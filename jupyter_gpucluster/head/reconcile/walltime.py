@@ -81,6 +81,7 @@ def first_to_end(record: Record) -> Clock | None:
     seconds = end - (job.started or end)
     follows = record.spec.policy.at_walltime == "replace"
     if not follows and len(staying(record)) == 1:
-        return Clock("walltime", seconds, end)
+        return Clock("walltime", seconds, end, kind="walltime")
     words = "a new one follows" if follows else "no new one follows"
-    return Clock(f"end of job {job.key}, {words}", seconds, end, job.key, follows)
+    name = f"end of job {job.key}, {words}"
+    return Clock(name, seconds, end, job.key, follows, kind="walltime")
