@@ -23,7 +23,7 @@ BACKENDS = Registry(
         "slurm": "slurm:Slurm",
         "pbs": "pbs:Pbs",
         "torque": "torque:Torque",
-        "moab": "moab:Moab",
+        "moab": "torque:Moab",
         "lsf": "lsf:Lsf",
         "oar": "oar:Oar",
         "cobalt": "cobalt:Cobalt",

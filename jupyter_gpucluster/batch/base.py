@@ -7,9 +7,20 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
+from ..core.errors import BackendUnavailable
 from ..core.fast_dataclass import frozen
-from ..core.job import Allocation, Capacity, CommandResult, JobShape, JobStatus, Share, Submission
+from ..core.job import (
+    Allocation,
+    Capacity,
+    CommandResult,
+    JobShape,
+    JobState,
+    JobStatus,
+    Share,
+    Submission,
+)
 from .directives import Syntax
 
 
@@ -358,6 +369,15 @@ def least(amounts: Iterable[int | None]) -> int:
     return min((amount or 0 for amount in amounts), default=0)
 
 
+ENDS = {
+    JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
+    JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+    JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+    JobState.NODE_FAIL: "Its node failed.",
+    JobState.PREEMPTED: "A job of higher priority took its place.",
+    JobState.CANCELLED: "It was cancelled by somebody.",
+}
+"""Sentences about states that need no reason."""
 MEANINGS = {126: "command cannot be executed", 127: "command not found"}
 """Of exit codes, in every shell and language: POSIX, Shell Command Language 2.8.2."""
 
@@ -371,6 +391,22 @@ def worded(code: int | None) -> str:
 def ended_with(code: int | None) -> str:
     """Return the sentence about a job that ended with an exit code."""
     return f"It ended with exit code {worded(code)}."
+
+
+def xml_of(text: str, title: str) -> Element:
+    """Read XML, which other lines may precede.
+
+    Raises
+    ------
+    BackendUnavailable
+        It is none.
+    """
+    try:
+        return fromstring(text[max(0, text.find("<")) :])  # noqa: S314  # expat bounds entities
+    except ParseError as error:
+        raise BackendUnavailable(
+            f"{title} answered with XML that cannot be read.", detail=str(error)
+        ) from error
 
 
 def exit_code_of_wait(status: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import ended_with
+from .base import ENDS, ended_with
 from .directives import Syntax
 from .local import Local
 from .quoting import directive_value, hours
@@ -106,12 +106,9 @@ class Demo(Local):
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.PENDING:
             return WAITING.get(status.reason, "Waits in the queue.")
-        return {
-            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
-            JobState.NODE_FAIL: "Its node failed.",
-            JobState.CANCELLED: "It was cancelled by somebody.",
-            JobState.FAILED: ended_with(status.exit_code),
-        }.get(status.state, "")
+        if status.state is JobState.FAILED:
+            return ended_with(status.exit_code)
+        return ENDS.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return [COMMAND, "cancel", *ids]

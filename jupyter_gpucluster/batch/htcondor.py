@@ -16,12 +16,12 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent, ended_with
+from .base import ENDS, Backend, Routing, Sent, ended_with
 from .directives import Syntax
 from .job_classes import head
-from .quoting import directive_value, gpu_kind, memory_of
+from .quoting import directive_value, gpu_kind, gpu_way, memory_of
 from .reasons import htcondor as reasons
-from .refusal import Phrases, refusal
+from .refusal import Phrases, unsubmitted
 
 PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
 PREFIX = "#CONDOR "
@@ -159,13 +159,7 @@ class HTCondor(Backend):
         return [f"{PREFIX}{line}" for line in (*written, *lines)]
 
     def gpus(self, job: JobShape) -> list[str]:
-        request = job.gpu_request or "request_gpus"
-        if request not in self.gpu_requests:
-            raise InvalidInput(
-                f"HTCondor knows no GPU request {request!r}.",
-                hint=f"Use one of {', '.join(self.gpu_requests)}.",
-                detail="job.gpu_request",
-            )
+        request = gpu_way(job, self.title, self.gpu_requests)
         if request == "none":
             return []
         lines = [f"request_gpus = {job.gpus}"]
@@ -194,9 +188,8 @@ class HTCondor(Backend):
             cluster, count = found.pop()
             if count == submission.count:
                 return tuple(f"{cluster}.{task}" for task in range(count))
-        if result.exit_code and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, PHRASES, submission.count)
-        raise BackendUnavailable("HTCondor did not answer condor_submit.", detail=result.stderr)
+        unclear = SILENT.search(result.stderr)
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         return ["condor_q", "-json", "-attributes", ",".join(LISTED), user]
@@ -276,8 +269,8 @@ class HTCondor(Backend):
             JobState.HELD: f"On hold: {status.reason or 'no reason given'}. Release it with "
             "`condor_release`, or stop the cluster.",
             JobState.SUSPENDED: "Suspended by its machine; it goes on when the machine is free.",
-            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
-            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+            JobState.TIMEOUT: ENDS[JobState.TIMEOUT],
+            JobState.OUT_OF_MEMORY: ENDS[JobState.OUT_OF_MEMORY],
             JobState.CANCELLED: f"It was removed: {status.reason or 'no reason given'}.",
             JobState.FAILED: _failure(status),
         }.get(status.state, "")

@@ -26,9 +26,9 @@ from ..core.job import (
 from .base import AllocationQuery, Backend, ended_with
 from .directives import Syntax
 from .job_classes import head, named, without
-from .quoting import directive_value, gpu_kind, memory_of
+from .quoting import directive_value, gpu_kind, gpu_way, memory_of
 from .reasons import lsf as reasons
-from .refusal import Phrases, refusal
+from .refusal import Phrases, unsubmitted
 
 PHRASES = Phrases(reasons.REFUSALS, system=reasons.SYSTEM, general=reasons.GENERAL)
 FIELDS = (
@@ -173,13 +173,7 @@ class Lsf(Backend):
 
     def resources(self, job: JobShape) -> tuple[dict[str, object], list[str], list[str]]:
         """Return what the class is told of cores and memory, what it adds, and what it lacks."""
-        request = job.gpu_request or "gpu"
-        if request not in self.gpu_requests:
-            raise InvalidInput(
-                f"LSF knows no GPU request {request!r}.",
-                hint=f"Use one of {', '.join(self.gpu_requests)}.",
-                detail="job.gpu_request",
-            )
+        request = gpu_way(job, self.title, self.gpu_requests)
         if request == "nnodes" or any(EASY.match(own) for own in job.directives):
             # Easy mode gives whole nodes with all they have; it refuses -n, -R and -M.
             return {}, ["-n", "-R", "-M"], [f"-nnodes {job.nodes}"]
@@ -232,9 +226,8 @@ class Lsf(Backend):
         found = ID.findall(result.stdout)
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}[{task + 1}]" for task in range(submission.count))
-        if result.exit_code and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, PHRASES, submission.count)
-        raise BackendUnavailable("LSF did not answer bsub.", detail=result.stderr)
+        unclear = SILENT.search(result.stderr)
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # -a: also those that ended within CLEAN_PERIOD, an hour by default.

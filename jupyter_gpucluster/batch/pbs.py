@@ -25,7 +25,7 @@ from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, memory_of, resource_name
 from .reasons import pbs as reasons
-from .refusal import Phrases, refusal
+from .refusal import Phrases, unsubmitted
 
 PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
 ID = re.compile(r"^(\d+)(\[\])?(\.(?=[\w.-]*[A-Za-z])[\w.-]+)$", re.MULTILINE | re.ASCII)
@@ -202,10 +202,9 @@ class Pbs(Backend):
             number, array, server = found.pop()
             if bool(array) == (submission.count > 1):
                 return self.ids(number, server, submission.count)
-        lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
-        if result.exit_code and not found and not lost:
-            raise refusal(self.title, result, PHRASES, submission.count)
-        raise BackendUnavailable(f"{self.title} did not answer qsub.", detail=result.stderr)
+        unclear = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
+        unclear = found or unclear
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
 
     def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
         """Return what qstat will call the jobs."""

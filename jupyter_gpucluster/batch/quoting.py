@@ -79,6 +79,24 @@ def hours(seconds: int) -> str:
     return f"{whole:02d}:{rest // 60:02d}:{rest % 60:02d}"
 
 
+def gpu_way(job: JobShape, title: str, ways: tuple[str, ...]) -> str:
+    """Return how GPUs are asked for; the first way is the usual one.
+
+    Raises
+    ------
+    InvalidInput
+        The system knows no such way.
+    """
+    request = job.gpu_request or ways[0]
+    if request not in ways:
+        raise InvalidInput(
+            f"{title} knows no GPU request {request!r}.",
+            hint=f"Use one of {', '.join(ways)}.",
+            detail="job.gpu_request",
+        )
+    return request
+
+
 def memory_of(job: JobShape, title: str, ways: tuple[str, ...] = ()) -> int | None:
     """Return the bytes of memory to ask for, None where nothing is to be asked for.
 

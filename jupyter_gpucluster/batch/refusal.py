@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..core.errors import BackendError
+from ..core.errors import BackendError, BackendUnavailable
 from ..core.fast_dataclass import frozen
 from ..core.job import CommandResult
 
@@ -178,6 +178,15 @@ def refusal(title: str, result: CommandResult, phrases: Phrases, count: int = 1)
         hint=cure,
         detail=f"$ {' '.join(result.argv)}\nexit code {result.exit_code}\n{said}",
     )
+
+
+def unsubmitted(
+    title: str, result: CommandResult, phrases: Phrases, count: int, *, unclear: object
+) -> BackendError:
+    """Return the error for an answer without ids: a refusal, or no answer if that is unclear."""
+    if result.exit_code and not unclear:
+        return refusal(title, result, phrases, count)
+    return BackendUnavailable(f"{title} did not answer {result.argv[0]}.", detail=result.stderr)
 
 
 def _lines(said: str, phrases: Phrases) -> list[Line]:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from xml.etree import ElementTree
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import (
@@ -22,12 +21,12 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, ended_with
+from .base import ENDS, AllocationQuery, Backend, ended_with, xml_of
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import sge as reasons
-from .refusal import Phrases, refusal
+from .refusal import Phrases, unsubmitted
 
 PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, noise=reasons.NOISE)
 ID = re.compile(r"^(?:Your job(?:-array)? )?(\d+)(\.\d+-\d+:\d+)?(?: \(.*)?$", re.MULTILINE)
@@ -168,9 +167,8 @@ class Sge(Backend):
             if bool(array) == (submission.count > 1):
                 tasks = range(1, submission.count + 1)
                 return tuple(f"{number}.{task}" for task in tasks) if array else (number,)
-        if result.exit_code and not found and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, PHRASES, submission.count)
-        raise BackendUnavailable("Grid Engine did not answer qsub.", detail=result.stderr)
+        unclear = found or SILENT.search(result.stderr)
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # -g d: array tasks one by one; -r: whole names.
@@ -181,7 +179,7 @@ class Sge(Backend):
             raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
         if "-j" in result.argv:
             return described(result.stdout)
-        root = tree_of(result.stdout[max(0, result.stdout.find("<")) :])
+        root = xml_of(result.stdout, self.title)
         if root.tag != "job_info":
             raise BackendUnavailable("Grid Engine answered qstat with something else.")
         found = {}
@@ -219,7 +217,7 @@ class Sge(Backend):
         if status.state is JobState.PENDING:
             return f"Waits in the queue; `qalter -w p {number}` tells what is missing."
         if status.state is JobState.TIMEOUT:
-            return "It reached its walltime; ask for a longer one."
+            return ENDS[status.state]
         if status.state is JobState.OUT_OF_MEMORY:
             return "It used more memory than it may; ask for more, or change the directive h_vmem."
         if status.state in (JobState.FAILED, JobState.NODE_FAIL):
@@ -250,7 +248,7 @@ class Sge(Backend):
         listing, end, hosts = result.stdout.rpartition("</job_info>")
         if not result.stdout.strip():
             return []
-        root = tree_of(listing[max(0, listing.find("<")) :] + end)
+        root = xml_of(listing + end, self.title)
         total, has, free = _configured(hosts), Counter[str](), Counter[str]()
         for instance in root.iter("Queue-List"):
             queue, _, host = instance.findtext("name", "").partition("@")
@@ -260,16 +258,6 @@ class Sge(Backend):
             # Letters say why it takes no jobs: disabled, unreachable, suspended, overloaded...
             free[queue] += 0 if instance.findtext("state") else left
         return [Capacity(name, free[name], has[name]) for name in has if has[name]]
-
-
-def tree_of(text: str) -> ElementTree.Element:
-    """Read Grid Engine's XML."""
-    try:
-        return ElementTree.fromstring(text)  # noqa: S314  # expat bounds entities
-    except ElementTree.ParseError as error:
-        raise BackendUnavailable(
-            "Grid Engine answered with XML that cannot be read.", detail=str(error)
-        ) from error
 
 
 def _configured(text: str) -> dict[str, int]:
@@ -408,7 +396,7 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
         raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
     owner, slots, found = OWNER.search(about), Counter[str](), None
     number, _, task = id.partition(".")
-    for job in tree_of(start + listing).iter("job_list"):
+    for job in xml_of(start + listing, Sge.title).iter("job_list"):
         row = {field.tag: field.text or "" for field in job}
         if row.get("JB_job_number") == number and task in ("", row.get("tasks", "")):
             found = listed(row) or found

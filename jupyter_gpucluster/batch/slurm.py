@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.errors import BackendUnavailable
 from ..core.job import (
     Allocation,
     Capacity,
@@ -20,6 +20,7 @@ from ..core.job import (
     Submission,
 )
 from .base import (
+    ENDS,
     AllocationQuery,
     Amounts,
     Backend,
@@ -29,11 +30,12 @@ from .base import (
     exit_code_of_wait,
     least,
 )
-from .directives import Syntax, options_in
+from .directives import options_in
 from .job_classes import head, named, without
-from .quoting import directive_value, gpu_kind, memory_of
+from .quoting import directive_value, gpu_kind, gpu_way, memory_of
 from .reasons import slurm as reasons
-from .refusal import Phrases, refusal
+from .refusal import Phrases, unsubmitted
+from .slurm_syntax import SYNTAX, spellings
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
 LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
@@ -103,63 +105,12 @@ DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d*)(?: GRES=(\S*))?")
 """What a job has on nodes where it has the same."""
 
 
-class SlurmSyntax(Syntax):
-    """Directives of sbatch, whose lists of resources ask for GPUs in several ways."""
-
-    def requests_of(self, line: str) -> tuple[str, ...]:
-        option, value = self.option_of(line)
-        if option != "--gres" and not option.startswith("--tres-per-"):
-            return super().requests_of(line)
-        return tuple(
-            "GPUs" if re.match(r"(gres[:/])?gpu\b", each) else f"{option} {each}"
-            for each in value.split(",")
-        )
-
-
-HETEROGENEOUS = (
-    "begins another part of a heterogeneous job; the jobs of a cluster have one part, and workers"
-    " of another kind go into `groups`"
-)
-SYNTAX = SlurmSyntax(
-    "#SBATCH",
-    keys={
-        "--partition": ("queue",), "--account": ("account",), "--time": ("walltime",),
-        "--nodes": ("nodes",), "--ntasks": ("cpus",), "--cpus-per-task": ("cpus",),
-        "--cpus-per-gpu": ("cpus",), "--mem": ("memory",), "--mem-per-cpu": ("memory",),
-        "--mem-per-gpu": ("memory",), "--gpus": ("gpus", "gpu_type"),
-        "--gpus-per-*": ("gpus", "gpu_type"), "--gres gpu": ("gpus", "gpu_type"),
-        "--tres-per-* gpu": ("gpus", "gpu_type"),
-    },
-    name="--job-name",
-    arrays=("--array",),
-    waits=("--wait", "--test-only"),
-    refused=dict.fromkeys(("hetjob", "packjob", "--het-group", "--pack-group"), HETEROGENEOUS),
-    synonyms={
-        "-A": "--account", "-C": "--constraint", "-G": "--gpus", "-J": "--job-name",
-        "-L": "--licenses", "-M": "--clusters", "-N": "--nodes", "-W": "--wait", "-a": "--array",
-        "-b": "--begin", "-c": "--cpus-per-task", "-d": "--dependency", "-e": "--error",
-        "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos",
-        "-s": "--oversubscribe", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
-    },
-    alike={
-        # Of these Slurm takes one: https://slurm.schedmd.com/sbatch.html#OPT_gpus-per-task.
-        "--gpus": "GPUs", "--gpus-per-node": "GPUs", "--gpus-per-task": "GPUs",
-        "--gpus-per-socket": "GPUs", "--mem": "memory", "--mem-per-cpu": "memory",
-        "--mem-per-gpu": "memory", "--cpus-per-gpu": "--cpus-per-task",
-        "--no-requeue": "--requeue", "--oversubscribe": "--exclusive",
-    },
-    joined={"--gres": "#SBATCH --gres={0},{1}"},
-    glued=True,
-    clock={1: (60,), 2: (60, 1), 3: (3600, 60, 1)},
-)  # fmt: skip
-
-
 class Slurm(Backend):
     """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
 
     name = "slurm"
     title = "Slurm"
-    syntax: Syntax = SYNTAX
+    syntax = SYNTAX
     lacks = frozenset({"stdin"})
     job_class = "slurm.SLURMJob"
     poll_seconds = 10.0
@@ -193,7 +144,7 @@ class Slurm(Backend):
         "--job-name --output --error --open-mode --array --requeue --no-requeue --export".split()
     )
     remarks = None
-    gpu_requests = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "none")
+    gpu_requests = ("gpus-per-node", "gres", "gpus", "gpus-per-task", "none")
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         memory = memory_of(job, self.title, ("mem-per-cpu", "mem-per-gpu"))
@@ -227,13 +178,7 @@ class Slurm(Backend):
     def gpus(self, job: JobShape) -> list[str]:
         kind = f"{gpu_kind(job.gpu_type)}:" if job.gpu_type else ""
         each = -(-job.gpus // job.nodes)
-        request = job.gpu_request or "gpus-per-node"
-        if request not in self.gpu_requests:
-            raise InvalidInput(
-                f"Slurm knows no GPU request {request!r}.",
-                hint=f"Use one of {', '.join(self.gpu_requests)}.",
-                detail="job.gpu_request",
-            )
+        request = gpu_way(job, self.title, self.gpu_requests)
         return {
             "gres": [f"--gres=gpu:{kind}{each}"],
             "gpus": [f"--gpus={kind}{job.gpus}"],
@@ -243,30 +188,7 @@ class Slurm(Backend):
         }[request]
 
     def spellings(self, job: JobShape) -> list[str]:
-        """Return other lines for the keys' amounts, which count as ours for one more release."""
-        cpus, kind = job.cpus or 0, f"{job.gpu_type}:" if job.gpu_type else ""
-        tasks, own = job.nodes * job.ranks, dict(self.syntax.option_of(x) for x in job.directives)
-        lines = [f"--ntasks={tasks}", "--mem=0"]
-        given, each = own.get("--ntasks", ""), own.get("--cpus-per-task", "")
-        if given.isdecimal() and each.isdecimal() and int(given) * int(each) == cpus:
-            tasks = int(given)
-            lines += [f"--ntasks={given}", f"--cpus-per-task={each}"]
-        mebibytes = (job.memory or 0) // 2**20
-        for text, amount, count in (
-            (f"--gpus={kind}", job.gpus, 1),
-            (f"--gpus-per-node={kind}", job.gpus, job.nodes),
-            (f"--gpus-per-task={kind}", job.gpus, tasks),
-            (f"--gres=gpu:{kind}", job.gpus, job.nodes),
-            (f"--tres-per-node=gres/gpu:{kind}", job.gpus, job.nodes),
-            (f"--tres-per-node=gres/gpu={kind}", job.gpus, job.nodes),
-            ("--cpus-per-gpu=", cpus, job.gpus),
-            ("--mem=", mebibytes, job.nodes),
-            ("--mem-per-cpu=", mebibytes, cpus),
-            ("--mem-per-gpu=", mebibytes, job.gpus),
-        ):
-            if amount and count and (amount % count == 0 or "--mem" in text):
-                lines.append(f"{text}{amount // count}")
-        return [f"#SBATCH {line}" for line in lines]
+        return spellings(job)
 
     def submit(self, submission: Submission) -> list[str]:
         # One task is an array too, so that every task has an id and a log of the same form.
@@ -277,9 +199,8 @@ class Slurm(Backend):
         found = ID.findall(result.stdout)
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}_{task}" for task in range(submission.count))
-        if result.exit_code and not SILENT.search(result.stderr):
-            raise refusal(self.title, result, PHRASES, submission.count)
-        raise BackendUnavailable("Slurm did not answer sbatch.", detail=result.stderr)
+        unclear = SILENT.search(result.stderr)
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         fields = ",".join(f"{field}:|" for field in LISTED)
@@ -389,15 +310,7 @@ class Slurm(Backend):
             return reasons.ENDED[reason]
         if reason in reasons.NEVER:  # where a site has Slurm cancel such jobs
             return reasons.WAITING[reason]
-        return {
-            JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
-            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
-            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
-            JobState.NODE_FAIL: "Its node failed.",
-            JobState.PREEMPTED: "A job of higher priority took its place.",
-            JobState.CANCELLED: "It was cancelled by somebody.",
-            JobState.FAILED: _failure(status),
-        }.get(status.state, "")
+        return _failure(status) if status.state is JobState.FAILED else ENDS.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["scancel", *_by_array(ids)]

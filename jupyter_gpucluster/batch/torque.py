@@ -1,4 +1,7 @@
-"""Torque, PBS's other line: http://docs.adaptivecomputing.com/torque/6-1-2/adminGuide/torque.htm."""
+"""Torque, PBS's other line, and Moab, which schedules it.
+
+http://docs.adaptivecomputing.com/torque/6-1-2/adminGuide/torque.htm
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from xml.etree import ElementTree
 
-from ..core.errors import BackendUnavailable
+from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import (
     Allocation,
     Capacity,
@@ -19,9 +21,11 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend
+from .base import ENDS, AllocationQuery, Backend, xml_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, memory_of, resource_name
+from .reasons import pbs as reasons
+from .refusal import Phrases, unsubmitted
 
 STATES = {
     "Q": JobState.PENDING,
@@ -81,12 +85,7 @@ class Torque(Pbs):
         """Read qstat's XML; it prints nothing where there is no job."""
         if not text.strip():
             return {}
-        try:
-            root = ElementTree.fromstring(text[max(0, text.find("<")) :])  # noqa: S314  # expat bounds entities
-        except ElementTree.ParseError as error:
-            raise BackendUnavailable(
-                f"{self.title} answered with XML that cannot be read.", detail=str(error)
-            ) from error
+        root = xml_of(text, self.title)
         if root.tag != "Data":
             raise BackendUnavailable(f"{self.title} answered qstat with something else.")
         jobs = ({field.tag: field.text or "" for field in job} for job in root.iter("Job"))
@@ -127,11 +126,10 @@ class Torque(Pbs):
         return ["qstat", "-t", "-f", "-x", id]
 
     def explain(self, status: JobStatus) -> str:
-        return {
-            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
-            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
-            JobState.CANCELLED: "It was cancelled, or ended by Torque at its walltime.",
-        }.get(status.state) or super().explain(status)
+        if status.state is JobState.CANCELLED:
+            return "It was cancelled, or ended by Torque at its walltime."
+        over = status.state in (JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
+        return ENDS[status.state] if over else super().explain(status)
 
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, _job_of)
@@ -150,12 +148,7 @@ class Torque(Pbs):
 
 def _nodes(text: str) -> list[dict[str, str]]:
     """Read the nodes of pbsnodes' XML."""
-    try:
-        root = ElementTree.fromstring(text[max(0, text.find("<")) :] or "<Data/>")  # noqa: S314  # expat bounds entities
-    except ElementTree.ParseError as error:
-        raise BackendUnavailable(
-            "Torque answered with XML that cannot be read.", detail=str(error)
-        ) from error
+    root = xml_of(text or "<Data/>", Torque.title)
     return [{field.tag: field.text or "" for field in node} for node in root.iter("Node")]
 
 
@@ -183,11 +176,7 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
     """Read a job's XML."""
     if NO_SUCH_JOB.search(result.stderr):
         return None
-    text = result.stdout[max(0, result.stdout.find("<")) :]
-    try:
-        job = ElementTree.fromstring(text).find("Job")  # noqa: S314  # expat bounds entities
-    except ElementTree.ParseError:
-        job = None
+    job = xml_of(result.stdout, Torque.title).find("Job")
     if result.exit_code != 0 or job is None or job.find("Job_Id") is None:
         raise BackendUnavailable("Torque did not answer qstat.", detail=result.stderr)
     fields = {field.tag: field.text or "" for field in job}
@@ -211,3 +200,124 @@ def _job_of(environ: Mapping[str, str]) -> str:
 def _duration(text: str) -> int:
     match = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text)
     return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else 0
+
+
+# Moab: http://docs.adaptivecomputing.com/9-1-3/MWM/moab.htm
+
+PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
+MOAB_ID = re.compile(r"^((?:[A-Za-z][\w-]*\.)?\d+)(?:\.[A-Za-z][\w.-]*)?$", re.MULTILINE | re.ASCII)
+MOAB_SILENT = re.compile(
+    r"connect|communication error|timed out|server.*(down|not responding)|end of file",
+    re.IGNORECASE,
+)
+USER = re.compile(r"[\w.-]+")
+MOAB_STATES = {
+    "Idle": JobState.PENDING,
+    "Migrated": JobState.PENDING,
+    "Staged": JobState.PENDING,
+    "Staging": JobState.PENDING,
+    "Blocked": JobState.PENDING,
+    "Deferred": JobState.HELD,
+    "Hold": JobState.HELD,
+    "UserHold": JobState.HELD,
+    "SystemHold": JobState.HELD,
+    "BatchHold": JobState.HELD,
+    "Starting": JobState.RUNNING,
+    "Running": JobState.RUNNING,
+    "Suspended": JobState.SUSPENDED,
+    "Canceling": JobState.ENDING,
+    "Removed": JobState.CANCELLED,
+    "Vacated": JobState.PREEMPTED,
+}
+MOAB_HELD = {
+    "Deferred": "Moab could not start it and tries again later; `checkjob` tells why.",
+    "UserHold": "Held by you: release it with `mjobctl -u`, or stop the cluster.",
+    "SystemHold": "Held by an administrator: ask the site's support.",
+    "BatchHold": "Moab has given up starting it: `checkjob` tells why; stop the cluster.",
+}
+
+
+class Moab(Torque):
+    """Dialect of msub, showq and canceljob; what jobs ask for is written as for Torque."""
+
+    name = "moab"
+    title = "Moab"
+    # What Moab's commands tell of a job that is not ours has not been seen.
+    lacks = frozenset({"stdin", "routing", "enter", "look_up", "denies", "allocation"})
+    look_up, denies, allocation = Backend.look_up, Backend.denies, Backend.allocation
+    job_class = "moab.MoabJob"
+    most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks
+    task = "0"
+    remarks = None
+    steering = (*Torque.steering, "MSUBQUERYINTERVAL")
+    selecting = (*Torque.selecting, "MOABHOMEDIR")
+    interactive = (("msub", "-I"), ())
+
+    def submit(self, submission: Submission) -> list[str]:
+        return ["msub", submission.script]
+
+    def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
+        found = set(MOAB_ID.findall(result.stdout))
+        if result.exit_code == 0 and len(found) == 1:
+            return (found.pop(),)
+        unclear = found or MOAB_SILENT.search(result.stderr)
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+
+    def status(self, user: str, ids: Sequence[str]) -> list[str]:
+        if not USER.fullmatch(user):
+            raise InvalidInput(f"Moab cannot list the jobs of a user called {user!r}.")
+        return ["showq", "--xml", "-w", f"user={user}"]
+
+    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
+        root = xml_of(result.stdout, self.title)
+        if result.exit_code != 0 or root.tag != "Data":
+            raise BackendUnavailable("Moab did not answer showq.", detail=result.stderr)
+        found = (self.queued(dict(job.attrib)) for job in root.iter("job") if job.get("JobID"))
+        return {status.id: status for status in found}
+
+    def queued(self, job: dict[str, str]) -> JobStatus:
+        """Read one job of showq, or of showq -c, whose jobs have a completion code."""
+        word, code = job.get("State", ""), job.get("CompletionCode")
+        state = MOAB_STATES.get(word, JobState.UNKNOWN)
+        number = int(code) if code and re.fullmatch(r"-?\d{1,9}", code) else None
+        if code is not None:
+            if number is None or state is JobState.CANCELLED:  # CNCLD, or removed
+                state = JobState.CANCELLED
+            elif state is not JobState.PREEMPTED:
+                state = JobState.FAILED if number else JobState.DONE
+        waits = state in (JobState.PENDING, JobState.HELD)
+        return JobStatus(
+            id=job["JobID"],
+            state=state,
+            mark=job.get("JobName", ""),
+            reason=word if waits else "",
+            nodes=(job["MasterHost"],) if job.get("MasterHost") and not waits else (),
+            exit_code=exit_code_of(number),
+            started=None if waits else _time(job.get("StartTime", "")),
+            # Of the reservation that Moab has made for it; few of those that wait have one.
+            expected_start=_time(job.get("RsvStartTime", "")) or None if waits else None,
+        )
+
+    def history(self, ids: Sequence[str]) -> list[str] | None:
+        return ["showq", "-c", "--xml"]
+
+    def find(self, marks: Sequence[str]) -> list[str] | None:
+        return self.history(())
+
+    def explain(self, status: JobStatus) -> str:
+        if status.state is JobState.HELD:
+            return MOAB_HELD.get(status.reason, "Held: `checkjob` tells why.")
+        if status.state is JobState.PENDING:
+            return f"Waits in the queue; `checkjob {status.id}` tells for what."
+        if status.state is JobState.CANCELLED:
+            return "It was cancelled, or ended by Moab at its walltime."
+        if status.state is JobState.PREEMPTED:
+            return "A job of higher priority took its place."
+        return super().explain(status)
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        return ["canceljob", *ids]
+
+
+def _time(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d{1,12}", text, re.ASCII) else None

@@ -17,12 +17,11 @@ from jupyter_gpucluster.batch.htcondor import HTCondor
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
 from jupyter_gpucluster.batch.local import Local
 from jupyter_gpucluster.batch.lsf import Lsf
-from jupyter_gpucluster.batch.moab import Moab
 from jupyter_gpucluster.batch.oar import Oar
 from jupyter_gpucluster.batch.pbs import Pbs
 from jupyter_gpucluster.batch.sge import Sge
 from jupyter_gpucluster.batch.slurm import Slurm
-from jupyter_gpucluster.batch.torque import Torque
+from jupyter_gpucluster.batch.torque import Moab, Torque
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.job import CommandResult, JobShape
 

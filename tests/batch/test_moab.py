@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.batch.moab import Moab
+from jupyter_gpucluster.batch.torque import Moab
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 

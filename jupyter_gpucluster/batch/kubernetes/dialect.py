@@ -27,13 +27,14 @@ from .kubectl import (
     LIST,
     NAMESPACE,
     arguments_elsewhere,
+    ask_about_place,
     elsewhere,
+    placed,
     refuse_without_context,
     without_file,
 )
 from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of
 from .own_pod import IMAGE, ask_about_own_pod, like_own_pod
-from .place import ask_about_place, placed
 from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
