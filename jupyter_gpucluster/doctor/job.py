@@ -11,10 +11,12 @@ from secrets import token_hex
 from typing import Any
 
 from ..batch import cancel, keeps_ended
+from ..batch.queue import run_aside
 from ..core.errors import GpuClusterError, WaitTimeout
 from ..core.job import WAITING
 from ..core.lease import LEASE_SECONDS
 from ..host.cluster_directory import tail
+from ..host.log_diagnosis import first_error
 from ..launch.plan import Plan
 from ..node import probe
 from ..state import head_job
@@ -120,7 +122,7 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
 
 def _still_waits(one: Probe) -> bool:
     """Ask once more, since what was last heard of the job may be old."""
-    one.job = head_job.run_apart(lambda: head_job.ask(one.directory, one.record, one.job))
+    one.job = run_aside(head_job.ask(one.directory, one.record, one.job))
     return one.job.state in WAITING
 
 
@@ -215,7 +217,7 @@ def _silence(one: Probe) -> Finding:
     where = f" ({', '.join(job.nodes)})" if job.nodes else ""
     why = job.cause or job.reason if job.is_over else f"It was {job.state.value}."
     if log or heard:
-        fix = head_job.last_words(one.directory, job) or "Its log may say more."
+        fix = first_error(head_job.log_lines(one.directory, job)) or "Its log may say more."
         silence = ""
     else:
         fix = SHARED_DIRECTORY

@@ -108,7 +108,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def request_parser() -> argparse.ArgumentParser:
-    """Return the parser of requests; `batch.local` writes what it reads."""
+    """Return the parser of requests, which `batch.local` and `batch.demo` write."""
     parser = Parser(prog="gpucluster-jobs", add_help=False)
     verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
     submit = verbs.add_parser("submit", add_help=False)
@@ -116,6 +116,7 @@ def request_parser() -> argparse.ArgumentParser:
     submit.add_argument("--count", type=int, default=1)
     submit.add_argument("--gpus", type=int, default=0)
     submit.add_argument("--memory", type=int)
+    submit.add_argument("--workers", type=int, default=1)
     submit.add_argument("script", type=Path)
     submit.add_argument("worker_argv", nargs="*")
     verbs.add_parser("status", add_help=False)
@@ -210,13 +211,11 @@ class JobServer:
         return {"number": number, "exit_code": 0, "stdout": json.dumps(output), "stderr": ""}
 
     def submit(self, arguments: argparse.Namespace) -> list[str]:
-        known = sum(task.mark == arguments.mark for task in self.tasks.values())
-        if known:
+        if any(task.mark == arguments.mark for task in self.tasks.values()):
             raise UsageError(f"{arguments.mark} was submitted before")
-        if arguments.count < 1 or arguments.gpus < 0:
-            raise UsageError("counts of jobs begin with 1, of GPUs with 0")
-        if arguments.gpus > len(self.devices):
-            raise UsageError(f"{arguments.gpus} GPUs asked for, {len(self.devices)} in use here")
+        if arguments.count < 1 or arguments.workers < 1 or arguments.gpus < 0:
+            raise UsageError("counts of jobs and workers begin with 1, of GPUs with 0")
+        self.check(arguments)
         tasks = [
             Task(
                 arguments.mark,
@@ -232,6 +231,11 @@ class JobServer:
         self.tasks.update({task.id: task for task in tasks})
         self.start_pending()
         return [task.id for task in tasks]
+
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Refuse a submission that asks for more than there is."""
+        if arguments.gpus > len(self.devices):
+            raise UsageError(f"{arguments.gpus} GPUs asked for, {len(self.devices)} in use here")
 
     def status(self, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         return [task.as_json() for task in self.tasks.values()]

@@ -254,6 +254,14 @@ def diagnose(log: str) -> str:
     return next((words for sign, words in (*GPU_CAUSES, *JOB_CAUSES) if re.search(sign, log)), "")
 
 
+def first_error(lines: Sequence[str]) -> str:
+    """Return the last line of a log that names an error, and what is behind it."""
+    found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
+    said = "".join(c for c in found.strip() if c.isprintable())[:200]
+    meant = diagnose("\n".join(lines))
+    return f"{meant} ({said})" if meant and said else meant or said
+
+
 def log_end(lines: Sequence[str]) -> str:
     """Return the last lines of a log as one sentence, empty where it has none."""
     shown = ("".join(c for c in line.strip() if c.isprintable())[:200] for line in lines)

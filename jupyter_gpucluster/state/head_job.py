@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from ..batch import elsewhere, find_backend
 from ..batch.base import worded
-from ..batch.queue import ProcessRunner, Queue, submit_line
+from ..batch.queue import ProcessRunner, Queue, run_aside, submit_line
 from ..batch.variables import inherited
 from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, since_when
 from ..core.cluster import Phase, Record, heads_job
-from ..core.errors import BackendUnavailable, GpuClusterError, StateError
+from ..core.errors import BackendUnavailable, StateError
 from ..core.job import FINAL, WAITING, Job, JobState, JobStatus, Submission
 from ..core.job_updates import apply_absence, apply_status, find_status
 from ..core.summary import Summary, WorkerCounts
 from ..host.cluster_directory import ClusterDirectory, tail
-from ..host.log_diagnosis import ERROR_LINE, diagnose, log_end
+from ..host.log_diagnosis import first_error, log_end
 from ..host.private_files import write_private
 from ..host.processes import is_alive
 from ..host.startup_watch import SlowStarts
 
-T = TypeVar("T")
 ANSWER_SECONDS = 10.0
 """Whoever looks at a cluster waits for this long at most for the queueing system."""
 FRESH_SECONDS = 60.0
@@ -70,7 +65,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
     queue = Queue(find_backend(record.spec.backend), runner, root=root)
     write_private(directory.command(job.mark), submit_line(queue.backend, sent).encode())
     try:
-        ids = run_apart(lambda: queue.submit(sent))
+        ids = run_aside(queue.submit(sent))
     except BackendUnavailable:
         ids = ()
     state = JobState.PENDING if ids else JobState.SUBMITTING
@@ -93,7 +88,7 @@ def watch(directory: ClusterDirectory, record: Record) -> Job:
     # A stalled or full file server: the next look asks again.
     with contextlib.suppress(StateError):
         directory.write_headjob(known)  # its time keeps others from asking meanwhile
-        newer = run_apart(lambda: ask(directory, record, known))
+        newer = run_aside(ask(directory, record, known))
         directory.write_headjob(newer)
     return newer
 
@@ -236,7 +231,7 @@ def wait_gone(record: Record, seconds: float) -> None:
     queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        listing = run_apart(lambda: queue.poll([job.id]))
+        listing = run_aside(queue.poll([job.id]))
         status = find_status(job, listing or {})
         if status is None or status.state in FINAL:  # or no answer: the script ends by itself
             return
@@ -252,19 +247,10 @@ def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
     told = f"{name} {when}{state}."
     cause = job.cause or job.reason if job.is_over else ""
     parts = (told, cause, code.strip() if str(job.exit_code) not in cause else "")
-    said = last_words(directory, job)
+    said = first_error(log_lines(directory, job))
     if not said and (not cause or (job.exit_code or 0) > 0):
         said = log_end(log_lines(directory, job))
     return " ".join(part for part in (*parts, said) if part)
-
-
-def last_words(directory: ClusterDirectory, job: Job) -> str:
-    """Return the last line of the job's logs that names an error, and what is behind it."""
-    lines = log_lines(directory, job)
-    found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
-    said = "".join(c for c in found.strip() if c.isprintable())[:200]
-    meant = diagnose("\n".join(lines))
-    return f"{meant} ({said})" if meant and said else meant or said
 
 
 def log_lines(directory: ClusterDirectory, job: Job) -> list[str]:
@@ -272,33 +258,3 @@ def log_lines(directory: ClusterDirectory, job: Job) -> list[str]:
     key = job.key
     names = ("head.log", f"{key}.log", f"{job.mark}.{job.task}.out", f"{job.mark}.out")
     return [line for name in names for line in tail(directory.logs / name, 50).splitlines()]
-
-
-def run_apart(work: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end in a thread: the caller's may have a loop, as in a notebook.
-
-    Raises
-    ------
-    GpuClusterError
-        What the coroutine raised.
-    """
-    answers: list[T] = []
-    errors: list[GpuClusterError] = []
-
-    async def wait() -> T:
-        return await work()
-
-    def run() -> None:
-        try:
-            answers.append(asyncio.run(wait()))
-        except GpuClusterError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="gpucluster-headjob")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    if not answers:
-        raise StateError("The queueing system could not be asked.", hint="See the terminal's log.")
-    return answers[0]

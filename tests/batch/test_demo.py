@@ -10,8 +10,8 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import BackendError
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
+from jupyter_gpucluster.head.local_scheduler import request_parser
 from jupyter_gpucluster.head.simulator import site as site_rules
-from jupyter_gpucluster.head.simulator.server import request_parser
 
 DEMO = find_backend("demo")
 SHAPE = JobShape(gpus=4, walltime=5400, queue="batch", account="physics")

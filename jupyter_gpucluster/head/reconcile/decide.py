@@ -54,9 +54,11 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     stepper.take_listing()
     stepper.take_workers()
     stepper.remove_ended()
-    stepper.watch_absent()
-    stepper.watch_unlisted()
-    stepper.watch_hopeless()
+    # While the batch system is silent no job is given up.
+    if seen.listing is not None and stepper.record.stop_requested is None:
+        stepper.watch_absent()
+        stepper.watch_unlisted()
+        stepper.watch_hopeless()
     stepper.watch_clocks()
     stepper.watch_budget()
     stepper.watch_idle_gpus()
@@ -83,38 +85,25 @@ class _Step(News):
         self.cancel(job for job in listed if job.is_over)
 
     def watch_absent(self) -> None:
-        """Give jobs up that only the queueing system still believes in; while it is silent, none.
+        """Give jobs up that only the batch system still believes in.
 
         It is asked to end them, too, which it may be unable to do before their node is back.
         """
-        if self.seen.listing is None or self.record.stop_requested is not None:
-            return
-        absent = [
-            replace(job, leaving=self.now, abandoned=True, cause=ABSENT_CAUSE)
+        self.give_up(
+            (job, ABSENT_CAUSE)
             for job in staying(self.record)
             if job.absent is not None and self.now - job.absent >= ABSENT_SECONDS
-        ]
-        self.put(absent)
-        self.died += len(absent)
-        for job in absent:
-            self.note("lost", f"{job.key} is given up: {ABSENT_CAUSE}", job.key)
+        )
 
     def watch_unlisted(self) -> None:
         """Give jobs up that listings lack, and whose end nothing proves; each is replaced once.
 
         They stay on record, and are cancelled again and again, until there is proof.
         """
-        if self.seen.listing is None or self.record.stop_requested is not None:
-            return
-        lost = [
-            replace(job, leaving=self.now, abandoned=True, cause=self.doubt(job))
-            for job in staying(self.record)
-            if is_unproved(job, self.now)
-        ]
-        self.put(lost)
-        self.died += len(lost)
-        for job in lost:
-            self.note("lost", f"{job.key} is cancelled and replaced: {job.cause}", job.key)
+        self.give_up(
+            ((job, self.doubt(job)) for job in staying(self.record) if is_unproved(job, self.now)),
+            "cancelled and replaced",
+        )
 
     def doubt(self, job: Job) -> str:
         return (
@@ -124,19 +113,23 @@ class _Step(News):
 
     def watch_hopeless(self) -> None:
         """Give jobs up that can never start; where there are no others, neither will the next."""
-        if self.seen.listing is None or self.record.stop_requested is not None:
-            return
-        hopeless = [
-            replace(job, leaving=self.now, abandoned=True, cause=job.reason)
+        listing = self.seen.listing or {}
+        hopeless = self.give_up(
+            (job, job.reason)
             for job in staying(self.record)
-            if (status := self.seen.listing.get(job.id)) is not None and status.hopeless
-        ]
-        self.put(hopeless)
-        self.died += len(hopeless)
-        for job in hopeless:
-            self.note("lost", f"{job.key} is given up: {job.cause}", job.key)
+            if (status := listing.get(job.id)) is not None and status.hopeless
+        )
         if hopeless and not staying(self.record):
             self.end(Phase.FAILED, hopeless[0].cause)
+
+    def give_up(self, lost: Iterable[tuple[Job, str]], words: str = "given up") -> list[Job]:
+        """Let jobs go that are as good as dead, each with the cause; they are cancelled next."""
+        jobs = [replace(job, leaving=self.now, abandoned=True, cause=cause) for job, cause in lost]
+        self.put(jobs)
+        self.died += len(jobs)
+        for job in jobs:
+            self.note("lost", f"{job.key} is {words}: {job.cause}", job.key)
+        return jobs
 
     def watch_clocks(self) -> None:
         if self.record.stop_requested is None:

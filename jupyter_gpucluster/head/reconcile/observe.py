@@ -11,11 +11,14 @@ from dask.typing import Key
 from distributed import Scheduler
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from ...host.log_diagnosis import ERROR_LINE, diagnose, log_end, remarks
+from ...host.cluster_directory import tail
+from ...host.log_diagnosis import first_error, log_end, remarks
 from ..adaptive import job_of
 
 LOG_START = 65536
 """Bytes of a log in which a worker's start has room."""
+LOG_END = 16384
+"""Bytes at the end of a log in which its last error has room."""
 NOT_A_USER = "fire-and-forget"
 ITS_OWN_END = "worker-close-gracefully-"
 """How Dask calls the end of a worker at the lifetime that Dask's configuration gives it."""
@@ -136,11 +139,7 @@ class Watch(SchedulerPlugin):
 
     def first_error(self, key: str) -> str:
         """Return the last line of a job's log that names an error, and what is behind it."""
-        lines = self.log_of(key)
-        found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
-        said = "".join(c for c in found.strip() if c.isprintable())[:200]
-        meant = diagnose("\n".join(lines))
-        return f"{meant} ({said})" if meant and said else meant or said
+        return first_error(self.log_of(key))
 
     def log_end(self, key: str) -> str:
         """Return the last lines of a job's log in one sentence, empty where it has none."""
@@ -157,10 +156,4 @@ class Watch(SchedulerPlugin):
 
     def last_lines(self, name: str) -> list[str]:
         """Return the end of a file among the logs, nothing where there is none."""
-        try:
-            with (self.logs / name).open("rb") as stream:
-                stream.seek(0, 2)
-                stream.seek(max(0, stream.tell() - 16384))
-                return stream.read().decode("utf-8", "replace").splitlines()
-        except OSError:
-            return []
+        return tail(self.logs / name, LOG_END, most=LOG_END).splitlines()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...host.processes import signal_group, start_time
-from ..local_scheduler import GRACE_SECONDS, JobServer, Parser, Task, UsageError, die_with
+from ..local_scheduler import GRACE_SECONDS, JobServer, Task, UsageError, die_with
 from . import site as site_rules
 from .site import SiteJob, opened
 
@@ -18,29 +18,11 @@ LOOK_SECONDS = 0.2
 """Between two looks at the site while jobs wait or run."""
 
 
-def request_parser() -> argparse.ArgumentParser:
-    """Return the parser of requests; `batch.demo` writes what it reads."""
-    parser = Parser(prog="gpucluster-demo", add_help=False)
-    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
-    submit = verbs.add_parser("submit", add_help=False)
-    submit.add_argument("--mark", required=True)
-    submit.add_argument("--count", type=int, default=1)
-    submit.add_argument("--workers", type=int, default=1)
-    submit.add_argument("script", type=Path)
-    submit.add_argument("worker_argv", nargs="*")
-    verbs.add_parser("status", add_help=False)
-    cancel = verbs.add_parser("cancel", add_help=False)
-    cancel.add_argument("ids", nargs="+")
-    verbs.add_parser("capacity", add_help=False)
-    return parser
-
-
 class DemoServer(JobServer):
     """Runs the jobs of one cluster; the site, which all clusters share, says when."""
 
     def __init__(self, *arguments: Any, site: Path) -> None:
         super().__init__(*arguments)
-        self.parser = request_parser()
         self.site = site
         self.me = (os.getpid(), start_time(os.getpid()) or 0)
         self.workers: dict[str, int] = {}
@@ -52,11 +34,8 @@ class DemoServer(JobServer):
 
     # Requests.
 
-    def submit(self, arguments: argparse.Namespace) -> list[str]:
-        if any(task.mark == arguments.mark for task in self.tasks.values()):
-            raise UsageError(f"{arguments.mark} was submitted before")
-        if arguments.count < 1 or arguments.workers < 1:
-            raise UsageError("counts of jobs and workers begin with 1")
+    def check(self, arguments: argparse.Namespace) -> None:
+        """Have the site take the jobs; it may refuse them."""
         script = arguments.script.read_text("utf-8")
         with opened(self.site) as site:
             try:
@@ -65,19 +44,7 @@ class DemoServer(JobServer):
                 )
             except site_rules.Refusal as refusal:
                 raise UsageError(str(refusal)) from None
-        tasks = [
-            Task(
-                arguments.mark,
-                number,
-                arguments.script,
-                arguments.worker_argv,
-                self.logs / f"{arguments.mark}_{number}.log",
-            )
-            for number in range(arguments.count)
-        ]
-        self.tasks.update({task.id: task for task in tasks})
         self.workers[arguments.mark] = arguments.workers
-        return [task.id for task in tasks]
 
     def status(self, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         with opened(self.site) as site:
