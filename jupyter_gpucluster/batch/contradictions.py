@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -126,6 +126,18 @@ def refuse_launcher(backend: Backend, launcher: str) -> None:
             hint=f"Set launcher to one of {', '.join(sorted(backend.launchers))}.",
             detail="launcher",
         )
+
+
+def unasked(backend: Backend, job: JobShape) -> list[str]:
+    """Return the keys of ``job`` that are set and that the batch system is not asked for."""
+    plain, lines = JobShape(), backend.directives(job, "tag", "/output")
+    return [
+        f"job.{key}"
+        for key in sorted(backend.unasked)
+        if getattr(job, key) != getattr(plain, key)
+        and lines
+        == backend.directives(replace(job, **{key: getattr(plain, key)}), "tag", "/output")
+    ]
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
-from ..core.errors import BackendError, BackendUnavailable
-from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
+from ..core.errors import BackendError
+from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 from .base import ENDS, ended_with
 from .directives import Syntax
 from .local import Local
 from .quoting import directive_value, hours
 
-COMMAND = "gpucluster-demo"
-"""The demo cluster's job server answers this name on its socket; no such file exists."""
 STATES = {
     "pending": JobState.PENDING,
     "running": JobState.RUNNING,
@@ -49,6 +45,10 @@ class Demo(Local):
     """Dialect of `head.demoserver`."""
 
     name = "demo"
+    command = "gpucluster-demo"
+    server = "The simulated site"
+    silence = "The simulated site does not answer."
+    partition = "simulated"
     title = "the simulated site"
     syntax = Syntax(
         "#DEMO",
@@ -80,7 +80,7 @@ class Demo(Local):
         return UNUSED
 
     def submit(self, submission: Submission) -> list[str]:
-        argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]
+        argv = [self.command, "submit", "--mark", submission.mark, "--count", str(submission.count)]
         argv += ["--workers", str(submission.workers), submission.script]
         if submission.worker_argv:
             argv += ["--", *submission.worker_argv]
@@ -93,15 +93,7 @@ class Demo(Local):
                 f"The simulated site refused the job: {words}.",
                 hint=next((cure for part, cure in REFUSALS if part in words), ""),
             )
-        return tuple(str(id) for id in _answer(result))
-
-    def status(self, user: str, ids: Sequence[str]) -> list[str]:
-        return [COMMAND, "status"]
-
-    def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code:
-            raise BackendUnavailable("The simulated site lists no jobs.", detail=result.stderr)
-        return {task["id"]: _status(task) for task in _answer(result)}
+        return tuple(str(id) for id in self.answer(result))
 
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.PENDING:
@@ -110,43 +102,19 @@ class Demo(Local):
             return ended_with(status.exit_code)
         return ENDS.get(status.state, "")
 
-    def cancel(self, ids: Sequence[str]) -> list[str]:
-        return [COMMAND, "cancel", *ids]
-
-    def capacity(self) -> list[str] | None:
-        return [COMMAND, "capacity"]
-
-    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        answer = _answer(result)
-        return [Capacity("simulated", answer["free"], answer["total"])]
-
-
-def _answer(result: CommandResult) -> Any:
-    if result.exit_code is None:
-        raise BackendUnavailable("The simulated site does not answer.", hint=result.stderr)
-    if result.exit_code:
-        raise BackendError("The simulated site refused.", detail=result.stderr)
-    try:
-        return json.loads(result.stdout)
-    except ValueError as error:
-        raise BackendUnavailable(
-            "The simulated site says nothing that makes sense.", detail=result.stdout
-        ) from error
-
-
-def _status(task: dict[str, Any]) -> JobStatus:
-    return JobStatus(
-        id=task["id"],
-        state=STATES.get(task["outcome"] if task["state"] == "over" else task["state"])
-        or JobState.UNKNOWN,
-        mark=task["mark"],
-        task=task["number"],
-        reason=task["reason"],
-        nodes=tuple(task["nodes"]),
-        exit_code=task["exit_code"],
-        process=tuple(task["process"]),
-        started=task["started"],
-        ended=task["ended"],
-        expected_start=task["expected_start"],
-        ends=task["ends"],
-    )
+    def job(self, task: dict[str, Any]) -> JobStatus:
+        return JobStatus(
+            id=task["id"],
+            state=STATES.get(task["outcome"] if task["state"] == "over" else task["state"])
+            or JobState.UNKNOWN,
+            mark=task["mark"],
+            task=task["number"],
+            reason=task["reason"],
+            nodes=tuple(task["nodes"]),
+            exit_code=task["exit_code"],
+            process=tuple(task["process"]),
+            started=task["started"],
+            ended=task["ended"],
+            expected_start=task["expected_start"],
+            ends=task["ends"],
+        )

@@ -11,8 +11,6 @@ from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, S
 from .base import Backend, worded
 from .directives import NO_DIRECTIVES, Syntax
 
-COMMAND = "gpucluster-jobs"
-"""The job server answers this name on its socket; no such file exists."""
 UNUSED = (
     "job.submit_by", "job.nodes", "job.walltime", "job.queue", "job.account", "job.directives",
     "job.skip_directives", "job.submit_args", "job.cancel_args", "launcher", "head",
@@ -29,6 +27,11 @@ class Local(Backend):
     """Dialect of `head.local_scheduler`."""
 
     name = "local"
+    command = "gpucluster-jobs"
+    """The job server answers this name on its socket; no such file exists."""
+    server = "This machine's job server"
+    partition = "this machine"
+    silence = "No worker can start or end."
     title = "this machine"
     syntax: Syntax = NO_DIRECTIVES
     lacks = frozenset("stdin look_up denies history parse_history find routing allocation".split())
@@ -66,7 +69,7 @@ class Local(Backend):
         return UNUSED if launcher == "none" else UNUSED_SPREAD
 
     def submit(self, submission: Submission) -> list[str]:
-        argv = [COMMAND, "submit", "--mark", submission.mark, "--count", str(submission.count)]
+        argv = [self.command, "submit", "--mark", submission.mark, "--count", str(submission.count)]
         if submission.gpus:
             argv += ["--gpus", str(submission.gpus)]
         if submission.memory:
@@ -77,16 +80,16 @@ class Local(Backend):
         return argv
 
     def parse_submit(self, submission: Submission, result: CommandResult) -> tuple[str, ...]:
-        return tuple(str(id) for id in _answer(result))
+        return tuple(str(id) for id in self.answer(result))
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
-        return [COMMAND, "status"]
+        return [self.command, "status"]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code:
             # A listing that is refused says nothing of the jobs.
-            raise BackendUnavailable("This machine lists no jobs.", detail=result.stderr)
-        return {task["id"]: _status(task) for task in _answer(result)}
+            raise BackendUnavailable(f"{self.server} lists no jobs.", detail=result.stderr)
+        return {task["id"]: self.job(task) for task in self.answer(result)}
 
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.PENDING:
@@ -105,62 +108,62 @@ class Local(Backend):
         return ""
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
-        return [COMMAND, "cancel", *ids]
+        return [self.command, "cancel", *ids]
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return list(words)
 
     def capacity(self) -> list[str] | None:
-        return [COMMAND, "capacity"]
+        return [self.command, "capacity"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        answer = _answer(result)
-        return [Capacity("this machine", answer["free"], answer["total"])]
+        answer = self.answer(result)
+        return [Capacity(self.partition, answer["free"], answer["total"])]
+
+    def answer(self, result: CommandResult) -> Any:
+        """Return what the job server sent."""
+        if result.exit_code is None:
+            raise BackendUnavailable(self.silence, hint=result.stderr)
+        if result.exit_code:
+            raise BackendError(f"{self.server} refused.", detail=result.stderr)
+        try:
+            return json.loads(result.stdout)
+        except ValueError as error:
+            raise BackendUnavailable(
+                f"{self.server} sent an unreadable answer.", detail=result.stdout
+            ) from error
+
+    def job(self, task: dict[str, Any]) -> JobStatus:
+        """Read one job of a listing."""
+        if task["state"] == "pending":
+            state = JobState.PENDING
+        elif task["state"] == "running":
+            state = JobState.RUNNING
+        elif task["reason"] == "memory":
+            state = JobState.OUT_OF_MEMORY
+        elif task["reason"] in ("cancelled", "head gone"):
+            state = JobState.CANCELLED
+        else:
+            state = JobState.DONE if task["exit_code"] == 0 else JobState.FAILED
+        return JobStatus(
+            id=task["id"],
+            state=state,
+            mark=task["mark"],
+            task=task["number"],
+            reason=task["reason"],
+            exit_code=task["exit_code"],
+            process=(task["pid"], task["started_ticks"]) if task["pid"] else (),
+            devices=tuple(task["devices"]),
+            started=task["started"],
+            ended=task["ended"],
+        )
 
 
 def limit_command(ids: Sequence[str], memory: int) -> list[str]:
     """Return the request that ends these jobs from now on when they use more bytes."""
-    return [COMMAND, "limit", "--memory", str(memory), *ids]
+    return [Local.command, "limit", "--memory", str(memory), *ids]
 
 
 def parse_limit(result: CommandResult) -> tuple[str, ...]:
     """Return the jobs that use more now, whose limit has not changed."""
-    return tuple(str(id) for id in _answer(result))
-
-
-def _answer(result: CommandResult) -> Any:
-    if result.exit_code is None:
-        raise BackendUnavailable("No worker can start or end.", hint=result.stderr)
-    if result.exit_code:
-        raise BackendError("This machine's job server refused.", detail=result.stderr)
-    try:
-        return json.loads(result.stdout)
-    except ValueError as error:
-        raise BackendUnavailable(
-            "This machine's job server says nothing that makes sense.", detail=result.stdout
-        ) from error
-
-
-def _status(task: dict[str, Any]) -> JobStatus:
-    if task["state"] == "pending":
-        state = JobState.PENDING
-    elif task["state"] == "running":
-        state = JobState.RUNNING
-    elif task["reason"] == "memory":
-        state = JobState.OUT_OF_MEMORY
-    elif task["reason"] in ("cancelled", "head gone"):
-        state = JobState.CANCELLED
-    else:
-        state = JobState.DONE if task["exit_code"] == 0 else JobState.FAILED
-    return JobStatus(
-        id=task["id"],
-        state=state,
-        mark=task["mark"],
-        task=task["number"],
-        reason=task["reason"],
-        exit_code=task["exit_code"],
-        process=(task["pid"], task["started_ticks"]) if task["pid"] else (),
-        devices=tuple(task["devices"]),
-        started=task["started"],
-        ended=task["ended"],
-    )
+    return tuple(str(id) for id in Local().answer(result))
