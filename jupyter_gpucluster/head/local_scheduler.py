@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import importlib
 import json
 import os
@@ -30,7 +29,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..host.processes import children, end_heirs, signal_group, start_time
+from ..host.processes import end_heirs, signal_group, start_time
+from .job_processes import adopt, die_with, end_adopted, resident_bytes, shell_of
+from .job_requests import UsageError, request_parser
 
 GRACE_SECONDS = 3.0
 """Between asking a job to end and ending it."""
@@ -41,11 +42,6 @@ MEMORY_CHECK_SECONDS = 0.2
 KEPT_TASKS = 300
 """Ended jobs that a status still lists; the head asks every second."""
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
-ADOPTED_SECONDS = 5.0
-"""How long the end waits for what jobs left behind."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
 LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
@@ -94,39 +90,6 @@ class Task:
             "started": self.started,
             "ended": self.ended,
         }
-
-
-class UsageError(Exception):
-    """A request that makes no sense; the text goes back to the head."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Raises where argparse would end the process."""
-
-    def error(self, message: str) -> Any:
-        raise UsageError(message)
-
-
-def request_parser() -> argparse.ArgumentParser:
-    """Return the parser of requests, which `batch.local` and `batch.demo` write."""
-    parser = Parser(prog="gpucluster-jobs", add_help=False)
-    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
-    submit = verbs.add_parser("submit", add_help=False)
-    submit.add_argument("--mark", required=True)
-    submit.add_argument("--count", type=int, default=1)
-    submit.add_argument("--gpus", type=int, default=0)
-    submit.add_argument("--memory", type=int)
-    submit.add_argument("--workers", type=int, default=1)
-    submit.add_argument("script", type=Path)
-    submit.add_argument("worker_argv", nargs="*")
-    verbs.add_parser("status", add_help=False)
-    cancel = verbs.add_parser("cancel", add_help=False)
-    cancel.add_argument("ids", nargs="+")
-    limit = verbs.add_parser("limit", add_help=False)
-    limit.add_argument("--memory", type=int, required=True)
-    limit.add_argument("ids", nargs="+")
-    verbs.add_parser("capacity", add_help=False)
-    return parser
 
 
 class JobServer:
@@ -395,44 +358,6 @@ class JobServer:
             elif task.state == "running":
                 task.reason = "head gone"
                 self.ask_to_end(task, ORPHAN_GRACE_SECONDS)
-
-
-def shell_of(script: Path) -> str:
-    """Return the shell that a script names: one that launches over several nodes wants bash."""
-    with script.open("rb") as stream:
-        return "/bin/bash" if stream.readline() == b"#!/bin/bash\n" else "/bin/sh"
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process, 0 if it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE
-    except (OSError, IndexError):
-        return 0
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel end this process with its parent, or end at once where that is gone."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def adopt() -> None:
-    """Become the parent of every process of a job whose own parent ends, whatever its name."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def end_adopted() -> None:
-    """Kill what jobs left behind, also where it hides which job it is of."""
-    deadline = time.monotonic() + ADOPTED_SECONDS
-    while (left := children(os.getpid())) and time.monotonic() < deadline:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        time.sleep(0.01)
 
 
 def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:

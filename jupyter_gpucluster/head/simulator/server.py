@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...host.processes import signal_group, start_time
-from ..local_scheduler import GRACE_SECONDS, JobServer, Task, UsageError, die_with
+from ..job_processes import die_with
+from ..job_requests import UsageError
+from ..local_scheduler import GRACE_SECONDS, JobServer, Task
 from . import site as site_rules
 from .site import SiteJob, opened
 
