@@ -130,14 +130,12 @@ def refuse_launcher(backend: Backend, launcher: str) -> None:
 
 def unasked(backend: Backend, job: JobShape) -> list[str]:
     """Return the keys of ``job`` that are set and that the batch system is not asked for."""
-    plain, lines = JobShape(), backend.directives(job, "tag", "/output")
-    return [
-        f"job.{key}"
-        for key in sorted(backend.unasked)
-        if getattr(job, key) != getattr(plain, key)
-        and lines
-        == backend.directives(replace(job, **{key: getattr(plain, key)}), "tag", "/output")
-    ]
+    lines, found = backend.directives(job, "tag", "/output"), []
+    for key in sorted(backend.unasked):
+        without = replace(job, **{key: getattr(JobShape(), key)})
+        if without != job and backend.directives(without, "tag", "/output") == lines:
+            found.append(f"job.{key}")
+    return found
 
 
 @dataclass(frozen=True)

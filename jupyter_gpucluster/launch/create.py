@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..batch import dialect_file, find_backend
+from ..batch.contradictions import unasked
 from ..batch.variables import node_lists
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
 from ..core.errors import GpuClusterError, StateError
@@ -163,6 +164,10 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
     if plan.without_ucx:
         protocol = plan.profile.network.protocol
         words = f"{spec.python} has no distributed-ucxx: {protocol} in place of UCX"
+        directory.append_event(Event(now, "start", words))
+    backend = find_backend(spec.backend)
+    if not backend.on_this_machine and (keys := unasked(backend, spec.job)):
+        words = f"{backend.title} is not asked for {', '.join(keys)}: no directive can say it"
         directory.append_event(Event(now, "start", words))
     return record
 

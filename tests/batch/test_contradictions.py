@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
-from jupyter_gpucluster.batch.contradictions import directives_of, keys_of, set_twice
+from jupyter_gpucluster.batch.contradictions import directives_of, keys_of, set_twice, unasked
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.job import JobShape
 
@@ -321,3 +321,19 @@ def test_each_line_that_a_dialect_writes_for_a_key_is_declared(system: str) -> N
         for key in keys_of(dialect, job, line)
     }
     assert found >= full.keys() - absent
+
+
+@pytest.mark.parametrize(
+    "system,job,keys",
+    [
+        ("cobalt", BARE, ["job.cpus", "job.gpus", "job.memory"]),
+        ("cobalt", JobShape(gpus=2, gpu_request="gpus"), []),
+        ("oar", BARE, ["job.memory"]),
+        ("oar", JobShape(memory=GIB, memory_request="mem_core"), []),
+        ("slurm", FULL, []),
+    ],
+)
+def test_amounts_that_a_system_is_not_asked_for_are_named(
+    system: str, job: JobShape, keys: list[str]
+) -> None:
+    assert unasked(find_backend(system), job) == keys
