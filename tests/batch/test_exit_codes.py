@@ -16,7 +16,7 @@ from jupyter_gpucluster.head.reconcile.observe import Watch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.script.ranks import ENGLISH
 from jupyter_gpucluster.state.head_job import epitaph
-from tests.head.world import Play, a_record
+from tests.head.world import Play, a_record, ready
 
 LOG = "gpc-abc123-1_0 on n1\nlinha 3: nosuch: comando não encontrado\n"
 
@@ -36,8 +36,7 @@ def test_a_code_without_a_meaning_is_told_alone() -> None:
 
 
 def test_where_no_cause_is_known_the_end_of_the_log_is_shown() -> None:
-    play = Play()
-    play.get_ready()
+    play = ready()
     play.die("gpc-abc123-1_0", code=127)
     explain = BACKENDS["slurm"].explain
     play.step(explain=explain, log_end=lambda key: f"Its log ends: {key} | não encontrado")
@@ -49,8 +48,7 @@ def test_where_no_cause_is_known_the_end_of_the_log_is_shown() -> None:
 
 
 def test_a_known_cause_needs_no_end_of_the_log() -> None:
-    play = Play()
-    play.get_ready()
+    play = ready()
     play.log["gpc-abc123-1_0"] = "ImportError: no"
     play.die("gpc-abc123-1_0")
     play.step(log_end=lambda key: "Its log ends: chatter")

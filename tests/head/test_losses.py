@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jupyter_gpucluster.core.cluster import Policy
@@ -11,7 +13,7 @@ from jupyter_gpucluster.core.summary import Loss, Summary
 from jupyter_gpucluster.head.reconcile.model import DEATHS_WINDOW
 from jupyter_gpucluster.head.summary import summarise
 
-from .world import Play
+from .world import Play, waiting
 
 ONE, TWO = "gpc-abc123-1", "gpc-abc123-2"
 
@@ -34,19 +36,23 @@ def on_nodes(play: Play, *nodes: str) -> None:
     play.step()
 
 
-def running(workers: int = 2, **options: object) -> Play:
-    play = Play(workers, **options)
-    play.step()
-    play.step()
+def working(*nodes: str, **options: Any) -> Play:
+    """Return a cluster with a ready job on each of these nodes."""
+    play = waiting(len(nodes) * options.get("per_job", 1), **options)
+    on_nodes(play, *nodes)
     return play
 
 
-def test_all_gpus_of_a_failed_node_are_one_loss_with_its_replacements() -> None:
-    play = running(2, gpus=2, per_job=2)  # one job
-    on_nodes(play, "demo01")
-    assert loss_of(play) is None
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
+def fail(play: Play, job: str) -> None:
+    """Let a job's node fail, and look."""
+    play.die(job, JobState.NODE_FAIL, None)
     play.step()
+
+
+def test_all_gpus_of_a_failed_node_are_one_loss_with_its_replacements() -> None:
+    play = working("demo01", gpus=2, per_job=2)
+    assert loss_of(play) is None
+    fail(play, f"{ONE}_0")
     died = play.now
     play.step()
     loss = told(play)
@@ -64,10 +70,8 @@ def test_all_gpus_of_a_failed_node_are_one_loss_with_its_replacements() -> None:
 
 
 def test_jobs_that_end_one_listing_after_the_other_are_one_loss() -> None:
-    play = running(3)
-    on_nodes(play, "n1", "n1", "n2")
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
-    play.step()
+    play = working("n1", "n1", "n2")
+    fail(play, f"{ONE}_0")
     play.die(f"{ONE}_1", JobState.NODE_FAIL, None)
     play.step(20)
     play.step()
@@ -76,10 +80,8 @@ def test_jobs_that_end_one_listing_after_the_other_are_one_loss() -> None:
 
 
 def test_a_later_loss_of_another_kind_takes_the_first_place() -> None:
-    play = running(2)
-    on_nodes(play, "n1", "n2")
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
-    play.step()
+    play = working("n1", "n2")
+    fail(play, f"{ONE}_0")
     play.log[f"{ONE}_1"] = "MemoryError"
     play.die(f"{ONE}_1", JobState.FAILED)
     play.step()
@@ -88,10 +90,8 @@ def test_a_later_loss_of_another_kind_takes_the_first_place() -> None:
 
 
 def test_a_loss_is_told_for_ten_minutes_and_for_as_long_as_its_replacement_is_not_ready() -> None:
-    play = running(1)
-    on_nodes(play, "n1")
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
-    play.step()
+    play = working("n1")
+    fail(play, f"{ONE}_0")
     play.step(2 * DEATHS_WINDOW)
     loss = told(play)
     assert loss.waiting == 1
@@ -101,10 +101,8 @@ def test_a_loss_is_told_for_ten_minutes_and_for_as_long_as_its_replacement_is_no
 
 
 def test_workers_that_are_asked_for_later_are_no_replacements_of_an_old_loss() -> None:
-    play = running(1)
-    on_nodes(play, "n1")
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
-    play.step()
+    play = working("n1")
+    fail(play, f"{ONE}_0")
     play.step()
     play.connect()
     play.step(2 * DEATHS_WINDOW)
@@ -115,8 +113,7 @@ def test_workers_that_are_asked_for_later_are_no_replacements_of_an_old_loss() -
 
 
 def test_workers_that_leave_as_asked_are_no_loss() -> None:
-    play = running(3)
-    on_nodes(play, "n1", "n2", "n3")
+    play = working("n1", "n2", "n3")
     play.desired = 1
     play.volunteers = (f"{ONE}_2", f"{ONE}_1")
     play.step()
@@ -128,7 +125,7 @@ def test_workers_that_leave_as_asked_are_no_loss() -> None:
 
 
 def test_a_job_that_died_before_its_worker_was_ready_lost_no_results() -> None:
-    play = running(1)
+    play = waiting(1)
     play.queue.change(play.job(f"{ONE}_0").id, JobState.RUNNING, nodes=("n1",))
     play.step()
     play.log[f"{ONE}_0"] = "No module named 'dask'"
@@ -140,8 +137,7 @@ def test_a_job_that_died_before_its_worker_was_ready_lost_no_results() -> None:
 
 
 def test_a_job_that_is_requeued_has_lost_its_workers_and_replaces_itself() -> None:
-    play = running(1, gpus=4, per_job=4)
-    on_nodes(play, "demo01")
+    play = working("demo01", gpus=4, per_job=4)
     id = play.job(f"{ONE}_0").id
     play.queue.change(id, JobState.PENDING, nodes=())
     play.workers.clear()
@@ -163,16 +159,13 @@ def test_a_job_that_is_requeued_has_lost_its_workers_and_replaces_itself() -> No
 
 
 def test_a_stop_on_request_hides_a_loss_and_a_failure_does_not() -> None:
-    play = running(1, policy=Policy(replacements=0))
+    play = waiting(1, policy=Policy(replacements=0))
     on_nodes(play, "n1")
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
-    play.step()
+    fail(play, f"{ONE}_0")
     loss = told(play)
     assert loss.waiting == 0
-    play = running(1)
-    on_nodes(play, "n1")
-    play.die(f"{ONE}_0", JobState.NODE_FAIL, None)
-    play.step()
+    play = working("n1")
+    fail(play, f"{ONE}_0")
     play.stop()
     play.step()
     assert loss_of(play) is None
@@ -180,7 +173,7 @@ def test_a_stop_on_request_hides_a_loss_and_a_failure_does_not() -> None:
 
 @pytest.mark.parametrize("ready", [True, False])
 def test_workers_of_a_cluster_that_stops_are_ending_and_not_lost(ready: bool) -> None:
-    play = running(3)
+    play = waiting(3)
     if ready:
         play.connect()
         play.step()
@@ -196,7 +189,7 @@ def test_workers_of_a_cluster_that_stops_are_ending_and_not_lost(ready: bool) ->
 
 
 def test_summaries_of_older_versions_are_read() -> None:
-    play = running(1)
+    play = waiting(1)
     data = to_json(summarise(play.record, play.seen, play.now))
     del data["loss"], data["workers"]["ending"]
     assert from_json(Summary, data).loss is None

@@ -150,19 +150,19 @@ class Play:
 
     def drop_dead(self) -> None:
         """Disconnect the workers of jobs that have ended."""
-        live = {key(status) for status in self.queue.live()}
+        live = {status.key for status in self.queue.live()}
         self.workers = {name: count for name, count in self.workers.items() if name in live}
 
     def connect(self, *keys: str) -> None:
         """Let the jobs run and their workers come; all waiting ones where none are named."""
         for status in self.queue.live():
-            if not keys or key(status) in keys:
+            if not keys or status.key in keys:
                 self.queue.change(status.id, JobState.RUNNING)
-                self.workers[key(status)] = self.record.spec.worker.per_job
+                self.workers[status.key] = self.record.spec.worker.per_job
 
     def die(self, name: str, state: JobState = JobState.FAILED, code: int | None = 1) -> None:
         """Let a job end by itself."""
-        [status] = [status for status in self.queue.live() if key(status) == name]
+        [status] = [status for status in self.queue.live() if status.key == name]
         self.queue.change(status.id, state, exit_code=code)
         self.drop_dead()
 
@@ -200,9 +200,27 @@ class Play:
         return summary.summarise(self.record, self.seen, self.now).reason
 
 
-def key(status: JobStatus) -> str:
-    """Return the key that the cluster has for a job of the queue."""
-    return status.key
+def unanswered(workers: int = 2, **options: Any) -> Play:
+    """Return a cluster whose first submission was sent, and that no system answers."""
+    play = Play(workers, **options)
+    play.deaf = True
+    play.step()
+    return play
+
+
+def waiting(workers: int = 2, **options: Any) -> Play:
+    """Return a cluster all of whose jobs wait in the queue."""
+    play = Play(workers, **options)
+    play.step()
+    play.step()
+    return play
+
+
+def ready(workers: int = 2, **options: Any) -> Play:
+    """Return a cluster all of whose workers are connected."""
+    play = Play(workers, **options)
+    play.get_ready()
+    return play
 
 
 def finished(actions: Iterable[Action]) -> bool:

@@ -14,7 +14,7 @@ from jupyter_gpucluster.head.reconcile.decide import CANCEL_AGAIN, KEPT_JOBS
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Finish, Note, Submit
 from jupyter_gpucluster.head.summary import summarise
 
-from ..world import Play, finished, of
+from ..world import Play, finished, of, ready, unanswered, waiting
 
 ONE, TWO, THREE = "gpc-abc123-1", "gpc-abc123-2", "gpc-abc123-3"
 
@@ -31,9 +31,7 @@ def test_a_new_cluster_submits_its_target_once_under_a_mark_on_record() -> None:
 
 
 def test_it_is_pending_while_its_jobs_wait_and_starting_while_they_start() -> None:
-    play = Play(2)
-    play.step()
-    play.step()
+    play = waiting(2)
     assert play.record.phase is Phase.PENDING
     assert play.words == "0 of 2 workers ready, 2 waiting"
     for id in play.queue.jobs:
@@ -44,9 +42,7 @@ def test_it_is_pending_while_its_jobs_wait_and_starting_while_they_start() -> No
 
 
 def test_waiting_in_a_queue_has_no_time_out() -> None:
-    play = Play(2)
-    play.step()
-    play.step()
+    play = waiting(2)
     assert play.step(7 * 86400.0) == []
     assert play.record.phase is Phase.PENDING
 
@@ -64,8 +60,7 @@ def test_it_runs_as_soon_as_one_worker_is_there_and_says_that_more_wait() -> Non
 
 
 def test_the_phase_keeps_its_time_until_it_changes() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     since = play.record.phase_since
     play.step()
     play.step()
@@ -121,8 +116,7 @@ def test_a_stop_before_anything_was_submitted_ends_at_once() -> None:
 
 
 def test_a_stop_waits_for_the_confirmation_of_the_queue() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     play.deaf = True
     play.stop()
     id = play.job(f"{ONE}_0").id
@@ -140,9 +134,7 @@ def test_a_stop_waits_for_the_confirmation_of_the_queue() -> None:
 
 
 def test_a_stop_waits_for_a_submission_that_is_not_answered() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.stop()
     assert play.step() == []
     assert play.record.phase is Phase.STOPPING
@@ -155,9 +147,7 @@ def test_a_stop_waits_for_a_submission_that_is_not_answered() -> None:
 
 
 def test_a_stop_gives_up_a_submission_that_never_appears() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.stop()
     play.step()
     assert play.step(ANSWER_GRACE + 1) == []
@@ -166,9 +156,7 @@ def test_a_stop_gives_up_a_submission_that_never_appears() -> None:
 
 
 def test_a_refusal_while_stopping_lets_the_stop_end_as_asked() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.stop()
     play.step()
     play.answers = [Answer(ONE, refusal="no")]
@@ -177,8 +165,7 @@ def test_a_refusal_while_stopping_lets_the_stop_end_as_asked() -> None:
 
 
 def test_a_stopping_cluster_neither_grows_nor_replaces() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.deaf = True
     play.stop()
     play.desired = 9
@@ -214,8 +201,7 @@ def test_nothing_leaves_an_end(phase: Phase) -> None:
 def test_each_clock_ends_the_cluster_and_says_so(
     policy: Policy, seen: dict[str, float], words: str
 ) -> None:
-    play = Play(1, policy=policy)
-    play.get_ready()
+    play = ready(1, policy=policy)
     play.step(1059.0 - play.now, **seen)
     assert play.record.phase is Phase.RUNNING
     [clock] = model.clocks(play.record, play.seen)
@@ -228,8 +214,7 @@ def test_each_clock_ends_the_cluster_and_says_so(
 
 
 def test_a_clock_that_does_not_tick_ends_nothing() -> None:
-    play = Play(1, policy=Policy(idle_timeout=60, no_client_timeout=60))
-    play.get_ready()
+    play = ready(1, policy=Policy(idle_timeout=60, no_client_timeout=60))
     play.step(10_000.0, idle_since=None, alone_since=None)
     assert play.record.phase is Phase.RUNNING
     assert [clock.ends for clock in model.clocks(play.record, play.seen)] == [None, None]
@@ -239,8 +224,7 @@ def test_a_clock_that_does_not_tick_ends_nothing() -> None:
 
 
 def test_a_long_life_keeps_the_last_ended_jobs_and_all_that_live() -> None:
-    play = Play(2, policy=Policy(replacements=10**6))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=10**6))
     for _ in range(KEPT_JOBS + 20):
         play.die(play.alive()[0])
         play.step()
@@ -273,9 +257,7 @@ def test_a_waiting_cluster_says_when_it_may_start() -> None:
 
 
 def test_workers_that_come_before_the_listing_says_so_wait_for_nothing() -> None:
-    play = Play(2)
-    play.step()
-    play.step()
+    play = waiting(2)
     for id in play.queue.jobs:
         play.queue.change(id, JobState.PENDING, reason="Resources")
     play.workers = {f"{ONE}_0": 1}
@@ -318,8 +300,7 @@ def test_a_removal_is_asked_for_before_the_cluster_is_over() -> None:
 
 
 def test_an_ended_job_that_is_still_on_its_way_out_does_not_come_back() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     [id] = play.queue.jobs
     play.workers.clear()
     play.queue.change(id, JobState.FAILED)

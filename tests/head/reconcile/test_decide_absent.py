@@ -10,15 +10,14 @@ from jupyter_gpucluster.core.cluster import Phase, Policy, Target
 from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.head.reconcile.model import ABSENT_SECONDS, Cancel, Submit
 
-from ..world import Play, of
+from ..world import Play, of, ready
 
 ONE, TWO = "gpc-abc123-1", "gpc-abc123-2"
 
 
 def absent(policy: Policy | None = None) -> Play:
     """Return a cluster of two, one of whose nodes went down, which nobody told the system."""
-    play = Play(2, policy=policy or Policy())
-    play.get_ready()
+    play = ready(2, policy=policy or Policy())
     del play.workers[f"{ONE}_0"]
     play.step()
     return play
@@ -68,8 +67,7 @@ def test_nothing_is_given_up_while_the_system_is_silent_or_once_workers_are_back
 
 
 def test_jobs_that_were_given_up_and_stay_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     monkeypatch.setattr(play.queue, "cancel", lambda _ids: None)  # their nodes are down
     for _ in range(20):
         play.workers.clear()
@@ -83,8 +81,7 @@ def test_jobs_that_were_given_up_and_stay_do_not_pile_up(monkeypatch: pytest.Mon
 
 
 def test_a_job_that_its_system_started_again_may_take_as_long_as_the_first_time() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     job = play.job(f"{ONE}_0").id
     play.queue.change(job, JobState.PENDING)
     play.workers.clear()
@@ -126,8 +123,7 @@ def test_a_cluster_whose_jobs_can_never_start_fails_and_asks_for_no_others() -> 
 
 
 def test_beside_others_a_job_that_can_never_start_is_replaced_within_the_budget() -> None:
-    play = Play(1, policy=Policy(replacements=2))
-    play.get_ready()
+    play = ready(1, policy=Policy(replacements=2))
     play.record, play.desired = replace(play.record, target=Target(2, 2)), 2
     for _ in range(12):
         play.step()

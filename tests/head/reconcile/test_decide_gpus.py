@@ -11,7 +11,7 @@ from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.head import summary
 from jupyter_gpucluster.head.reconcile import decide, model
 
-from ..world import Play, a_record, finished, of
+from ..world import Play, a_record, finished, of, ready
 
 HOUR = 3600.0
 
@@ -85,8 +85,7 @@ def test_the_end_of_the_budget_moves_with_the_gpus_that_are_held() -> None:
 
 
 def test_clusters_without_gpus_have_no_budget() -> None:
-    play = Play(2, policy=Policy(gpu_hours=1.0))
-    play.get_ready()
+    play = ready(2, policy=Policy(gpu_hours=1.0))
     play.step(100 * HOUR)
     assert play.phase() is Phase.RUNNING
     assert model.clocks(play.record, play.seen) == []

@@ -8,7 +8,7 @@ from jupyter_gpucluster.head.reconcile import model
 from jupyter_gpucluster.head.reconcile.apply_status import ANSWER_GRACE
 from jupyter_gpucluster.head.reconcile.model import DEATHS_WINDOW, Answer, Cancel, Finish, Submit
 
-from ..world import Play, finished, of
+from ..world import Play, finished, of, ready, unanswered, waiting
 
 ONE, TWO, THREE = "gpc-abc123-1", "gpc-abc123-2", "gpc-abc123-3"
 
@@ -17,8 +17,7 @@ ONE, TWO, THREE = "gpc-abc123-1", "gpc-abc123-2", "gpc-abc123-3"
 
 
 def test_a_lost_worker_is_replaced_and_counted() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.die(f"{ONE}_1")
     assert play.step() == [Submit(TWO, 1)]
     assert play.record.replaced == 1
@@ -30,8 +29,7 @@ def test_a_lost_worker_is_replaced_and_counted() -> None:
 
 
 def test_a_scale_up_after_a_death_is_not_counted_as_a_replacement() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.die(f"{ONE}_1")
     play.step()
     play.desired = 5
@@ -40,8 +38,7 @@ def test_a_scale_up_after_a_death_is_not_counted_as_a_replacement() -> None:
 
 
 def test_the_cause_of_a_death_is_kept_and_told() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     play.log[f"{ONE}_0"] = "ModuleNotFoundError: No module named 'cupy'"
     play.die(f"{ONE}_0")
     play.step()
@@ -50,8 +47,7 @@ def test_the_cause_of_a_death_is_kept_and_told() -> None:
 
 
 def test_a_signal_that_the_job_s_script_told_is_told_in_words() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     play.die(f"{ONE}_0", code=137)
     play.step()
     cause = "Its worker was killed by signal 9, as when memory runs out."
@@ -59,8 +55,7 @@ def test_a_signal_that_the_job_s_script_told_is_told_in_words() -> None:
 
 
 def test_it_is_degraded_while_all_its_workers_are_lost() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     play.die(f"{ONE}_0")
     play.step()
     play.step()
@@ -68,8 +63,7 @@ def test_it_is_degraded_while_all_its_workers_are_lost() -> None:
 
 
 def test_it_is_degraded_while_a_worker_is_disconnected_from_its_running_job() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     del play.workers[f"{ONE}_0"]
     assert play.step() == []
     assert play.record.phase is Phase.DEGRADED
@@ -93,8 +87,7 @@ def test_more_deaths_than_the_policy_allows_end_a_cluster_without_survivors() ->
 
 
 def test_more_deaths_than_the_policy_allows_leave_survivors_alone() -> None:
-    play = Play(2, policy=Policy(replacements=0))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=0))
     play.die(f"{ONE}_1")
     for _ in range(3):
         assert play.step() == []
@@ -104,8 +97,7 @@ def test_more_deaths_than_the_policy_allows_leave_survivors_alone() -> None:
 
 
 def test_it_mends_itself_again_once_deaths_are_long_ago() -> None:
-    play = Play(2, policy=Policy(replacements=0))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=0))
     play.die(f"{ONE}_1")
     play.step()
     assert play.step(DEATHS_WINDOW + 1) == [Submit(TWO, 1)]
@@ -113,8 +105,7 @@ def test_it_mends_itself_again_once_deaths_are_long_ago() -> None:
 
 
 def test_a_target_that_the_survivors_meet_clears_the_complaint() -> None:
-    play = Play(2, policy=Policy(replacements=0))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=0))
     play.die(f"{ONE}_1")
     play.step()
     play.desired = 1
@@ -139,9 +130,7 @@ def test_a_client_s_restart_costs_nothing_of_the_budget() -> None:
 
 
 def test_a_refused_submission_ends_a_cluster_that_has_nothing_else() -> None:
-    play = Play(2)
-    play.deaf = True
-    play.step()
+    play = unanswered(2)
     play.answers = [Answer(ONE, refusal="Invalid account.")]
     assert play.step() == [Finish()]
     assert play.record.phase is Phase.FAILED
@@ -149,8 +138,7 @@ def test_a_refused_submission_ends_a_cluster_that_has_nothing_else() -> None:
 
 
 def test_a_refused_scale_up_does_not_end_a_cluster_that_works() -> None:
-    play = Play(2, policy=Policy(replacements=1))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=1))
     play.deaf = True
     play.desired = 4
     assert play.step() == [Submit(TWO, 2)]
@@ -162,9 +150,7 @@ def test_a_refused_scale_up_does_not_end_a_cluster_that_works() -> None:
 
 
 def test_a_refusal_does_not_deny_jobs_that_the_queue_lists() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.queue.accept(ONE, 1)
     play.step()
     play.answers = [Answer(ONE, refusal="Socket timed out.")]
@@ -173,9 +159,7 @@ def test_a_refusal_does_not_deny_jobs_that_the_queue_lists() -> None:
 
 
 def test_a_lost_answer_is_made_good_by_the_marks_in_the_listing() -> None:
-    play = Play(12)
-    play.deaf = True
-    play.step()
+    play = unanswered(12)
     ids = play.queue.accept(ONE, 12)
     play.answers = [Answer(ONE)]
     assert play.step() == []
@@ -183,9 +167,7 @@ def test_a_lost_answer_is_made_good_by_the_marks_in_the_listing() -> None:
 
 
 def test_an_answer_after_the_listing_has_named_the_jobs_changes_nothing() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     [id] = play.queue.accept(ONE, 1)
     play.queue.change(id, JobState.RUNNING)
     play.step()
@@ -195,9 +177,7 @@ def test_an_answer_after_the_listing_has_named_the_jobs_changes_nothing() -> Non
 
 
 def test_a_lost_submission_is_sent_again_under_a_new_mark_only_after_the_grace() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.answers = [Answer(ONE)]
     assert play.step(ANSWER_GRACE - 10) == []
     assert play.step(11) == []
@@ -214,9 +194,7 @@ def test_silence_does_not_lead_to_a_second_submission() -> None:
 
 
 def test_a_submission_accepted_after_it_was_given_up_is_taken_and_the_surplus_cancelled() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.step(ANSWER_GRACE + 1)
     assert play.step() == [Submit(TWO, 1)]
     [late] = play.queue.accept(ONE, 1)
@@ -227,9 +205,7 @@ def test_a_submission_accepted_after_it_was_given_up_is_taken_and_the_surplus_ca
 
 
 def test_an_answer_that_comes_after_the_grace_brings_the_jobs_back() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     play.step(ANSWER_GRACE + 1)
     play.step()
     [id] = play.queue.accept(ONE, 1)
@@ -242,8 +218,7 @@ def test_an_answer_that_comes_after_the_grace_brings_the_jobs_back() -> None:
 
 
 def test_no_answer_changes_nothing() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.silent = True
     before = play.record
     for _ in range(5):
@@ -252,8 +227,7 @@ def test_no_answer_changes_nothing() -> None:
 
 
 def test_a_job_is_gone_when_two_listings_lack_it_and_no_worker_of_it_is_connected() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     play.queue.hidden.update(play.queue.jobs)
     assert play.step() == []
     assert play.step() == []
@@ -263,8 +237,7 @@ def test_a_job_is_gone_when_two_listings_lack_it_and_no_worker_of_it_is_connecte
 
 
 def test_one_listing_without_a_job_is_forgiven() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     play.workers.clear()
     for _ in range(3):
         play.queue.hidden.update(play.queue.jobs)
@@ -274,9 +247,7 @@ def test_one_listing_without_a_job_is_forgiven() -> None:
 
 
 def test_a_job_that_two_bad_listings_lacked_is_not_forgotten() -> None:
-    play = Play(1)
-    play.step()
-    play.step()
+    play = waiting(1)
     play.queue.hidden.update(play.queue.jobs)
     play.step()
     play.step()
@@ -288,8 +259,7 @@ def test_a_job_that_two_bad_listings_lacked_is_not_forgotten() -> None:
 
 
 def test_a_requeued_job_counts_again() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     [id] = play.queue.jobs
     play.queue.change(id, JobState.PREEMPTED)
     play.workers.clear()
@@ -301,8 +271,7 @@ def test_a_requeued_job_counts_again() -> None:
 
 
 def test_a_job_that_is_requeued_while_it_runs_says_why_and_keeps_the_time_it_held() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     [id] = play.queue.jobs
     begun = play.now - 100.0
     play.queue.change(id, JobState.RUNNING, started=begun)
@@ -317,8 +286,7 @@ def test_a_job_that_is_requeued_while_it_runs_says_why_and_keeps_the_time_it_hel
 
 
 def test_an_unlisted_code_is_not_an_end() -> None:
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     for id in play.queue.jobs:
         play.queue.change(id, JobState.UNKNOWN)
     assert play.step() == []
@@ -326,9 +294,7 @@ def test_an_unlisted_code_is_not_an_end() -> None:
 
 
 def test_a_lost_job_that_accounting_knows_to_be_over_has_died_of_its_own_cause() -> None:
-    play = Play(1, policy=Policy(replacements=3))
-    play.deaf = True
-    play.step()
+    play = unanswered(1, policy=Policy(replacements=3))
     over = JobStatus("7000_0", JobState.FAILED, ONE, 0, exit_code=3)
     play.log[f"{ONE}_0"] = "ModuleNotFoundError: dask"
     assert play.step(70, found={"7000_0": over}) == [Submit(TWO, 1)]
@@ -338,9 +304,7 @@ def test_a_lost_job_that_accounting_knows_to_be_over_has_died_of_its_own_cause()
 
 
 def test_a_lost_job_that_accounting_knows_to_run_is_taken() -> None:
-    play = Play(1)
-    play.deaf = True
-    play.step()
+    play = unanswered(1)
     running = JobStatus("7000_0", JobState.RUNNING, ONE, 0)
     assert play.step(70, found={"7000_0": running}) == []
     assert play.job(f"{ONE}_0").id == "7000_0"

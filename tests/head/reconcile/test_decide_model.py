@@ -31,7 +31,7 @@ from jupyter_gpucluster.head.reconcile.model import (
     Submit,
 )
 
-from ..world import Queue, a_record, key
+from ..world import Queue, a_record
 
 MOST_WORKERS = 5
 LIVELY = frozenset({Phase.PENDING, Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
@@ -224,7 +224,7 @@ class World(RuleBasedStateMachine):
     def wrongly_ended(self) -> list[str]:
         """Return the ids of live jobs whose workers are connected, and that are not cancelled."""
         working = {job.id for job in self.record.jobs if job.cancelled is None}
-        live = [status for status in self.queue.live() if key(status) in self.workers]
+        live = [status for status in self.queue.live() if status.key in self.workers]
         return [status.id for status in live if status.id in working]
 
     @rule(help=st.booleans())
@@ -267,7 +267,7 @@ class World(RuleBasedStateMachine):
         status = self.a_live_job(pick)
         self.queue.change(status.id, JobState.RUNNING)
         if connects:
-            self.workers[key(status)] = 1
+            self.workers[status.key] = 1
 
     @precondition(lambda self: self.queue.live())
     @rule(pick=PICK, state=st.sampled_from(sorted(FINAL)))
@@ -291,7 +291,7 @@ class World(RuleBasedStateMachine):
         return live[pick % len(live)]
 
     def drop_dead(self) -> None:
-        live = {key(status) for status in self.queue.live()}
+        live = {status.key for status in self.queue.live()}
         self.workers = {name: count for name, count in self.workers.items() if name in live}
 
     # Workers and users act.
@@ -311,7 +311,7 @@ class World(RuleBasedStateMachine):
     def a_client_restarts_all(self) -> None:
         self.restarted.update(self.workers)
         for status in self.queue.live():
-            if key(status) in self.workers:
+            if status.key in self.workers:
                 self.queue.change(status.id, JobState.DONE)
         self.drop_dead()
 
@@ -374,7 +374,7 @@ class World(RuleBasedStateMachine):
                 self.it_accepts(pick, answered=True)
             for status in self.queue.live():
                 self.queue.change(status.id, JobState.RUNNING)
-                self.workers[key(status)] = 1
+                self.workers[status.key] = 1
             self.retired |= self.retiring
             self.a_good_listing(seconds / 30, heard=True)
 

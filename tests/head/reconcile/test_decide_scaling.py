@@ -10,21 +10,19 @@ from jupyter_gpucluster.head.reconcile import model
 from jupyter_gpucluster.head.reconcile.decide import CANCEL_AGAIN
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Retire, Submit
 
-from ..world import Play, of
+from ..world import Play, of, ready
 
 ONE, TWO = "gpc-abc123-1", "gpc-abc123-2"
 
 
 def test_scaling_up_submits_what_is_missing() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.desired = 5
     assert play.step() == [Submit(TWO, 3)]
 
 
 def test_nothing_is_submitted_that_cannot_be_on_record_and_that_counts_as_no_loss() -> None:
-    play = Play(2, policy=Policy(replacements=0))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=0))
     play.desired = 5
     for _ in range(3):
         assert play.step(unsaved="The disk is full.") == []
@@ -34,8 +32,7 @@ def test_nothing_is_submitted_that_cannot_be_on_record_and_that_counts_as_no_los
 
 
 def test_scaling_down_retires_first_and_cancels_after() -> None:
-    play = Play(3)
-    play.get_ready()
+    play = ready(3)
     play.desired = 2
     play.volunteers = (f"{ONE}_1", f"{ONE}_0", f"{ONE}_2")
     assert play.step() == [Retire((f"{ONE}_1",))]
@@ -50,8 +47,7 @@ def test_scaling_down_retires_first_and_cancels_after() -> None:
 
 @pytest.mark.parametrize("killed", [True, False])
 def test_a_job_that_was_cancelled_is_told_so_by_a_system_that_does_not(killed: bool) -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.desired, play.volunteers, play.retired = 1, (f"{ONE}_0",), {f"{ONE}_0"}
     id = play.job(f"{ONE}_0").id
     play.step(listing=None)
@@ -69,8 +65,7 @@ def test_a_job_that_was_cancelled_is_told_so_by_a_system_that_does_not(killed: b
 
 
 def test_those_that_never_connected_leave_first_the_newest_of_them_before_the_others() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.desired = 5
     play.step()
     play.step()
@@ -80,8 +75,7 @@ def test_those_that_never_connected_leave_first_the_newest_of_them_before_the_ot
 
 
 def test_a_job_that_was_to_leave_before_it_had_an_id_is_retired_once_it_connects() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.deaf = True
     play.desired = 3
     play.step()
@@ -110,8 +104,7 @@ def test_a_job_whose_cancellation_was_not_heard_is_cancelled_again_also_when_it_
 
 
 def test_a_target_of_zero_cancels_at_once_and_goes_on() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.desired = 0
     [cancel] = play.step()
     assert isinstance(cancel, Cancel)
@@ -123,8 +116,7 @@ def test_a_target_of_zero_cancels_at_once_and_goes_on() -> None:
 
 
 def test_a_cluster_that_comes_back_from_zero_is_pending_not_degraded() -> None:
-    play = Play(2)
-    play.get_ready()
+    play = ready(2)
     play.desired = 0
     play.step()
     play.step()
@@ -145,8 +137,7 @@ def test_the_number_that_adapting_recommends_is_followed_both_ways() -> None:
 
 
 def test_a_leaving_job_that_ends_by_itself_is_no_death() -> None:
-    play = Play(2, policy=Policy(replacements=0))
-    play.get_ready()
+    play = ready(2, policy=Policy(replacements=0))
     play.desired = 1
     play.step()
     [leaving] = [job for job in play.record.jobs if job.leaving is not None]

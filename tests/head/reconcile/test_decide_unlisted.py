@@ -13,7 +13,7 @@ from jupyter_gpucluster.core.job import FINAL, Job, JobState, JobStatus
 from jupyter_gpucluster.core.serialize import from_json, to_json
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Submit, gpu_hours
 
-from ..world import Play, finished, of
+from ..world import Play, finished, of, ready, waiting
 
 ONE, TWO, THREE = "gpc-abc123-1", "gpc-abc123-2", "gpc-abc123-3"
 STEP = SECONDS_UNTIL_UNPROVED / 4
@@ -135,8 +135,7 @@ def test_a_job_with_a_connected_worker_lives_although_listings_lack_it() -> None
 
 def contradicted(state: JobState) -> Play:
     """Return a cluster whose only job has a connected worker, and is listed in a final state."""
-    play = Play(1)
-    play.get_ready()
+    play = ready(1)
     [id] = play.queue.jobs
     play.queue.change(id, state)
     return play
@@ -305,9 +304,7 @@ def test_records_from_before_are_read_and_those_of_now_are_read_by_what_was_befo
 def test_a_number_that_now_belongs_to_another_job_says_nothing_about_ours(
     state: JobState,
 ) -> None:
-    play = Play(1)
-    play.step()
-    play.step()
+    play = waiting(1)
     play.connect()
     play.step()
     [id] = play.queue.jobs

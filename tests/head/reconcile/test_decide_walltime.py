@@ -13,7 +13,7 @@ from jupyter_gpucluster.head.reconcile.model import Cancel, Retire, Submit
 from jupyter_gpucluster.head.reconcile.walltime import STARTUP_SECONDS
 from jupyter_gpucluster.head.summary import summarise
 
-from ..world import Play, finished, of
+from ..world import Play, finished, of, ready, waiting
 
 ONE, TWO = "gpc-abc123-1", "gpc-abc123-2"
 HOUR = 3600
@@ -21,8 +21,7 @@ HOUR = 3600
 
 def an_hour(workers: int = 1, **policy: Any) -> Play:
     """Return a cluster whose workers have just come, each in a job of one hour."""
-    play = Play(workers, policy=Policy(drain_before=300, **policy), walltime=HOUR)
-    play.get_ready()
+    play = ready(workers, policy=Policy(drain_before=300, **policy), walltime=HOUR)
     return play
 
 
@@ -107,8 +106,7 @@ def test_a_worker_alone_works_on_until_somebody_can_take_its_results() -> None:
 
 
 def test_a_job_that_reached_its_walltime_is_replaced_without_a_budget() -> None:
-    play = Play(1, policy=Policy(replacements=0), walltime=HOUR)
-    play.get_ready()
+    play = ready(1, policy=Policy(replacements=0), walltime=HOUR)
     play.deaf = True
     play.step(left(play, 30))
     play.deaf = False
@@ -119,8 +117,7 @@ def test_a_job_that_reached_its_walltime_is_replaced_without_a_budget() -> None:
 
 
 def test_the_end_of_the_walltime_is_known_where_the_system_calls_it_a_failure() -> None:
-    play = Play(1, policy=Policy(replacements=0), walltime=HOUR)
-    play.get_ready()
+    play = ready(1, policy=Policy(replacements=0), walltime=HOUR)
     play.step(left(play, 2))
     play.die(f"{ONE}_0", JobState.FAILED, -9)
     play.step()
@@ -137,8 +134,7 @@ def leave(play: Play, before: float) -> None:
 
 
 def test_workers_that_left_by_themselves_before_the_walltime_cost_nothing_of_the_budget() -> None:
-    play = Play(1, policy=Policy(replacements=0), walltime=HOUR)
-    play.get_ready()
+    play = ready(1, policy=Policy(replacements=0), walltime=HOUR)
     leave(play, 55)
     assert f"{ONE}_0 left by itself before its walltime ended" in play.notes
     assert (play.queue.submitted, play.record.replaced) == ([ONE, TWO], 0)
@@ -170,9 +166,7 @@ def test_workers_that_left_by_themselves_long_before_the_walltime_are_replaced_a
 
 
 def test_a_job_that_never_worked_and_ran_out_of_time_is_a_death() -> None:
-    play = Play(1, policy=Policy(replacements=0), walltime=HOUR)
-    play.step()
-    play.step()
+    play = waiting(1, policy=Policy(replacements=0), walltime=HOUR)
     play.die(f"{ONE}_0", JobState.TIMEOUT)
     play.step()
     assert not play.job(f"{ONE}_0").excused
@@ -211,8 +205,7 @@ def test_the_job_that_ends_first_is_shown_as_a_clock() -> None:
 
 
 def test_a_cluster_that_ends_before_its_jobs_do_asks_for_no_successors() -> None:
-    play = Play(1, policy=Policy(max_lifetime=HOUR), walltime=2 * HOUR)
-    play.get_ready()
+    play = ready(1, policy=Policy(max_lifetime=HOUR), walltime=2 * HOUR)
     assert of(Submit, play.step(HOUR - 1500)) == []
 
 
