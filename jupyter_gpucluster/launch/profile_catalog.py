@@ -58,8 +58,8 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         "source": loaded.files[-1],
         "sources": to_json(loaded.sources),
         "shadowed": to_json(loaded.shadowed),
-        "final": loaded.final,
-        "locked": list(loaded.locked),
+        "final": loaded.profile.final,
+        "locked": list(loaded.profile.locked),
         "options": options_schema(profile),
         "limits": {
             "workers": maximum_workers(profile, machine),

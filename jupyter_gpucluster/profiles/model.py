@@ -108,7 +108,7 @@ def _launcher(value: object) -> object:
 
 
 class _NameAlone:
-    """Tells the JSON Schema that the name of a launcher may stand for the mapping."""
+    """Note for the JSON Schema that the name of a launcher may stand for the mapping."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -186,7 +186,7 @@ def join(path: Iterable[object]) -> str:
 
 
 def covers(upper: Path, path: Path) -> bool:
-    """Tell whether a path is `upper` or lies below it."""
+    """Return whether a path is `upper` or lies below it."""
     return path[: len(upper)] == upper
 
 

@@ -144,7 +144,7 @@ def bounds(option: Option) -> tuple[int | None, int | None]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell whether a whole text matches; raises ValueError for a pattern that cannot be used."""
+    """Return whether a whole text matches; raises ValueError for a pattern that cannot be used."""
     if len(text) > MAXIMUM_MATCHED:
         return False
     try:
@@ -155,7 +155,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def allowed(option: Option) -> str:
-    """Say in words what an option takes."""
+    """Return the values that an option takes, in words."""
     if option.type == "enum":
         return "one of " + ", ".join(option.choices)
     words = _TYPES[option.type][1]

@@ -25,11 +25,6 @@ def profile_schema() -> dict[str, Any]:
     return {"$schema": JSON_SCHEMA, **schema}
 
 
-def schema_text() -> str:
-    """Return what ``schema.json`` must hold."""
-    return json.dumps(profile_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 def reference(page: str) -> str:
     """Return a page of documentation with its table of keys made anew."""
     before, rest = page.split(BEGIN, 1)
@@ -39,7 +34,8 @@ def reference(page: str) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Write ``schema.json``, and the tables of the pages named."""
-    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    text = json.dumps(profile_schema(), indent=2, ensure_ascii=False)
+    SCHEMA_FILE.write_text(text + "\n", encoding="utf-8")
     for page in map(Path, arguments):
         page.write_text(reference(page.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -64,7 +60,7 @@ def _sections(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _references(field: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for option in [field, *field.get("anyOf", []), *field.get("allOf", [])]:
+    for option in [field, *field.get("anyOf", [])]:
         if "$ref" in option:
             yield option["$ref"].rsplit("/", 1)[1], ""
     for inside in _values_of(field):
@@ -88,16 +84,17 @@ def _table(path: str, fields: dict[str, Any], required: Sequence[str]) -> str:
 
 
 def _meaning(field: dict[str, Any]) -> str:
-    definitions = profile_schema()["$defs"]
-    names = [name for name, _ in _references(field)]
-    return str(definitions[names[0]]["description"]) if names else ""
+    [(name, _)] = _references(field)
+    return str(profile_schema()["$defs"][name]["description"])
 
 
 def _default(field: dict[str, Any]) -> str:
     value = field.get("default")
-    if value in (None, "", [], {}) or isinstance(value, dict):
-        return "empty" if not isinstance(value, dict) or value == {} else "below"
-    return f"`{json.dumps(value) if not isinstance(value, str) else value}`"
+    if value in (None, "", [], {}):
+        return "empty"
+    if isinstance(value, dict):
+        return "below"
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 def _kind(field: dict[str, Any]) -> str:
@@ -105,7 +102,7 @@ def _kind(field: dict[str, Any]) -> str:
         return ", ".join(f"`{word}`" for word in field["enum"])
     if "const" in field:
         return f"`{field['const']}`"
-    if "$ref" in field or "allOf" in field:
+    if "$ref" in field:
         return "mapping"
     if "anyOf" in field:
         return " or ".join(_alternatives(field["anyOf"]))

@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 
 @dataclass(frozen=True)
 class ProfileProblem:
-    """Something wrong in a profile file; line and column count from 1.
+    """A mistake in a profile file; line and column count from 1.
 
     Parameters
     ----------
@@ -59,13 +59,11 @@ class LoadedProfile:
     sources: tuple[FieldSource, ...]
     files: tuple[str, ...]
     shadowed: tuple[Shadowed, ...]
-    final: bool
-    locked: tuple[str, ...]
     problems: tuple[ProfileProblem, ...] = ()
     """Mistakes in its files, if only this profile was read (`find_profile`)."""
 
     def matches_host(self, hostname: str = "") -> bool:
-        """Tell whether the profile is meant for this host (empty: the one we are on).
+        """Return whether the profile is meant for this host (empty: the one we are on).
 
         A short host name is compared with the first part of each pattern.
         """
@@ -74,7 +72,7 @@ class LoadedProfile:
 
 @dataclass(frozen=True)
 class ProfileSet:
-    """All profiles, best first for this host, and what was wrong with files."""
+    """All profiles, best first for this host, and the mistakes in files."""
 
     profiles: dict[str, LoadedProfile] = field(default_factory=dict)
     problems: list[ProfileProblem] = field(default_factory=list)
@@ -280,8 +278,6 @@ def _loaded(name: str, profile: Profile, merged: Merged) -> LoadedProfile:
         ),
         files=tuple(merged.files),
         shadowed=tuple(merged.shadowed),
-        final=profile.final,
-        locked=profile.locked,
     )
 
 
@@ -304,7 +300,7 @@ def _problem(
 
 
 def matches(patterns: Iterable[str], hostname: str = "") -> bool:
-    """Tell whether a host name fits one of the patterns (empty: the host we are on).
+    """Return whether a host name fits one of the patterns (empty: the host we are on).
 
     A short host name is compared with the first part of each pattern.
     """
@@ -318,7 +314,7 @@ def matches(patterns: Iterable[str], hostname: str = "") -> bool:
 
 
 def _is_of_another_site(shipped: Path, hostname: str = "") -> bool:
-    """Tell from its line of hosts whether a shipped profile describes a site that we are not at.
+    """Return whether the line of hosts of a shipped profile names another site than ours.
 
     Many sites have a host `login1`, so here a short name has to be confirmed by the full one.
     The line is all that is read: the profiles of the whole world must not cost every user.

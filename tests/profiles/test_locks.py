@@ -43,7 +43,7 @@ def test_a_locked_field_keeps_the_central_value_and_the_override_is_reported(
     place = found.profiles["place"]
     assert place.profile.job.queue == "normal"
     assert place.profile.limits.workers == 64
-    assert place.locked == ("limits", "job.queue")
+    assert place.profile.locked == ("limits", "job.queue")
     assert Shadowed("job.queue", own, central, "locked") in place.shadowed
     assert Shadowed("limits", own, central, "locked") in place.shadowed
     assert places(found.problems) == [("place.yaml", 3, 3), ("place.yaml", 5, 1)]
@@ -157,7 +157,7 @@ def test_a_final_profile_ignores_less_central_files(site: Site, places: Places) 
     own = site.write("user", "place.yaml", "title: Mine\nfinal: false\n")
     found = load_profiles()
     place = found.profiles["place"]
-    assert place.final
+    assert place.profile.final
     assert place.files == (central,)
     assert place.profile.title == "Place"
     assert place.shadowed == (Shadowed("", own, central, "final"),)
@@ -179,7 +179,7 @@ def test_locks_of_several_files_add_up(site: Site) -> None:
     site.write("environment", "place.yaml", "locked: [job.queue]\n")
     site.write("user", "place.yaml", "limits: {workers: 9}\njob: {queue: x, gpus: 1}\n")
     place = find_profile("place")
-    assert place.locked == ("limits", "job.queue")
+    assert place.profile.locked == ("limits", "job.queue")
     assert place.profile.limits.workers == 64
     assert place.profile.job.queue == "normal"
     assert place.profile.job.gpus == 1

@@ -87,7 +87,7 @@ def values_of(option: Option) -> st.SearchStrategy[Any]:
 
 
 def told_exactly(option: Option) -> bool:
-    """Tell whether JSON Schema has words for all that a start checks."""
+    """Return whether JSON Schema has words for all that a start checks."""
     return option.type in ("boolean", "integer", "enum") or (
         option.type == "string" and "(" not in (option.pattern or "")
     )

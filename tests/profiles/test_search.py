@@ -20,7 +20,7 @@ def test_the_built_in_profile_is_there_without_any_file(site: Site) -> None:
     assert local.profile.backend == "local"
     assert local.profile.title == "This machine"
     assert local.shadowed == ()
-    assert not local.final
+    assert not local.profile.final
 
 
 def test_a_user_file_overrides_field_by_field_and_lists_as_a_whole(site: Site) -> None:
