@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
@@ -407,6 +409,27 @@ def xml_of(text: str, title: str) -> Element:
         raise BackendUnavailable(
             f"{title} answered with XML that cannot be read.", detail=str(error)
         ) from error
+
+
+def local_time(text: object) -> float | None:
+    """Read ``2026-11-28T00:32:17`` and ``Sat Nov 28 00:45:36 2026``, by default local times."""
+    try:
+        return datetime.fromisoformat(str(text).strip().replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return time.mktime(time.strptime(str(text).strip()))
+    except (ValueError, OverflowError):
+        return None
+
+
+def epoch_seconds(value: object) -> float | None:
+    """Return a positive time since the epoch; systems write 0 and null where there is none."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        return None
+    return number if 0 < number < 2**40 else None
 
 
 def exit_code_of_wait(status: int) -> int:

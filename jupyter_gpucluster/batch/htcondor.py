@@ -7,7 +7,6 @@ that one file says everything; `HTCondor.stdin` makes the description of them.
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import ENDS, Backend, Routing, Sent, ended_with
+from .base import ENDS, Backend, Routing, Sent, ended_with, epoch_seconds
 from .directives import Syntax
 from .job_classes import head
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -220,8 +219,10 @@ class HTCondor(Backend):
             state = reasons.removed(reason, held) if past else JobState.ENDING
         over = state not in (JobState.PENDING, JobState.HELD, JobState.RUNNING, JobState.SUSPENDED)
         host = _text(ad.get("RemoteHost")) or _text(ad.get("LastRemoteHost"))
-        started = _time(ad.get("JobCurrentStartDate"))
-        ended = _time(ad.get("CompletionDate")) or _time(ad.get("EnteredCurrentStatus"))
+        started = epoch_seconds(ad.get("JobCurrentStartDate"))
+        ended = epoch_seconds(ad.get("CompletionDate")) or epoch_seconds(
+            ad.get("EnteredCurrentStatus")
+        )
         return JobStatus(
             id=id,
             state=state,
@@ -339,8 +340,3 @@ def _whole(value: object) -> int | None:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _time(value: object) -> float | None:
-    number = float(value) if isinstance(value, (int, float)) and abs(value) < 1e11 else 0.0
-    return number if math.isfinite(number) and number > 0 else None

@@ -22,7 +22,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, ended_with, exit_code_of_wait
+from .base import AllocationQuery, Backend, ended_with, epoch_seconds, exit_code_of_wait
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -305,7 +305,7 @@ class Oar(Backend):
         if waits and job.get("dependencies"):
             reason = reason or "due to dependency"
         nodes = job.get("assigned_network_address")
-        index = _seconds(job.get("array_index")) or 1
+        index = epoch_seconds(job.get("array_index")) or 1
         return JobStatus(
             id=id,
             state=state,
@@ -314,9 +314,9 @@ class Oar(Backend):
             reason=reason,
             nodes=tuple(map(str, nodes)) if isinstance(nodes, list) and not waits else (),
             exit_code=code,
-            started=None if waits else _seconds(job.get("startTime")),
-            ended=_seconds(job.get("stopTime")) if word in ("Terminated", "Error") else None,
-            expected_start=_seconds(job.get("scheduledStart")) if waits else None,
+            started=None if waits else epoch_seconds(job.get("startTime")),
+            ended=epoch_seconds(job.get("stopTime")) if word in ("Terminated", "Error") else None,
+            expected_start=epoch_seconds(job.get("scheduledStart")) if waits else None,
         )
 
     def look_up(self, id: str) -> list[str] | None:
@@ -424,17 +424,8 @@ def _cause(job: Mapping[str, Any]) -> tuple[JobState, str]:
 
 
 def _exit_code(wait_status: Any) -> int | None:
-    number = _seconds(wait_status) if wait_status else 0
+    number = epoch_seconds(wait_status) if wait_status else 0
     return None if number is None else exit_code_of_wait(int(number))
-
-
-def _seconds(value: Any) -> float | None:
-    """Return a positive number, or None; OAR writes 0 and null where there is none."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if 0 < number < 2**40 else None
 
 
 def _ask_about(id: str, user: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Amounts, Backend, worded
+from .base import AllocationQuery, Amounts, Backend, local_time, worded
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, memory_of, resource_name
@@ -34,7 +33,6 @@ FIND_EACH = (
     ' [ $# = 0 ] || exec qstat -x -t -f -F json "$@"'
 )
 """Only qselect finds by name, only qstat describes; the script is fixed, names are arguments."""
-WALLTIME = re.compile(r"(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
 TASK = re.compile(r"\[(\d+)\]")
 SILENT = re.compile(
     r"cannot connect to server|connection (refused|timed out|reset)|no route to host|pbs_iff"
@@ -256,9 +254,11 @@ class Pbs(Backend):
             reason=reason,
             nodes=hosts_of(str(job.get("exec_host", ""))) if state is not JobState.PENDING else (),
             exit_code=exit_code_of(code),
-            started=_epoch(job.get("stime")) if state is not JobState.PENDING else None,
-            ended=_epoch(job.get("obittime") or job.get("mtime")) if letter in ("F", "X") else None,
-            expected_start=_epoch(estimated.get("start_time"))
+            started=local_time(job.get("stime")) if state is not JobState.PENDING else None,
+            ended=local_time(job.get("obittime") or job.get("mtime"))
+            if letter in ("F", "X")
+            else None,
+            expected_start=local_time(estimated.get("start_time"))
             if state is JobState.PENDING and isinstance(estimated, dict)
             else None,
             ends=_end(job) if state is JobState.RUNNING else None,
@@ -407,20 +407,9 @@ def number_of(value: Any) -> int | None:
 
 def _end(job: Mapping[str, Any]) -> float | None:
     """Return when a running job reaches its walltime, which the site may have set."""
-    asked, started = job.get("Resource_List"), _epoch(job.get("stime"))
-    match = WALLTIME.fullmatch(str(asked.get("walltime"))) if isinstance(asked, dict) else None
-    if match is None or started is None:
-        return None
-    hours, minutes, seconds = map(int, match.groups())
-    return started + hours * 3600 + minutes * 60 + seconds
-
-
-def _epoch(text: Any) -> float | None:
-    """Read ``Sat Nov 28 00:45:36 2026``, which is local time."""
-    try:
-        return time.mktime(time.strptime(str(text)))
-    except (ValueError, OverflowError):
-        return None
+    asked, started = job.get("Resource_List"), local_time(job.get("stime"))
+    seconds = SYNTAX.seconds(str(asked.get("walltime"))) if isinstance(asked, dict) else None
+    return None if seconds is None or started is None else started + seconds
 
 
 def _ask_about(id: str, user: str) -> list[str]:

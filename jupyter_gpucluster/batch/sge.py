@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import (
@@ -21,7 +19,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import ENDS, AllocationQuery, Backend, ended_with, xml_of
+from .base import ENDS, AllocationQuery, Backend, ended_with, local_time, xml_of
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -302,7 +300,7 @@ def listed(job: dict[str, str]) -> JobStatus | None:
         task=int(task) - 1 if task else 0,
         reason=reason,
         nodes=(host,) if host else (),
-        started=_epoch(job.get("JAT_start_time", "")),
+        started=local_time(job.get("JAT_start_time", "")),
     )
 
 
@@ -355,8 +353,8 @@ def _accounted(record: dict[str, str]) -> JobStatus | None:
         reason=str(failed) if failed else "",
         nodes=(record.get("hostname", ""),),
         exit_code=code if failed in (0, OVER_LIMIT, KILLED) else None,
-        started=_epoch(record.get("start_time", "")),
-        ended=_epoch(record.get("end_time", "")),
+        started=local_time(record.get("start_time", "")),
+        ended=local_time(record.get("end_time", "")),
     )
 
 
@@ -370,18 +368,6 @@ def _reached_walltime(record: dict[str, str]) -> bool:
 def _first_number(text: str | None) -> int | None:
     match = re.match(r"-?\d{1,9}", text or "")
     return int(match[0]) if match else None
-
-
-def _epoch(text: str) -> float | None:
-    """Read local time as listings (2026-11-28T00:32:17) and accounting write it."""
-    try:
-        return datetime.fromisoformat(text.strip()).timestamp()
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return time.mktime(time.strptime(text.strip()))
-    except (ValueError, OverflowError):
-        return None
 
 
 def _ask_about(id: str, user: str) -> list[str]:

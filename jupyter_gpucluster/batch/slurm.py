@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ..core.errors import BackendUnavailable
@@ -29,6 +28,7 @@ from .base import (
     ended_with,
     exit_code_of_wait,
     least,
+    local_time,
 )
 from .directives import options_in
 from .job_classes import head, named, without
@@ -243,10 +243,10 @@ class Slurm(Backend):
             reason=reason,
             nodes=(row["NodeList"],) if row["NodeList"] else (),
             exit_code=exit_code_of_wait(wait_status) if over else None,
-            started=None if waits else _epoch(row["StartTime"]),
-            ended=_epoch(row["EndTime"]) if over else None,
-            expected_start=_epoch(row["StartTime"]) if waits else None,
-            ends=None if over or waits else _epoch(row["EndTime"]),
+            started=None if waits else local_time(row["StartTime"]),
+            ended=local_time(row["EndTime"]) if over else None,
+            expected_start=local_time(row["StartTime"]) if waits else None,
+            ends=None if over or waits else local_time(row["EndTime"]),
             hopeless=waits and reason in reasons.NEVER,
         )
 
@@ -283,8 +283,8 @@ class Slurm(Backend):
                     if row["NodeList"] not in ("", "None assigned")
                     else (),
                     exit_code=-int(number) if number.isdigit() and int(number) else int(code or 0),
-                    started=_epoch(row["Start"]),
-                    ended=_epoch(row["End"]),
+                    started=local_time(row["Start"]),
+                    ended=local_time(row["End"]),
                 )
         return found
 
@@ -412,14 +412,6 @@ def _task(id: str) -> int:
     """Return the number of a task in its array."""
     number = id.partition("_")[2]
     return int(number) if number.isdecimal() else 0
-
-
-def _epoch(text: str) -> float | None:
-    """Read Slurm's local time; N/A and Unknown are None."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
 
 
 def gpus_of(gres: str) -> int:

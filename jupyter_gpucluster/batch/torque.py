@@ -21,7 +21,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import ENDS, AllocationQuery, Backend, xml_of
+from .base import ENDS, AllocationQuery, Backend, epoch_seconds, xml_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, memory_of, resource_name
 from .reasons import pbs as reasons
@@ -105,7 +105,7 @@ class Torque(Pbs):
             task=int(task[1]) if task else 0,
             reason=job.get("comment", ""),
             nodes=hosts_of(job.get("exec_host", "")),
-            started=_seconds(job.get("start_time")),
+            started=epoch_seconds(job.get("start_time")),
         )
         if letter == "H":
             return replace(status, reason=f"Hold_Types {job.get('Hold_Types', '')}")
@@ -119,7 +119,7 @@ class Torque(Pbs):
             status,
             state=state,
             exit_code=exit_code_of(code),
-            ended=_seconds(job.get("comp_time")),
+            ended=epoch_seconds(job.get("comp_time")),
         )
 
     def look_up(self, id: str) -> list[str] | None:
@@ -162,11 +162,6 @@ def _free_gpus(node: dict[str, str]) -> int:
     return 0 if node.get("jobs") else number_of(node.get("gpus")) or 0
 
 
-def _seconds(text: str | None) -> float | None:
-    number = number_of(text)
-    return float(number) if number is not None and 0 < number < 2**40 else None
-
-
 def _ask_about(id: str, user: str) -> list[str]:
     """Return the command that describes a job."""
     return ["qstat", "-f", "-x", id]
@@ -181,7 +176,7 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
         raise BackendUnavailable("Torque did not answer qstat.", detail=result.stderr)
     fields = {field.tag: field.text or "" for field in job}
     status = Torque().described(fields)
-    walltime = _duration(job.findtext("Resource_List/walltime") or "")
+    walltime = Torque.syntax.seconds(job.findtext("Resource_List/walltime") or "")
     if status.started is not None and walltime:
         status = replace(status, ends=status.started + walltime)
     slots: Counter[str] = Counter()
@@ -195,11 +190,6 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
 def _job_of(environ: Mapping[str, str]) -> str:
     """Return the number of the job that a process is in."""
     return environ.get("PBS_JOBID", "") if "TORQUE" in environ.get("PBS_VERSION", "") else ""
-
-
-def _duration(text: str) -> int:
-    match = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text)
-    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else 0
 
 
 # Moab: http://docs.adaptivecomputing.com/9-1-3/MWM/moab.htm
@@ -293,9 +283,9 @@ class Moab(Torque):
             reason=word if waits else "",
             nodes=(job["MasterHost"],) if job.get("MasterHost") and not waits else (),
             exit_code=exit_code_of(number),
-            started=None if waits else _time(job.get("StartTime", "")),
+            started=None if waits else epoch_seconds(job.get("StartTime")),
             # Of the reservation that Moab has made for it; few of those that wait have one.
-            expected_start=_time(job.get("RsvStartTime", "")) or None if waits else None,
+            expected_start=epoch_seconds(job.get("RsvStartTime")) if waits else None,
         )
 
     def history(self, ids: Sequence[str]) -> list[str] | None:
@@ -317,7 +307,3 @@ class Moab(Torque):
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["canceljob", *ids]
-
-
-def _time(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d{1,12}", text, re.ASCII) else None

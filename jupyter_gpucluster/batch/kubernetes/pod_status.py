@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.job import Capacity, JobState, JobStatus
+from ..base import local_time
 from ..reasons import kubernetes as reasons
 from .manifest import look
 
@@ -27,12 +27,12 @@ def status_of(pod: dict[str, Any]) -> JobStatus:
     said, container = _dict(look(pod, "status")), _container(pod)
     over = _dict(look(container, "state", "terminated"))
     state, reason = _state(pod, said, container)
-    code, began = over.get("exitCode"), _time(said.get("startTime"))
+    code, began = over.get("exitCode"), local_time(said.get("startTime"))
     seconds = look(pod, "spec", "activeDeadlineSeconds")
     node = _text(look(pod, "spec", "nodeName"))
     task = _text(look(pod, "metadata", "labels", TASK))
     running = look(container, "state", "running", "startedAt")
-    started = _time(running) or _time(over.get("startedAt"))
+    started = local_time(running) or local_time(over.get("startedAt"))
     return JobStatus(
         id=_text(look(pod, "metadata", "name")),
         state=state,
@@ -42,7 +42,7 @@ def status_of(pod: dict[str, Any]) -> JobStatus:
         nodes=(node,) if node else (),
         exit_code=code if isinstance(code, int) else None,
         started=started,
-        ended=_time(over.get("finishedAt")),
+        ended=local_time(over.get("finishedAt")),
         # The deadline counts from the time at which the pod came to its node.
         ends=began + seconds if began and started and isinstance(seconds, int) else None,
         hopeless=reason.partition(": ")[0] in reasons.HOPELESS,
@@ -143,10 +143,3 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _time(value: object) -> float | None:
-    try:
-        return datetime.datetime.fromisoformat(_text(value).replace("Z", "+00:00")).timestamp()
-    except (ValueError, OverflowError):
-        return None
