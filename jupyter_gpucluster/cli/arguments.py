@@ -263,6 +263,7 @@ def absolute_python(path: str) -> str:
 
 def default_profile() -> str:
     """Return the profile that is preselected here."""
+    from ..batch import THIS_MACHINE
     from ..profiles import load_profiles
 
     found = load_profiles()
@@ -272,7 +273,9 @@ def default_profile() -> str:
             hint="Correct the files that the command profiles complains of.",
         )
     chosen = next((name for name, loaded in found.profiles.items() if loaded.profile.default), None)
-    return chosen or ("local" if "local" in found.profiles else next(iter(found.profiles)))
+    # The shipped profile of this machine has the name of its backend.
+    names = [*(name for name in found.profiles if name == THIS_MACHINE), *found.profiles]
+    return chosen or names[0]
 
 
 def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:
