@@ -14,20 +14,29 @@ SERVICE = "0::/system.slice/jupyterhub-alice.service"
 TERMINAL = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn-1.scope"
 
 
-def test_inside_a_batch_job_it_ends_with_the_job() -> None:
-    found = find_survival(
-        {}, job="Slurm job 4711", cgroup=SESSION, init="systemd", scope_works=True
-    )
-    assert not found.survives
-    assert found.words == "No: it ends with Slurm job 4711 that Jupyter is in."
-    assert found.prefix == ()
+HYBRID = f"12:memory:/user.slice\n1:name=systemd:/user.slice\n{SERVICE}\n"
+IN_JOB = "No: it ends with Slurm job 4711 that Jupyter is in."
 
 
-def test_without_systemd_only_the_machine_s_end_ends_it() -> None:
-    found = find_survival({}, cgroup="0::/", init="sshd")
-    assert found.survives
-    assert "container" in found.words
-    assert found.prefix == ()
+@pytest.mark.parametrize(
+    "cgroup, init, job, survives, words",
+    [
+        (SESSION, "systemd", "Slurm job 4711", False, IN_JOB),
+        ("0::/", "sshd", "", True, "container"),
+        (SERVICE, "systemd", "", False, "jupyterhub-alice.service"),
+        (HYBRID, "systemd", "", False, "jupyterhub-alice.service"),  # its last line counts
+        (SESSION, "systemd", "", True, "logout"),
+        ("0::/", "tini", "", False, "container"),
+        ("0::/", "jupyter-lab", "", False, "container"),
+        ("0::/", "docker-init", "", False, "container"),
+    ],
+)
+def test_without_a_scope_it_depends_on_what_jupyter_runs_in(
+    cgroup: str, init: str, job: str, survives: bool, words: str
+) -> None:
+    found = find_survival({}, job=job, cgroup=cgroup, init=init, scope_works=bool(job))
+    assert (found.survives, found.prefix) == (survives, ())
+    assert words in found.words
 
 
 @pytest.mark.parametrize("cgroup", [SESSION, SERVICE, TERMINAL])
@@ -36,23 +45,6 @@ def test_a_scope_of_its_own_is_used_wherever_systemd_gives_one(cgroup: str) -> N
     assert found.survives
     assert found.prefix[:3] == ("systemd-run", "--user", "--scope")
     assert found.prefix[-1] == "--"
-
-
-def test_in_a_service_it_ends_with_the_service() -> None:
-    found = find_survival({}, cgroup=SERVICE, init="systemd", scope_works=False)
-    assert not found.survives
-    assert "jupyterhub-alice.service" in found.words
-
-
-def test_in_a_login_session_it_depends_on_the_machine() -> None:
-    found = find_survival({}, cgroup=SESSION, init="systemd", scope_works=False)
-    assert found.survives
-    assert "logout" in found.words
-
-
-def test_the_last_line_of_a_hybrid_hierarchy_counts() -> None:
-    text = f"12:memory:/user.slice\n1:name=systemd:/user.slice\n{SERVICE}\n"
-    assert not find_survival({}, cgroup=text, init="systemd", scope_works=False).survives
 
 
 def test_this_machine_gives_an_answer_of_its_own() -> None:
@@ -76,10 +68,3 @@ def test_without_a_runtime_directory_systemd_is_not_even_asked(
     calls = put_command(tmp_path, monkeypatch, "systemd-run", "exit 0")
     assert find_survival({}, cgroup=SESSION, init="systemd").prefix == ()
     assert not calls.exists()
-
-
-@pytest.mark.parametrize("main", ["tini", "jupyter-lab", "docker-init"])
-def test_in_jupyters_own_container_it_ends_with_jupyter(main: str) -> None:
-    found = find_survival({}, init=main)
-    assert not found.survives
-    assert "container" in found.words
