@@ -6,6 +6,24 @@ from ..core.cluster import ENDED
 from ..core.errors import ClusterConflict
 from .view import Look
 
+PLAIN = """\
+from distributed import Client
+
+client = Client(scheduler_file={file!r})
+client"""
+ENCRYPTED = """\
+from distributed import Client
+from distributed.security import Security
+
+security = Security(
+    require_encryption=True,
+    tls_ca_file={ca!r},
+    tls_client_cert={cert!r},
+    tls_client_key={key!r},
+)
+client = Client(scheduler_file={file!r}, security=security)
+client"""
+
 
 def client_code(look: Look) -> dict[str, str]:
     """Return the forms ``connect`` and ``magic`` (need this package) and ``dask`` (Dask alone).
@@ -21,30 +39,13 @@ def client_code(look: Look) -> dict[str, str]:
     return {
         "connect": f'from jupyter_gpucluster import connect\n\nclient = connect("{name}")\nclient',
         "magic": f"%load_ext jupyter_gpucluster\n%gpucluster connect {name}\nclient",
-        "dask": "\n".join(_plain_dask(look)),
+        "dask": _plain_dask(look),
     }
 
 
-def _plain_dask(look: Look) -> list[str]:
-    scheduler_file = str(look.directory.scheduler_file)
+def _plain_dask(look: Look) -> str:
+    file, tls = str(look.directory.scheduler_file), look.directory.tls
     if not look.record.spec.encrypted:
-        return [
-            "from distributed import Client",
-            "",
-            f"client = Client(scheduler_file={scheduler_file!r})",
-            "client",
-        ]
-    tls = look.directory.tls
-    return [
-        "from distributed import Client",
-        "from distributed.security import Security",
-        "",
-        "security = Security(",
-        "    require_encryption=True,",
-        f"    tls_ca_file={str(tls / 'ca.pem')!r},",
-        f"    tls_client_cert={str(tls / 'client-cert.pem')!r},",
-        f"    tls_client_key={str(tls / 'client-key.pem')!r},",
-        ")",
-        f"client = Client(scheduler_file={scheduler_file!r}, security=security)",
-        "client",
-    ]
+        return PLAIN.format(file=file)
+    ca, cert, key = (str(tls / f"{name}.pem") for name in ("ca", "client-cert", "client-key"))
+    return ENCRYPTED.format(file=file, ca=ca, cert=cert, key=key)
