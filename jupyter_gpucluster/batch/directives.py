@@ -95,7 +95,7 @@ class Syntax:
         if option in self.arrays:
             return "makes an array of the job; how many jobs there are is up to the cluster"
         if {option, f"{option} {value.partition('=')[0]}"} & {*self.waits}:
-            return "makes the submission wait, which is to answer at once"
+            return "is not allowed: the submit command must return at once"
         return self.refused.get(option, "")
 
     def join(self, option: str, before: str, value: str) -> str:

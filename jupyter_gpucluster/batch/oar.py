@@ -52,7 +52,7 @@ ENDED = (
      "site's support."),
     ("SUSPEND_ERROR", JobState.FAILED, "It could not be suspended, so OAR ended it."),
     ("RESUME_ERROR", JobState.FAILED, "It could not be resumed, so OAR ended it."),
-    ("RESERVATION_NO_NODE", JobState.FAILED, "None of the nodes that were reserved for it was "
+    ("RESERVATION_NO_NODE", JobState.FAILED, "The nodes that were reserved for it were not "
      "there: remove the directive -r, or choose another time."),
     ("WORKING_DIRECTORY", JobState.FAILED, "Its working directory does not exist on its node: is "
      "the cluster's directory seen by the nodes?"),

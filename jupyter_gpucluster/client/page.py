@@ -23,9 +23,9 @@ def _facts(view: ClusterView, dashboard_link: str) -> Iterator[tuple[str, str]]:
     target = view.target
     yield "Profile", view.title or view.profile
     if target.adaptive:
-        yield f"Asked for ({view.unit})", f"{target.minimum} to {target.maximum}, with the load"
+        yield f"Requested ({view.unit})", f"{target.minimum} to {target.maximum}, with the load"
     else:
-        yield f"Asked for ({view.unit})", str(target.maximum)
+        yield f"Requested ({view.unit})", str(target.maximum)
     if not view.encrypted:
         yield "Warning", "not encrypted"
     if view.simulated:

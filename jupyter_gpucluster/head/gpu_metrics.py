@@ -161,7 +161,7 @@ class MissingWorkers:
         return [
             f"{key} has {count} of its {expected} GPU workers: its job was given fewer GPUs than "
             "job.gpus says, or sees one alone (--gpus-per-task, --gpu-bind), or a worker could not "
-            "start; its log tells."
+            "start; see its log."
             for key, count in sorted(short.items())
             if now - self.since[key] >= MISSING_SECONDS
         ]

@@ -243,7 +243,7 @@ class Cluster(Control):
             ceiling = record.spec.maximum_workers
             if ceiling is not None and target.maximum > ceiling:
                 raise LimitReached(
-                    f"{target.maximum} workers asked for; the profile allows {ceiling}.",
+                    f"{target.maximum} workers requested; the profile allows {ceiling}.",
                     hint=f"Ask for {ceiling} or fewer.",
                     detail="target",
                 )

@@ -198,7 +198,7 @@ class JobServer:
     def check(self, arguments: argparse.Namespace) -> None:
         """Refuse a submission that asks for more than there is."""
         if arguments.gpus > len(self.devices):
-            raise UsageError(f"{arguments.gpus} GPUs asked for, {len(self.devices)} in use here")
+            raise UsageError(f"{arguments.gpus} GPUs requested, {len(self.devices)} in use here")
 
     def status(self, arguments: argparse.Namespace) -> list[dict[str, Any]]:
         return [task.as_json() for task in self.tasks.values()]

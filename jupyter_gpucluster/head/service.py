@@ -136,7 +136,7 @@ class Service:
         )
         # Whose record is damaged is stopped by this file.
         self.directory.write_process(this_process(), self.record.http_address)
-        self.directory.append_event(Event(time.time(), "head", "The head runs"))
+        self.directory.append_event(Event(time.time(), "head", "Scheduler started"))
 
     def on_signal(self, number: int) -> None:
         """Stop like asked to: workers, scheduler, files, in this order."""

@@ -40,7 +40,8 @@ def describe(
     if record.spec.simulated:
         unit = f"simulated {unit}"
     if record.phase is Phase.STOPPING:
-        return f"stopping, waiting for {leaving} of its jobs" if leaving else "stopping"
+        jobs = "1 job" if leaving == 1 else f"{leaving} jobs"
+        return f"stopping: {jobs} still ending" if leaving else "stopping"
     if record.phase in ENDED:
         return str(record.phase.value)
     parts = [f"{counts.ready} of {counts.asked} {unit} ready"]

@@ -45,12 +45,12 @@ def find_survival(
         --user --scope`` works; read from this machine where they are not given.
     """
     if job:
-        return Survival(False, f"No: it ends with {job} that Jupyter is in.")
+        return Survival(False, f"No: it ends with Jupyter, which runs in {job}.")
     init = _read("/proc/1/comm") if init is None else init
     if init.startswith(CONTAINER_MAINS):
         return Survival(False, "No: it ends with the container that Jupyter keeps running.")
     if init != "systemd":
-        return Survival(True, "Yes, for as long as this machine or container runs.")
+        return Survival(True, "Yes, until this machine or container restarts.")
     group = _read("/proc/self/cgroup") if cgroup is None else cgroup
     leaf = group.splitlines()[-1].rsplit("/", 1)[-1] if group else ""
     if _works(environment) if scope_works is None else scope_works:

@@ -105,7 +105,7 @@ def submit_head(directory: ClusterDirectory, record: Record) -> Look:
     except GpuClusterError:
         directory.remove()
         raise
-    words = f"The head's job is asked for as {heads_mark(record.id)}"
+    words = f"Requested the head's job ({heads_mark(record.id)})"
     directory.append_event(Event(time.time(), "submit", words))
     return look_at(directory)
 

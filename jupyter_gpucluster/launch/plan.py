@@ -26,7 +26,7 @@ from .python_environments import Environment, check_python, find_kernel, has_ucx
 from .request import Request
 from .spec import default_workers, make_spec, maximum_workers, memory_here, uses_gpus
 
-IN_A_JOB = Survival(True, "Yes: its head runs in a job of the queueing system, and ends with it.")
+IN_A_JOB = Survival(True, "Yes: its head runs in a job of the batch system, and ends with it.")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def check_maximum(name: str, profile: Profile, machine: Machine, target: Target)
     if ceiling is not None and target.maximum > ceiling:
         unit = "GPUs" if uses_gpus(profile, machine) else "workers"
         raise LimitReached(
-            f"{target.maximum} {unit} asked for; {name} allows {ceiling}.",
+            f"{target.maximum} {unit} requested; {name} allows {ceiling}.",
             hint=f"Ask for {ceiling} or fewer.",
             detail="target",
         )

@@ -171,7 +171,7 @@ def main(arguments: list[str]) -> int:
         count, text = int(arguments[0]), arguments[1]
         hosts = [host for host, _ in allocation_hosts(os.environ, SOURCES)]
         if len(hosts) < count:
-            raise ValueError(f"This job has the hosts {hosts}; {count} were asked for.")
+            raise ValueError(f"This job has the hosts {hosts}; it requested {count}.")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

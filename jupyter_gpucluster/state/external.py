@@ -185,7 +185,7 @@ def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:
     port = data.get("services", {}).get("dashboard")
     if not isinstance(port, int):
         raise ClusterConflict(
-            f"Where the dashboard of {record.name} is, only its scheduler file could tell.",
+            f"Only a scheduler file names the dashboard of {record.name}.",
             hint="Attach by existing.scheduler_file.",
         )
     _, host, _ = read_address(str(data["address"]))

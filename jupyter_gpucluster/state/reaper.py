@@ -64,7 +64,7 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
             if time.monotonic() > deadline:
                 (directory.path / FORCED).unlink(missing_ok=True)
                 raise HeadUnreachable(
-                    f"The head of {record.name}, process {head.pid}, was killed and is there yet.",
+                    f"The head of {record.name} (process {head.pid}) did not exit after SIGKILL.",
                     hint="It probably waits for a file system that does not answer.",
                 )
             time.sleep(0.02)

@@ -98,7 +98,7 @@ def _wait(
             raise WaitTimeout(
                 f"Cluster {view.name} is not {word} after {timeout:g} s: {view.words}.",
                 hint=(by_force(find(root, view.id)) if word == "stopped" else "")
-                or f"It goes on by itself; see why with: jupyter gpucluster why {view.name}",
+                or f"It continues by itself; see why with: jupyter gpucluster why {view.name}",
             )
         _await_change(root, view, LOOK_SECONDS if left is None else min(left, LOOK_SECONDS))
         view = view_of(find_answered(root, view.id, jobs=False))

@@ -201,7 +201,7 @@ def test_names_and_arrays_are_up_to_the_cluster(system: str, own: str) -> None:
     ],
 )  # fmt: skip
 def test_a_submission_that_would_wait_for_its_job_is_refused(system: str, own: str) -> None:
-    with pytest.raises(InvalidInput, match="makes the submission wait"):
+    with pytest.raises(InvalidInput, match="must return at once"):
         lines(system, JobShape(), own)
 
 
@@ -226,7 +226,7 @@ def test_other_directives_of_the_same_option_are_let_through() -> None:
         ("slurm", ("--gpus", "8"), "The argument '--gpus 8' sets what job.gpus sets"),
         ("slurm", ("--qos", "x", "-N4"), "The argument '-N4' sets what job.nodes sets"),
         ("slurm", ("--array=0-9",), "makes an array of the job"),
-        ("slurm", ("--wait",), "makes the submission wait"),
+        ("slurm", ("--wait",), "must return at once"),
         ("slurm", ("-p", "a", "-p", "b"), "job.submit_args ask for the same thing twice"),
         ("pbs", ("-N", "mine"), "sets the job's name"),
         ("lsf", ("-J", "mine"), "sets the job's name"),

@@ -171,7 +171,7 @@ async def test_a_refusal_is_told_in_the_job_server_s_words(tmp_path: Path) -> No
         queue = Queue(Local(), runner)
         with pytest.raises(BackendError) as caught:
             await queue.submit(a_submission(tmp_path, "exit 0", gpus=1))
-        assert "1 GPUs asked for, 0 in use here" in caught.value.detail
+        assert "1 GPUs requested, 0 in use here" in caught.value.detail
 
 
 async def test_a_dead_job_server_is_replaced_and_its_jobs_are_gone(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_slurms_reasons_to_wait_have_sentences_of_their_own(reason: str) -> None
 @pytest.mark.parametrize(
     "reason, words",
     [
-        ("AssocGrpGRESRunMinutes", "starts when some have ended"),
-        ("QOSMaxGRESPerUser", "starts when some of it is free"),
-        ("MaxGRESPerAccount", "starts when some of it is free"),
+        ("AssocGrpGRESRunMinutes", "starts when some finish"),
+        ("QOSMaxGRESPerUser", "starts when some are free"),
+        ("MaxGRESPerAccount", "starts when some are free"),
         ("QOSMaxGRESPerJob", "will not start: ask for fewer GPUs"),
         ("AssocMaxBillingMinutesPerJob", "will not start: ask for a shorter walltime"),
         ("QOSMinGRES", "ask for more"),

@@ -282,7 +282,7 @@ class TestProcesses:
 
     def test_more_gpus_than_there_are_will_never_come(self, server: Server) -> None:
         told = server.refusal("submit", "--mark", MARK, "--gpus", "1", "/tmp/x.sh")
-        assert told == "1 GPUs asked for, 0 in use here"
+        assert told == "1 GPUs requested, 0 in use here"
         assert server.ask("status") == []
 
     @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ TERMINAL = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn
 
 
 HYBRID = f"12:memory:/user.slice\n1:name=systemd:/user.slice\n{SERVICE}\n"
-IN_JOB = "No: it ends with Slurm job 4711 that Jupyter is in."
+IN_JOB = "No: it ends with Jupyter, which runs in Slurm job 4711."
 
 
 @pytest.mark.parametrize(

@@ -116,4 +116,4 @@ def test_a_job_s_script_gets_its_hosts_in_the_form_that_it_asks_for(tmp_path: Pa
 
     assert run("2", "{} slots=6").stdout == "a01 slots=6\na02 slots=6\n"
     assert run("4", "{}").returncode == 1
-    assert "4 were asked for" in run("4", "{}").stderr
+    assert "it requested 4" in run("4", "{}").stderr

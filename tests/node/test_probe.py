@@ -146,4 +146,4 @@ def test_the_nodes_of_a_job_are_read_by_what_lies_beside_the_probe(tmp_path: Pat
         told.append(json.loads((tmp_path / "answers" / "ssh.json").read_text()))
     assert told[0] == {"hosts": ["n2", "n3"], "troubles": {}}
     assert told[1]["hosts"] == []
-    assert "2 were asked for" in told[1]["troubles"][""]
+    assert "it requested 2" in told[1]["troubles"][""]

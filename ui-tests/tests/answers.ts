@@ -112,8 +112,12 @@ export const everyPhase = [
 
 /** What has happened to a cluster so far, the way its head tells it. */
 export const timeline = [
-  { time: NOW - 260, kind: 'head', message: 'The head runs', job: '' },
-  { time: NOW - 250, kind: 'submit', message: '2 asked for as gpc-abc123-1' },
+  { time: NOW - 260, kind: 'head', message: 'Scheduler started', job: '' },
+  {
+    time: NOW - 250,
+    kind: 'submit',
+    message: 'Requested 2 workers (job gpc-abc123-1)'
+  },
   { time: NOW - 220, kind: 'worker', message: 'gpc-abc123-1.0 is ready' },
   { time: NOW - 200, kind: 'worker', message: 'gpc-abc123-1.1 is ready' },
   { time: NOW - 200, kind: 'phase', message: 'running' },
@@ -122,7 +126,11 @@ export const timeline = [
     kind: 'lost',
     message: 'gpc-abc123-1.0 ended (out of memory): the node killed it'
   },
-  { time: NOW - 50, kind: 'submit', message: '1 asked for as gpc-abc123-2' }
+  {
+    time: NOW - 50,
+    kind: 'submit',
+    message: 'Requested 1 worker (job gpc-abc123-2)'
+  }
 ];
 
 export function job(changes: Record<string, unknown> = {}): object {

@@ -209,7 +209,7 @@ test('states that take hours or an accident', async ({ page }) => {
       id: 'x',
       name: 'leaving-swift',
       phase: 'stopping',
-      words: 'stopping, waiting for 1 of its jobs'
+      words: 'stopping: 1 job still ending'
     }),
     cluster({
       ...site,

@@ -59,7 +59,9 @@ test('tabs come back with the page, and the dashboard’s says when its cluster 
   await page.getByRole('button', { name: 'Show the cluster' }).click();
   await expect(lab.card('quiet-fox')).toBeFocused();
   await page.getByRole('button', { name: 'Show its timeline' }).click();
-  await expect(details.getByRole('tabpanel')).toContainText('The head runs');
+  await expect(details.getByRole('tabpanel')).toContainText(
+    'Scheduler started'
+  );
 });
 
 test('what happened meanwhile is told on return, until it is put aside', async ({

@@ -157,7 +157,7 @@ test('a stop that nobody confirms can be forced, in plain words', async () => {
     cluster({
       phase: 'stopping',
       phase_since: Date.now() / 1000 - 300,
-      words: 'stopping, waiting for 1 of its jobs'
+      words: 'stopping: 1 job still ending'
     })
   );
   await lab.button('Stop by force: quiet-fox').click();
@@ -318,7 +318,9 @@ test('details have a tab, section by section', async () => {
   await lab.screenshot('details-narrow');
   await details.getByRole('tab', { name: 'Jobs' }).focus();
   await page.keyboard.press('ArrowRight');
-  await expect(details.getByRole('tabpanel')).toContainText('The head runs');
+  await expect(details.getByRole('tabpanel')).toContainText(
+    'Scheduler started'
+  );
   await details.getByRole('tab', { name: 'Script' }).click();
   await expect(
     details.getByRole('region', { name: 'Submit command of gpc-abc123-1' })
@@ -538,7 +540,7 @@ test('a normal stop is not red', async () => {
   await show(
     cluster({
       phase: 'stopping',
-      words: 'stopping, waiting for 3 of its jobs',
+      words: 'stopping: 3 jobs still ending',
       workers: {
         asked: 3,
         pending: 0,

@@ -243,7 +243,7 @@ class Kubernetes(Backend):
             raise BackendError(
                 "Kubernetes shows you neither nodes nor all pods, so nobody tells what is free.",
                 hint="Starting works without it; a role that may list nodes and the pods of all"
-                " namespaces tells it.",
+                " namespaces shows them.",
                 detail=result.stderr,
             )
         return gpus_of(_items(result))

@@ -68,7 +68,7 @@ PULL = (
 )
 WAITING = {
     "ContainerCreating": "Its node pulls the image and mounts the volumes; where that lasts, "
-    "`kubectl describe pod {id}` tells for what.",
+    "`kubectl describe pod {id}` shows the reason.",
     "PodInitializing": "Its init containers run.",
     "ErrImagePull": f"Its image cannot be pulled: {{message}}. {PULL}",
     "ImagePullBackOff": f"Its image cannot be pulled: {{message}}. {PULL}",

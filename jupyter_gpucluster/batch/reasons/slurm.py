@@ -115,8 +115,8 @@ WAITING = {
 FAMILIES = (
     (
         re.compile(r"(Assoc|QOS)Grp\w*RunMinutes(Limit)?"),
-        "The jobs that run have as many minutes before them as may be ({reason}); it starts when "
-        "some have ended, and sooner with a shorter walltime.",
+        "Your account's running jobs use all its run-minutes ({reason}); this job starts when "
+        "some finish, and sooner with a shorter walltime.",
     ),
     (
         # A budget, which waiting does not bring back.
@@ -135,8 +135,8 @@ FAMILIES = (
     ),
     (
         re.compile(r"QOSMax\w*PerUser(Limit)?|Max\w*PerAccount"),
-        "What you or your account may have at a time is in use ({reason}); it starts when some of "
-        "it is free.",
+        "You have reached your account's limit of resources in use ({reason}); this job starts "
+        "when some are free.",
     ),
 )
 """Families of limits that Slurm spells out for each resource -> sentence."""

@@ -193,7 +193,8 @@ class _Step(News):
             self.note("walltime", f"{job.key} leaves before its walltime ends", job.key)
         self.put(replace(job, leaving=self.now) for job in chosen)
         if self.record.expired and not wanted and all(job.is_over for job in self.record.jobs):
-            self.end(Phase.STOPPED, "Its jobs reached their walltime, and none is to follow.")
+            reason = "All jobs reached their time limit, and `at_walltime` is `stop`."
+            self.end(Phase.STOPPED, reason)
 
     def relieve(self) -> None:
         """Note whose walltime ends so soon that a successor must be asked for."""
@@ -205,7 +206,7 @@ class _Step(News):
         self.put(relieved)
         for job in relieved:
             key = job.key
-            self.note("walltime", f"A successor of {key} is asked for: its walltime ends", key)
+            self.note("walltime", f"Requested a successor of {key}: its walltime ends", key)
 
     def is_past(self, time: float | None) -> bool:
         return time is not None and self.now >= time
@@ -302,7 +303,8 @@ class _Step(News):
         self.record = replace(self.record, submissions=number)
         self.put(Job(mark, task, submitted=self.now) for task in range(count))
         self.actions.append(Submit(mark, count))
-        self.note("submit", f"{count} asked for as {mark}", mark)
+        unit = "worker" if count == 1 else "workers"
+        self.note("submit", f"Requested {count} {unit} (job {mark})", mark)
 
     def stop(self) -> None:
         alive = [job for job in self.record.jobs if not job.is_over]

@@ -121,7 +121,7 @@ def test_a_stop_waits_for_the_confirmation_of_the_queue() -> None:
     play.stop()
     id = play.job(f"{ONE}_0").id
     assert play.step() == [Cancel((id,))]
-    assert play.words == "stopping, waiting for 1 of its jobs"
+    assert play.words == "stopping: 1 job still ending"
     assert play.step(1) == []
     assert play.step(CANCEL_AGAIN) == [Cancel((id,))]
     play.silent = True
@@ -239,7 +239,7 @@ def test_every_change_of_phase_is_noted() -> None:
     play = Play(1)
     record, actions = decide.step(play.record, model.Observation(desired=1), now=5.0)
     told = [action.event.message for action in actions if isinstance(action, Note)]
-    assert told == ["1 asked for as gpc-abc123-1", "pending"]
+    assert told == ["Requested 1 worker (job gpc-abc123-1)", "pending"]
     assert record.phase is Phase.PENDING
 
 

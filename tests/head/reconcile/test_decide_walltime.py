@@ -191,7 +191,7 @@ def test_where_none_is_to_follow_the_cluster_ends_with_its_last_job() -> None:
     play.die(f"{ONE}_0", JobState.TIMEOUT)
     assert finished(play.step(100))
     assert play.phase() is Phase.STOPPED
-    assert play.record.reason == "Its jobs reached their walltime, and none is to follow."
+    assert play.record.reason == "All jobs reached their time limit, and `at_walltime` is `stop`."
 
 
 def test_the_job_that_ends_first_is_shown_as_a_clock() -> None:

@@ -66,7 +66,7 @@ def run_out_of_time(brief: Life, late: Job) -> None:
     """See a cluster end with its only job, at the walltime."""
     over = brief.ended()
     assert over.phase is Phase.STOPPED
-    assert over.reason == "Its jobs reached their walltime, and none is to follow."
+    assert over.reason == "All jobs reached their time limit, and `at_walltime` is `stop`."
     assert brief.now(late).state is JobState.TIMEOUT
     assert "It reached its walltime" in brief.now(late).cause
 

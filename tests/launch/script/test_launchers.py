@@ -322,7 +322,7 @@ def test_open_mpi_is_told_all_variables_and_the_hosts_with_their_slots(tmp_path:
 def test_a_job_with_fewer_hosts_than_nodes_ends_and_says_so(tmp_path: Path) -> None:
     job = Job(tmp_path, job={"nodes": 3}, launcher="ssh")
     assert job.start().wait(30) == 1
-    assert "This job has the hosts ['n1', 'n2']; 3 were asked for." in job.log()
+    assert "This job has the hosts ['n1', 'n2']; it requested 3." in job.log()
 
 
 # ssh.
