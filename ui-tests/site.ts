@@ -56,12 +56,19 @@ export function theSite(): ISite {
 
 /** The shell command that starts the tested JupyterLab, to be run in its folder. */
 export function serverCommand(site: ISite): string {
-  return (
-    'exec jupyter lab --no-browser --allow-root --ServerApp.port_retries=0 ' +
-    `--ServerApp.ip=127.0.0.1 --ServerApp.port=${site.port} ` +
-    `--ServerApp.base_url=${site.basePath} ` +
+  return ['exec jupyter lab', ...serverArguments(site)].join(' ');
+}
+
+export function serverArguments(site: ISite): string[] {
+  return [
+    '--no-browser',
+    '--allow-root',
+    '--ServerApp.port_retries=0',
+    '--ServerApp.ip=127.0.0.1',
+    `--ServerApp.port=${site.port}`,
+    `--ServerApp.base_url=${site.basePath}`,
     '--LabApp.expose_app_in_browser=True'
-  );
+  ];
 }
 
 function furnish(site: ISite): void {

@@ -124,7 +124,7 @@ function News(props: {
         aria-label={trans.__('Dismiss the summary of %1', cluster.name)}
         onClick={() => actions.dismissNews(cluster)}
       >
-        {trans.__('OK')}
+        {trans.__('Dismiss')}
       </button>
     </div>
   );

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { FrameLocator } from '@playwright/test';
 import { expect, test } from '@playwright/test';
 
-import { serverCommand, theSite } from '../site';
+import { serverArguments, theSite } from '../site';
 import { Lab } from './lab';
 
 const DEATHS = 10;
@@ -30,7 +30,19 @@ while not ended.is_set():
 
 test.describe.configure({ timeout: 240_000 });
 
+/** Starts a server when a line comes; by then it has imported what takes seconds. */
+const SERVER = `
+import sys
+import jupyter_gpucluster.server.app, notebook.app
+from jupyterlab.labapp import LabApp
+
+if sys.stdin.readline():
+    LabApp.launch_instance()
+`;
+
 let server: ChildProcess | undefined;
+/** The server after the next death. */
+let successor: ChildProcess | undefined;
 
 test.beforeEach(async ({ page }) => {
   // A test that failed took its server along.
@@ -46,6 +58,7 @@ test.beforeEach(async ({ page }) => {
 
 test.afterAll(() => {
   server?.kill('SIGTERM');
+  successor?.stdin?.end();
 });
 
 test('an open dashboard of a busy cluster reconnects after each restart of the server', async ({
@@ -59,6 +72,7 @@ test('an open dashboard of a busy cluster reconnects after each restart of the s
   await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
   const cluster = (await card.getAttribute('data-cluster')) ?? '';
   const work = keepBusy(cluster);
+  successor ??= prepareServer();
   const exceptions: string[] = [];
   page.on('pageerror', error => exceptions.push(error.message));
   try {
@@ -251,13 +265,19 @@ function answers(): Promise<boolean> {
 
 /** Start a server in the place of the one that is gone. */
 async function startServer(): Promise<void> {
+  server = successor ?? prepareServer();
+  server.stdin?.write('start\n');
+  successor = prepareServer();
+  await expect.poll(answers, { timeout: 60_000, intervals: [100] }).toBe(true);
+}
+
+function prepareServer(): ChildProcess {
   const site = theSite();
-  server = spawn('sh', ['-c', serverCommand(site)], {
+  return spawn('python', ['-c', SERVER, ...serverArguments(site)], {
     cwd: site.work,
     env: { ...process.env, ...site.env },
-    stdio: 'inherit'
+    stdio: ['pipe', 'inherit', 'inherit']
   });
-  await expect.poll(answers, { timeout: 60_000 }).toBe(true);
 }
 
 function headProcess(cluster: string | null): number {
