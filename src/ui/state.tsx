@@ -127,7 +127,7 @@ export function Readings(props: ITimedProps): JSX.Element {
   const live = !isEnded(cluster.phase);
   const end = nextEnd(cluster);
   const lines = [
-    live && isQueued(cluster) && cluster.listed !== null
+    live && isQueued(cluster) && cluster.listed
       ? trans.__('Queue as of %1', exactMoment(cluster.listed))
       : '',
     live && isQueued(cluster) && cluster.expected_start !== null

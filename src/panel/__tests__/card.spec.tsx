@@ -162,6 +162,13 @@ describe('a card of a cluster that waits', () => {
     workers: { asked: 8, pending: 8, starting: 0, ready: 0, lost: 0 }
   });
 
+  it('says how old the answer of the batch system is', () => {
+    render(card({ ...cluster, listed: 1_700_000_005 }));
+    screen.getByText(
+      `Queue as of ${new Date(1_700_000_005_000).toLocaleTimeString()}`
+    );
+  });
+
   it('says since when and why in one line, and how to change it', async () => {
     render(card(cluster));
     expect(screen.getByRole('article').textContent).toContain(
