@@ -200,9 +200,9 @@ class Pbs(Backend):
             number, array, server = found.pop()
             if bool(array) == (submission.count > 1):
                 return self.ids(number, server, submission.count)
-        unclear = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
-        unclear = found or unclear
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
+        count = submission.count
+        raise unsubmitted(self.title, result, PHRASES, count, unclear=found or lost)
 
     def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
         """Return what qstat will call the jobs."""

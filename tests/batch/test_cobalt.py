@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpucluster.batch.cobalt import Cobalt
-from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
 
 COBALT = Cobalt()
@@ -66,59 +66,6 @@ def test_each_job_is_a_submission_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "result",
-    [
-        answer("547797\n"),
-        answer(f"{ROUTED}547797\n"),
-        answer("547797\n", 0, "submitting walltime=30 minutes\n"),
-        answer("547797\n", 1, ROUTED),
-        answer("547797\n", 1, "WARNING: Filesystem attribute not set for this job submission.\n"),
-    ],
-)
-def test_the_id_stands_alone_in_a_line_whatever_the_exit_code(result: CommandResult) -> None:
-    assert COBALT.parse_submit(ONE, result) == ("547797",)
-
-
-@pytest.mark.parametrize(
-    "stderr,cure",
-    [
-        ("Script /shared/m.sh is not executable\n", "executable"),
-        ("queue nosuch does not exist\n", "job.queue"),
-        ("submitting walltime=9000 minutes\nWalltime of 9000 is above the queue's maximum\n",
-         "job.walltime"),
-        ("Not all required arguments provided: time,nodecount needed\n", "job.walltime"),
-        ("Project phys is not a valid project\n", "job.account"),
-        ("qsub: No such file or directory", "Cobalt's commands"),
-        ("Moon phase\n", ""),
-    ],
-)  # fmt: skip
-def test_a_refusal_says_what_to_change(stderr: str, cure: str) -> None:
-    with pytest.raises(BackendError) as caught:
-        COBALT.parse_submit(ONE, answer("", 1, stderr))
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert stderr.strip().splitlines()[-1] in caught.value.message
-    assert cure in caught.value.hint
-    assert bool(caught.value.hint) == bool(cure)
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        answer("", None),
-        answer("547797\n", None),
-        answer("", 1, "Failed to connect to queue manager\n"),
-        answer("", 1, "*** FATAL EXCEPTION: (111, 'Connection refused') ***\n"),
-        answer(""),
-        answer("1\n2\n"),
-        answer("547797\n", 1, "Error submitting job\n"),
-    ],
-)
-def test_an_unclear_answer_to_submit_is_no_refusal(result: CommandResult) -> None:
-    with pytest.raises(BackendUnavailable):
-        COBALT.parse_submit(ONE, result)
-
-
-@pytest.mark.parametrize(
     "word,state,words",
     [
         ("queued", "pending", "Waits in the queue"),
@@ -148,24 +95,6 @@ def test_several_jobs_are_told_apart() -> None:
     assert list(jobs) == ["547797", "547798"]
     assert jobs["547797"].nodes == ("thetagpu[05-06]",)
     assert jobs["547798"].state is JobState.PENDING
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        answer("", None),
-        answer("", 1),
-        answer("", 1, "Failed to connect to queue manager\n"),
-        answer("", 0, "Failed to connect to queue manager\n"),
-    ],
-)
-def test_no_answer_is_never_an_empty_queue(result: CommandResult) -> None:
-    with pytest.raises(BackendUnavailable):
-        COBALT.parse_status(result)
-
-
-def test_an_empty_queue_is_an_answer() -> None:
-    assert COBALT.parse_status(answer("")) == {}
 
 
 def test_status_asks_by_user_since_ended_ids_make_qstat_fail() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.batch.lsf import Lsf, limit_unit
-from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
@@ -172,59 +172,6 @@ def test_a_profile_may_choose_how_bsub_gets_the_script(shape: JobShape, by_file:
 
 
 @pytest.mark.parametrize(
-    "stdout",
-    [
-        "Job <77> is submitted to queue <normal>.\n",
-        "Job <77> is submitted to default queue <normal>.\n",
-        "Welcome to login4, 12 users\nJob <77> is submitted to queue <gpu>.\nBye <8>\n",
-        "Job <5> requests 12 slots per GPU.\nJob <77> is submitted to queue <gpu>.\n",
-        "Job <77> is submitted.\n",
-    ],
-)
-def test_only_bsubs_own_sentence_holds_the_id(stdout: str) -> None:
-    assert LSF.parse_submit(THREE, answer(stdout)) == ("77[1]", "77[2]", "77[3]")
-
-
-@pytest.mark.parametrize(
-    "stderr,cure",
-    [
-        ("nosuch: No such queue. Job not submitted.\n", "bqueues"),
-        ("Project not specified.  Please specify one.\nRequest aborted by esub.", "job.account"),
-        ("Error: resource strings not supported in easy mode. Job not submitted.", "nnodes"),
-        ("RUNLIMIT: Cannot exceed queue's hard limit(s). Job not submitted.", "job.walltime"),
-        ("Bad resource requirement syntax. Job not submitted.", "-R"),
-        ("Pending job threshold reached. Job not submitted.", "fewer"),
-        ("Request aborted by esub. Job not submitted.", "site's own check"),
-        ("bsub: No such file or directory", "LSF's commands"),
-        ("Something new. Job not submitted.", ""),
-    ],
-)
-def test_a_refusal_says_what_to_change(stderr: str, cure: str) -> None:
-    with pytest.raises(BackendError) as caught:
-        LSF.parse_submit(THREE, answer("", 255, stderr))
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert stderr.splitlines()[0] in caught.value.message
-    assert cure in caught.value.hint
-    assert bool(caught.value.hint) == bool(cure)
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        answer("", None),
-        answer("", 255, "LSF is down. Please wait ...\n"),
-        answer("", 255, "batch daemon not responding ... still trying\n"),
-        answer("", 255, "Failed in an LSF library call: Communication time out"),
-        answer("nothing of the form", 0),
-        answer("Job <1> is submitted to queue <a>.\nJob <2> is submitted to queue <a>.\n"),
-    ],
-)
-def test_an_unclear_answer_to_submit_is_no_refusal(result: CommandResult) -> None:
-    with pytest.raises(BackendUnavailable):
-        LSF.parse_submit(THREE, result)
-
-
-@pytest.mark.parametrize(
     "fields,state,code",
     [
         ({"STAT": "PEND", "PEND_REASON": "Job slot limit reached: 12 hosts;"}, "pending", None),
@@ -279,36 +226,6 @@ def test_what_is_no_task_of_ours_is_left_out() -> None:
     other = {"JOBID": "9", "JOBINDEX": "0", "JOB_NAME": "mine", "STAT": "RUN"}
     unknown = {"JOBID": "8", "ERROR": "Job <8> is not found"}
     assert LSF.parse_status(listing(other, unknown)) == {}
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        listing(),
-        answer("", 255, "No job found\n"),
-        answer("No unfinished job found\n"),
-        answer("LSF is processing your request.\n" + listing().stdout),
-    ],
-)
-def test_an_empty_queue_is_an_answer(result: CommandResult) -> None:
-    assert LSF.parse_status(result) == {}
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        answer("", None),
-        answer("", 255, "LSF is down. Please wait ...\n"),
-        answer(listing().stdout, 255, "Cannot connect to LSF. Please wait ...\n"),
-        answer("", 255, "bjobs: illegal option -- json"),
-        answer(""),
-        answer('{"COMMAND":"bjobs","JOBS":2,"RECORDS":[{"JOBID"'),
-        answer('{"RECORDS": "none"}'),
-    ],
-)
-def test_no_answer_is_never_an_empty_queue(result: CommandResult) -> None:
-    with pytest.raises(BackendUnavailable):
-        LSF.parse_status(result)
 
 
 @pytest.mark.parametrize(

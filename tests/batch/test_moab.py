@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpucluster.batch.torque import Moab
-from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 
 MOAB = Moab()
@@ -47,23 +47,6 @@ def test_directives_are_those_of_torque() -> None:
 def test_each_job_is_a_submission_of_its_own() -> None:
     assert MOAB.most_tasks == 1
     assert MOAB.submit(ONE) == ["msub", ONE.script]
-
-
-@pytest.mark.parametrize(
-    "stdout,id",
-    [("\n41\n", "41"), ("\nMoab.43\n", "Moab.43"), ("41.master.example.org\n", "41")],
-)
-def test_an_id_is_the_one_that_the_queue_shows(stdout: str, id: str) -> None:
-    assert MOAB.parse_submit(ONE, answer(stdout)) == (id,)
-
-
-def test_a_refusal_is_none_where_the_server_does_not_answer() -> None:
-    with pytest.raises(BackendUnavailable):
-        MOAB.parse_submit(ONE, answer(code=1, stderr="ERROR:    cannot connect to server 'm'"))
-    with pytest.raises(BackendError) as caught:
-        MOAB.parse_submit(ONE, answer(code=1, stderr="ERROR:    invalid queue specified"))
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert "invalid queue specified" in caught.value.message
 
 
 def test_the_queue_is_read() -> None:

@@ -101,18 +101,6 @@ def test_a_task_counts_from_zero_in_the_job_s_shell() -> None:
         assert done.stdout.decode().strip() == expected
 
 
-@pytest.mark.parametrize("stdout", ["", "OAR_JOB_ID=-5\n", "OAR_JOB_ID=\n", "OAR_JOB_ID=5\n"])
-def test_success_without_the_ids_of_all_jobs_is_no_answer(stdout: str) -> None:
-    with pytest.raises(BackendUnavailable):
-        OAR.parse_submit(FOUR, answer(stdout))
-
-
-def test_a_job_that_is_said_to_be_killed_is_looked_for_since_it_runs_later() -> None:
-    words = "[ERROR] Cannot connect to executor login1:6666. Job is killed."
-    with pytest.raises(BackendUnavailable):
-        OAR.parse_submit(ONE, answer("OAR_JOB_ID=92\n", code=9, stderr=words))
-
-
 def test_a_refusal_is_one_although_a_number_is_printed() -> None:
     words = "There are not enough resources for your request\n[ERROR] Oarsub failed."
     with pytest.raises(BackendError) as caught:

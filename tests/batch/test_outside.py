@@ -39,7 +39,7 @@ def findings(path: Path) -> Iterator[str]:
             elements = part.elts if isinstance(part, (ast.Tuple, ast.Set, ast.List)) else [part]
             for each in elements:
                 if isinstance(each, ast.Constant) and each.value in BACKENDS:
-                    yield f"{path.name}:{each.lineno}: {each.value}"
+                    yield f"{path.name}:{each.lineno}: {each.value!r}"
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
             if VARIABLE.search(node.value) and str(path.relative_to(PACKAGE)) not in LAUNCHERS:
                 yield f"{path.name}:{node.lineno}: {node.value[:60]}"

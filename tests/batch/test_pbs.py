@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_gpucluster.batch.pbs import Pbs, size
 from jupyter_gpucluster.batch.torque import Torque
-from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
@@ -101,37 +101,6 @@ def test_ids_are_those_that_the_listing_uses() -> None:
     assert PBS.parse_submit(FOUR, answer("2[].login1\n")) == ids
     text = '{"Jobs": {"2[3].login1": {"Job_Name": "gpc-7f3a2b-1", "job_state": "Q"}}}'
     assert PBS.parse_status(answer(text))["2[3].login1"].task == 3
-
-
-@pytest.mark.parametrize(
-    "stdout",
-    [
-        "*** Welcome, 3 jobs run. ***\n77.login1\nqsub used project phys\n",
-        "77.login1\n77.login1\n",
-        "\ufffd\ufffd willkommen\n77.login1\n2026\n3.14\n",
-    ],
-)
-def test_a_site_s_words_around_an_id_do_not_hide_it(stdout: str) -> None:
-    assert PBS.parse_submit(ONE, answer(stdout)) == ("77.login1",)
-
-
-@pytest.mark.parametrize("stdout", ["", "77\n", "77.login1\n78.login1\n", "77[].login1\n"])
-def test_success_without_one_clear_id_is_no_answer(stdout: str) -> None:
-    with pytest.raises(BackendUnavailable):
-        PBS.parse_submit(ONE, answer(stdout))
-
-
-def test_an_id_beside_a_failure_is_no_refusal_since_the_job_may_exist() -> None:
-    with pytest.raises(BackendUnavailable):
-        PBS.parse_submit(ONE, answer("77.login1\n", code=1, stderr="mail: cannot send"))
-
-
-def test_a_refusal_shows_command_exit_code_and_words() -> None:
-    with pytest.raises(BackendError) as caught:
-        PBS.parse_submit(ONE, answer(code=170, stderr="qsub: Unknown queue\n"))
-    assert caught.value.message == "PBS refused the job: Unknown queue"
-    assert caught.value.detail == "$ qsub /jobs/x.sh\nexit code 170\nqsub: Unknown queue"
-    assert "qstat -Q" in caught.value.hint
 
 
 def test_an_array_is_asked_for_once_and_never_an_empty_id() -> None:

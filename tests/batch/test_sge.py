@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.batch.sge import Sge
-from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     Capacity,
     CommandResult,
@@ -98,25 +98,6 @@ def test_each_restart_has_a_number_of_its_own() -> None:
     assert in_bash(SGE.restarts) == "a_0"
     assert in_bash(SGE.restarts, RESTARTED="0") == "a_0"
     assert len(in_bash(SGE.restarts, RESTARTED="1", PATH="/usr/bin:/bin")) > 10
-
-
-@pytest.mark.parametrize("stdout", ["Use the new queue!\n\n2\n", "2\nJob 7 waits before you\n"])
-def test_a_site_s_words_around_an_id_do_not_hide_it(stdout: str) -> None:
-    assert SGE.parse_submit(ONE, answer(stdout)) == ("2",)
-
-
-@pytest.mark.parametrize("stdout", ["", "2\n3\n", "5.1-4:1\n", "Your 2 jobs\n"])
-def test_success_without_one_clear_id_is_no_answer(stdout: str) -> None:
-    with pytest.raises(BackendUnavailable):
-        SGE.parse_submit(ONE, answer(stdout))
-
-
-def test_a_refusal_shows_the_line_that_tells() -> None:
-    words = 'Unable to run job: unknown resource "tpu"\nExiting.\n'
-    with pytest.raises(BackendError) as caught:
-        SGE.parse_submit(ONE, answer(code=1, stderr=words))
-    assert caught.value.message == 'Grid Engine refused the job: unknown resource "tpu"'
-    assert "job.gpu_request" in caught.value.hint
 
 
 @pytest.mark.parametrize(
