@@ -136,7 +136,7 @@ class Clusters:
         ProfileNotFound, ProfileError
             There is no such profile, or it cannot be read.
         BackendUnavailable
-            The queueing system did not answer.
+            The batch system did not answer.
         BackendError
             Its command cannot be run here.
         """

@@ -92,7 +92,7 @@ def root(home: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put modules with slow tests first, queueing systems before the others.
+    """Put modules with slow tests first, batch systems before the others.
 
     Each of several processes takes the next module when it has little left, so quick ones at the
     end leave none of them alone with a slow one.

@@ -31,7 +31,7 @@ class Sent(Protocol):
 
     @property
     def account(self) -> str:
-        """Who pays, which on Kubernetes is a namespace."""
+        """The account that pays; on Kubernetes a namespace."""
 
     @property
     def directives(self) -> Sequence[str]:
@@ -53,7 +53,7 @@ class Destination:
 
 @frozen
 class Routing:
-    """How commands find the jobs that a profile sends to another part of a system."""
+    """Commands for the jobs that a profile sends to another part of a system."""
 
     variables: dict[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Routing:
 
 @dataclass(frozen=True)
 class AllocationQuery:
-    """How one batch system is asked about a job that is there already, by its number."""
+    """The query of a batch system for one existing job, by its number."""
 
     programs: tuple[str, ...]
     """Those of the commands that tell this system from others of similar names."""
@@ -94,7 +94,7 @@ class Question:
 
     argv: tuple[str, ...]
     lasting: bool = False
-    """Whether an answer holds as long as the process runs that got it."""
+    """True if an answer stays valid as long as the process that got it."""
 
 
 @frozen
@@ -110,7 +110,7 @@ class Amounts:
     cores: str = ""
     """Cores, if the list of nodes counts something else."""
     whole_nodes: bool = False
-    """Whether jobs have all cores of their nodes, whatever the list of nodes counts."""
+    """True if jobs have all cores of their nodes, whatever the list of nodes counts."""
 
 
 class Backend(Protocol):
@@ -126,7 +126,7 @@ class Backend(Protocol):
 
     name: str
     title: str
-    """What users call the batch system."""
+    """The batch system's name for users."""
     syntax: Syntax
     """The form of directives; `NO_DIRECTIVES` for a system without."""
     lacks: frozenset[str]
@@ -142,15 +142,15 @@ class Backend(Protocol):
     task: str
     """A job's number within its submission, from 0, as a shell expands it in the job."""
     restarts: str
-    """How often the system has restarted the job, as a shell expands it in the job."""
+    """The number of restarts of the job, as a shell expands it in the job."""
     listing_proves: bool
-    """Whether a job has ended that the listing lacks; of most systems that is no evidence."""
+    """True if a job missing from the listing has ended; on most systems that is no evidence."""
     keeps_ended: bool
-    """Whether jobs that are over are listed until they are removed."""
+    """True if ended jobs are listed until they are removed."""
     on_this_machine: bool
-    """Whether jobs are processes of the head's machine, which a server of its own starts."""
+    """True if jobs are processes of the head's machine, started by a server of its own."""
     simulated: bool
-    """Whether nothing but a simulation runs the jobs."""
+    """True if a simulation runs the jobs."""
     launchers: frozenset[str]
     """Launchers that start ranks in jobs of the system."""
     unasked: frozenset[str]
@@ -158,13 +158,13 @@ class Backend(Protocol):
     job_variables: tuple[str, ...]
     """Variables that are all set in a job; the first is the job's number."""
     job_words: str
-    """How a user calls the job of that number, such as ``Slurm job {}``."""
+    """The job's name for users, given its number, such as ``Slurm job {}``."""
     job_prefixes: tuple[str, ...]
-    """How the names of variables begin that describe a job to what runs in it."""
+    """Prefixes of the variables that describe a job to its own processes."""
     node_lists: tuple[tuple[str, ...], ...]
     """Variables of a job that list its nodes, each behind its form in `node.node_list`."""
     steering: tuple[str, ...]
-    """How others begin by which a user filters, formats, delays or answers for commands."""
+    """Prefixes of variables by which a user filters, formats, delays or answers for commands."""
     locating: tuple[str, ...]
     """Variables of those names by which commands find the system, and which stay."""
     selecting: tuple[str, ...]
@@ -177,15 +177,15 @@ class Backend(Protocol):
     ``{mark}``, ``{number}`` and ``{task}`` stand for patterns of the job.
     """
     needs_node: bool
-    """Whether the way into a job needs the name of one of its nodes."""
+    """True if a shell in a job needs the name of one of its nodes."""
     rehearsal: tuple[str, ...]
     """Options with which `submit` says what would become of a job, and submits nothing."""
     interactive: tuple[tuple[str, ...], tuple[str, ...]] | None
-    """What stands before and after a job's options where a user gets a shell in it."""
+    """Text before and after a job's options in the command for an interactive job."""
     batch_only: frozenset[str]
     """Options that a job with a user in it has no use for, or that `interactive` does not take."""
     remarks: re.Pattern[str] | None
-    """What a whole listing may have on standard error: that there are no jobs, or no such ids."""
+    """Messages on standard error that a whole listing may have: no jobs, or no such ids."""
     amounts: Amounts = Amounts()
     image_option: str = ""
     """Option of a directive that runs the job in a container's image."""
@@ -372,12 +372,12 @@ def least(amounts: Iterable[int | None]) -> int:
 
 
 ENDS = {
-    JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
+    JobState.SUSPENDED: "Suspended by the site; it continues when it is resumed.",
     JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
     JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
     JobState.NODE_FAIL: "Its node failed.",
     JobState.PREEMPTED: "A job of higher priority took its place.",
-    JobState.CANCELLED: "It was cancelled by somebody.",
+    JobState.CANCELLED: "It was cancelled by another user.",
 }
 """Sentences about states that need no reason."""
 MEANINGS = {126: "command cannot be executed", 127: "command not found"}

@@ -28,7 +28,7 @@ from . import (
 from .queue import ProcessRunner, Queue, Runner, run_aside
 
 SECONDS = 15.0
-"""How long it may take; whoever looks at the cluster waits for it, and jobs end by themselves."""
+"""Time limit; readers of the cluster wait for it, and jobs end by themselves."""
 ROUNDS = 3
 PAST_WALLTIME = 3600.0
 """So long after its time limit a job that ran counts as ended, because systems end jobs within
@@ -127,7 +127,7 @@ async def cancel_jobs_of(
         async with asyncio.timeout(SECONDS):
             found = await _cancel(queue, record, spare, exits)
     if found is None:
-        return record, _by_hand(record, f"The queueing system does not answer{_why(queue)}")
+        return record, _by_hand(record, f"The batch system does not answer{_why(queue)}")
     record = _with_jobs(record, found.jobs)
     told = (_perhaps_submitted(record, found.unanswered), _outcome(record, found))
     return record, " ".join(filter(None, told))
@@ -145,7 +145,7 @@ def _outcome(record: Record, found: _Found) -> str:
 
 
 def expected(record: Record) -> list[Job]:
-    """Return the jobs that a queueing system may still have, of a cluster whose head is gone."""
+    """Return the jobs that a batch system may still have, of a cluster whose head is gone."""
     if on_this_machine(record.spec.backend):
         return []
     # The head's own job counts as ended when its workers have; it lasts as long as the head.
@@ -171,7 +171,7 @@ async def remove(queue: Queue, ids: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a batch system reports of the jobs of a cluster."""
+    """The answer of a batch system about the jobs of a cluster."""
 
     left: Mapping[str, JobStatus]
     """Jobs that it lists, by id."""
@@ -240,7 +240,7 @@ def _asked_to_end(record: Record, ids: Set[str]) -> Record:
 async def _look(
     queue: Queue, record: Record, spare: str = "", exits: Mapping[str, int] | None = None
 ) -> _Found | None:
-    """Look for the jobs of a cluster; None where the queueing system does not answer."""
+    """Look for the jobs of a cluster; None where the batch system does not answer."""
     jobs = {job.id: job for job in expected(record) if job.id}
     # One whose submission was not answered has no id, and is found by its mark.
     nameless = [job for job in expected(record) if not job.id]

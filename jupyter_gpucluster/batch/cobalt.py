@@ -1,4 +1,4 @@
-"""Cobalt, the queueing system of Theta and ThetaGPU: its manual's pages qsub, qstat and qdel."""
+"""Cobalt, the batch system of Theta and ThetaGPU: its manual's pages qsub, qstat and qdel."""
 
 from __future__ import annotations
 

@@ -143,10 +143,10 @@ class Twice:
     """A directive that sets what keys set."""
 
     place: int
-    """Which of the directives it is."""
+    """The number of the directive."""
     keys: tuple[str, ...]
     same: bool
-    """Whether it asks for the keys' amounts in another spelling."""
+    """True if it requests the keys' amounts in another spelling."""
     error: InvalidInput
 
 

@@ -34,7 +34,7 @@ REFUSALS = (
     ("queue", "Choose one of these queues."),
     ("nodes", "Ask for fewer GPUs a job."),
 )
-"""What a refusal names, and the way out."""
+"""Keys that a refusal names, and the fix."""
 UNUSED = (
     "job.submit_by", "job.submit_args", "job.cancel_args", "launcher", "head",
     "network.interface", "network.ports", "environment.container", "existing",

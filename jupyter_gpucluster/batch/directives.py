@@ -54,13 +54,13 @@ class Syntax:
     joined: Mapping[str, str] = field(default_factory=dict)
     """Lines of which the last would replace the others though all are meant, as one line."""
     glued: bool = False
-    """Whether a value may follow its option without a blank."""
+    """True if a value may follow its option without a blank."""
     listed: bool = False
-    """Whether the values of `repeated` are lists with commas."""
+    """True if the values of `repeated` are lists with commas."""
     clock: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: CLOCK)
     """Seconds that each part of a walltime such as ``1:30`` counts, by the number of parts."""
     arguments: bool = True
-    """Whether the submit command's arguments are the options of directives."""
+    """True if the submit command's arguments are the options of directives."""
 
     def option_of(self, line: str) -> tuple[str, str]:
         """Return a directive's option in its one spelling, and its value: ``--gres``, ``gpu:4``."""

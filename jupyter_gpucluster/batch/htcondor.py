@@ -48,7 +48,7 @@ STATES = {
     7: JobState.SUSPENDED,
 }
 DEAD = "JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0"
-"""What HTCondor put on hold as it ended it (memory, say) would stay in the queue for ever."""
+"""A job that HTCondor held at its end (memory, say) would stay in the queue for ever."""
 
 
 class Description(Syntax):
@@ -258,7 +258,7 @@ class HTCondor(Backend):
         if status.state is JobState.PENDING:
             return (
                 "Waits for a machine that fits and is free; `condor_q -better-analyze "
-                f"{status.id}` tells how many there are."
+                f"{status.id}` shows their number."
             )
         for part, sentence in reasons.HELD:
             if status.state is JobState.HELD and part.lower() in status.reason.lower():
@@ -269,7 +269,7 @@ class HTCondor(Backend):
         return {
             JobState.HELD: f"On hold: {status.reason or 'no reason given'}. Release it with "
             "`condor_release`, or stop the cluster.",
-            JobState.SUSPENDED: "Suspended by its machine; it goes on when the machine is free.",
+            JobState.SUSPENDED: "Suspended by its machine; it continues when the machine is free.",
             JobState.TIMEOUT: ENDS[JobState.TIMEOUT],
             JobState.OUT_OF_MEMORY: ENDS[JobState.OUT_OF_MEMORY],
             JobState.CANCELLED: f"It was removed: {status.reason or 'no reason given'}.",

@@ -1,4 +1,4 @@
-"""What dask-jobqueue's Job classes write, asked of a child process that imports them."""
+"""The texts of dask-jobqueue's Job classes, from a child process that imports them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KEPT = (
     # Where EasyBuild's, Guix's and Nix's Python finds packages.
     "EBPYTHON", "GUIX_PYTHON", "NIX_PYTHON",
 )  # fmt: skip
-"""How the variables begin that a Python may need; what is written depends on no other."""
+"""Prefixes of variables that a Python may need; the texts depend on no others."""
 READING_SECONDS = 300
-"""How long the child may take to import Dask: minutes where many jobs read one file system."""
+"""Time for the child to import Dask: minutes if many jobs read one file system."""
 ENDING_SECONDS = 5
-"""How long a killed child is waited for: one that reads a dead file system may stay."""
+"""Wait for a killed child: one that reads a dead file system may stay."""
 
 
 def begin() -> None:

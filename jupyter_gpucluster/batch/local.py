@@ -1,4 +1,4 @@
-"""The local machine as a queueing system: jobs are process groups under a job server."""
+"""The local machine as a batch system: jobs are process groups under a job server."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ NOISE = re.compile(
 )
 
 REFUSALS: tuple[Cure, ...] = (
-    ("column \"", "Correct the property: the site has none of that name (see: oarnodes)."),
+    ("column \"", "Correct the property: the site has no property of that name (see: oarnodes)."),
     ("Bad resource request", "Correct the directive -p or -l: a name in it is not a property of "
      "this site (see: oarnodes)."),
     ("There are not enough resources", "The site has less than that: lower job.gpus, job.cpus or "
@@ -289,7 +289,7 @@ class Oar(Backend):
         # It never forgets a job that was asked for.
         asked = any(" IN (" in word.partition("'Error')")[2] for word in result.argv)
         if asked and not found:
-            raise BackendUnavailable("OAR listed none of its jobs.", detail=result.stderr)
+            raise BackendUnavailable("OAR did not list its jobs.", detail=result.stderr)
         return found
 
     def listed(self, id: str, job: Mapping[str, Any]) -> JobStatus:
@@ -347,7 +347,7 @@ class Oar(Backend):
                     return sentence.format(reason=reason)
             return f"OAR says: {reason}." if reason else "Waits in the queue."
         if status.state is JobState.SUSPENDED:
-            return "Suspended by the site; it goes on when it is resumed."
+            return "Suspended by the site; it continues when it is resumed."
         if status.state is JobState.CANCELLED:
             if reason in ("root", "oar"):
                 return "It was ended by the site: its node may have failed."
@@ -357,7 +357,7 @@ class Oar(Backend):
                 return sentence
         if status.state is JobState.FAILED:
             if status.exit_code is None:
-                return "OAR ended it and does not tell why; see the job's log."
+                return "OAR ended it without a reason; see the job's log."
             if status.exit_code < 0:
                 return f"It was killed by signal {-status.exit_code}, as when memory runs out."
             return ended_with(status.exit_code)

@@ -47,7 +47,7 @@ DEAD_OR_UNKNOWN = (35, 153)
 UNKNOWN = re.compile(
     r"^qstat: (?:Unknown Job Id(?: Error)? (\S+).*|(\S+) Job has finished, .*)$", re.MULTILINE
 )
-"""What qstat says of ids that it has no job of, and of jobs that are over."""
+"""qstat's messages about unknown ids and about ended jobs."""
 STATES = {
     "Q": JobState.PENDING,
     "W": JobState.PENDING,
@@ -68,7 +68,7 @@ SIZE = re.compile(r"(\d+)([kmgt]?)b", re.IGNORECASE)
 IN_CHUNK = re.compile(
     r"#PBS -l (ncpus|ngpus|mem|mpiprocs|ompthreads|vnode|host)=([\w.]*)", re.ASCII
 )
-"""What PBS takes inside of a chunk or once for the whole job, and then takes no ``select``."""
+"""Resources that PBS takes in a chunk, or once for the job and then without ``select``."""
 
 
 class PbsSyntax(Syntax):
@@ -292,8 +292,8 @@ class Pbs(Backend):
             return f"{self.title} says: {reason}." if reason else "Waits in the queue."
         if status.state is JobState.SUSPENDED:
             if reason == "preempted":
-                return "Suspended for a job of higher priority; it goes on when that one has ended."
-            return "Suspended by the site; it goes on when it is resumed."
+                return "Suspended for a job of higher priority; it continues after that one."
+            return "Suspended by the site; it continues when it is resumed."
         if reason.lstrip("-").isdigit() and int(reason) in reasons.ENDED:
             return reasons.ENDED[int(reason)][1]
         if status.state is JobState.CANCELLED:

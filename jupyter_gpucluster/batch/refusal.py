@@ -29,7 +29,7 @@ NOT_PASSED = re.compile(
     re.IGNORECASE,
 )
 ABSENT = re.compile("No such file or directory|command not found|Permission denied")
-"""What the prefix, the name of the command, belongs to."""
+"""The kind of line that begins with the command's name."""
 USAGE = re.compile(r"^(\w+: )?usage: ", re.IGNORECASE)
 FAILED = re.compile(r"\b(fail|failed|failure|error|denied|rejected|refused)\b", re.IGNORECASE)
 TROUBLE = re.compile(
@@ -94,7 +94,7 @@ MOST_SITES_LINES, LONGEST_LINE = 3, 300
 
 @frozen
 class Phrases:
-    """How the submit command of one system writes.
+    """The form of messages of one system's submit command.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Line:
 
     @property
     def telling(self) -> bool:
-        """Whether it reports trouble."""
+        """True if it reports trouble."""
         if self.own or self.system or self.general:
             return True
         return bool(TROUBLE.search(self.text) or USED_UP.search(self.text))

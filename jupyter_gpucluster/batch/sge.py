@@ -213,7 +213,7 @@ class Sge(Backend):
         if reason in reasons.WAITING:
             return reasons.WAITING[reason].format(number=number)
         if status.state is JobState.PENDING:
-            return f"Waits in the queue; `qalter -w p {number}` tells what is missing."
+            return f"Waits in the queue; `qalter -w p {number}` shows what is missing."
         if status.state is JobState.TIMEOUT:
             return ENDS[status.state]
         if status.state is JobState.OUT_OF_MEMORY:

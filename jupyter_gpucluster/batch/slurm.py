@@ -41,7 +41,7 @@ from .slurm_syntax import SYNTAX, spellings
 LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
 ACCOUNTED = ("JobID", "State", "ExitCode", "NodeList", "Start", "End", "JobName")
 FOUND_DAYS = 7
-"""How far back a submission is looked for whose answer was lost."""
+"""The time span of the search for a submission whose answer was lost."""
 ID = re.compile(r"^(?:Submitted batch job )?(\d+)(?:;[\w.-]+)?$", re.MULTILINE)
 CLUSTER = re.compile(r"^CLUSTER: .*$", re.MULTILINE)
 SILENT = re.compile(
@@ -57,7 +57,7 @@ SRUN_INTO_TASK = (
 """srun takes no number of an array's task ("Invalid numeric value"); the script is fixed, and what
 is named its argument."""
 NOT_LAUNCHED = -53
-"""What Slurm writes in place of an exit code where a job did not even start."""
+"""Slurm's text in place of an exit code if a job did not start."""
 PHRASES = Phrases(
     reasons.REFUSALS,
     prefix="sbatch: ",
@@ -100,9 +100,9 @@ DESCRIBED = {
     "JobArrayID": "JobId", "State": "JobState", "Reason": "Reason", "NodeList": "NodeList",
     "StartTime": "StartTime", "EndTime": "EndTime", "Name": "JobName",
 }  # fmt: skip
-"""What scontrol calls the columns of squeue."""
+"""scontrol's names of squeue's columns."""
 DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d*)(?: GRES=(\S*))?")
-"""What a job has on nodes where it has the same."""
+"""Resources of a job on nodes with equal shares."""
 
 
 class Slurm(Backend):

@@ -69,7 +69,7 @@ class Poll:
     """Result of one look at the batch system."""
 
     asked: bool
-    """Whether there is news for this head: a listing, or a missing answer."""
+    """True if there is news for this head: a listing, or a missing answer."""
     listing: dict[str, JobStatus] | None = None
     """All jobs by id; None if no head asked, or the system did not answer."""
     words: tuple[str, ...] = ()

@@ -220,10 +220,10 @@ MOAB_STATES = {
     "Vacated": JobState.PREEMPTED,
 }
 MOAB_HELD = {
-    "Deferred": "Moab could not start it and tries again later; `checkjob` tells why.",
+    "Deferred": "Moab could not start it and tries again later; `checkjob` shows why.",
     "UserHold": "Held by you: release it with `mjobctl -u`, or stop the cluster.",
     "SystemHold": "Held by an administrator: ask the site's support.",
-    "BatchHold": "Moab has given up starting it: `checkjob` tells why; stop the cluster.",
+    "BatchHold": "Moab has given up starting it: `checkjob` shows why; stop the cluster.",
 }
 
 
@@ -296,9 +296,9 @@ class Moab(Torque):
 
     def explain(self, status: JobStatus) -> str:
         if status.state is JobState.HELD:
-            return MOAB_HELD.get(status.reason, "Held: `checkjob` tells why.")
+            return MOAB_HELD.get(status.reason, "Held: `checkjob` shows why.")
         if status.state is JobState.PENDING:
-            return f"Waits in the queue; `checkjob {status.id}` tells for what."
+            return f"Waits in the queue; `checkjob {status.id}` shows the reason."
         if status.state is JobState.CANCELLED:
             return "It was cancelled, or ended by Moab at its walltime."
         if status.state is JobState.PREEMPTED:

@@ -109,7 +109,7 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
         if self.status in (Status.closing, Status.closed, Status.failed):
             raise ClusterConflict(
                 f"This {type(self).__name__} is closed.",
-                hint="Start another one, or take up one that goes on: GPUCluster.from_name(NAME)",
+                hint="Start another one, or connect to one that runs: GPUCluster.from_name(NAME)",
             )
 
     async def _open_once(self) -> None:

@@ -24,12 +24,12 @@ STOP_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Trace:
-    """What a system says of jobs that its listing lacks, by id."""
+    """A system's answers about jobs that its listing lacks, by id."""
 
     listing: Mapping[str, JobStatus] = field(default_factory=dict)
     """Jobs that it lists when it is asked about them alone."""
     history: Mapping[str, JobStatus] = field(default_factory=dict)
-    """What accounting says of their end."""
+    """Accounting's answers about their end."""
     unknown: frozenset[str] = frozenset()
     """Ids of which it says that it has no such job."""
     asked: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ class Evidence:
     exits: Mapping[str, int]
     """Exit codes that job scripts left behind, by job."""
     listing_proves: bool
-    """Whether the listing is complete by itself, as for processes of this machine."""
+    """True if the listing is complete by itself, as for processes of this machine."""
 
     def of(self, job: Job) -> tuple[str, JobStatus] | None:
         """Return the proof that a job has ended, and how it did; None without proof."""

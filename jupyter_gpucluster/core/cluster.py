@@ -20,10 +20,10 @@ RECORD_VERSION = 1
 """Version of ``record.json``; readers accept this one and older ones."""
 
 TOKEN_HEADER = "X-Gpucluster-Token"  # noqa: S105  # the header's name
-"""What carries a cluster's token with each request to its head."""
+"""The header that carries a cluster's token with each request to its head."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
-"""What a cluster may be called."""
+"""The pattern of a cluster's name."""
 
 
 class Phase(str, Enum):
@@ -48,14 +48,14 @@ ASKED = "It was asked to stop."
 
 @frozen
 class Target:
-    """How many workers the user asked for; a range where the cluster adapts."""
+    """The requested number of workers; a range if the cluster adapts."""
 
     minimum: int
     maximum: int
 
     @property
     def adaptive(self) -> bool:
-        """Whether the number may move between two bounds."""
+        """Return whether the number may move between two bounds."""
         return self.minimum != self.maximum
 
     def as_json(self) -> dict[str, int]:
@@ -67,7 +67,7 @@ class Target:
 
 @frozen
 class Policy:
-    """When a cluster ends by itself (seconds; None = never), and how often it mends itself."""
+    """Limits after which a cluster ends (seconds; None = never), and its replacements."""
 
     idle_timeout: float | None = None
     no_client_timeout: float | None = None
@@ -81,12 +81,12 @@ class Policy:
     """Budget of GPUs held times hours."""
     idle_gpus_after: float | None = None
     idle_gpus_action: str = "warn"
-    """What follows when no GPU computed for that long: `warn`, `shrink` or `stop`."""
+    """The action if no GPU computed for that long: `warn`, `shrink` or `stop`."""
 
 
 @frozen
 class WorkerShape:
-    """What each worker gets.  ``memory_limit`` is in bytes; None = no limit."""
+    """Resources of each worker.  ``memory_limit`` is in bytes; None = no limit."""
 
     threads: int = 1
     memory_limit: int | None = None
@@ -102,7 +102,7 @@ class WorkerShape:
     per_job: int = 1
     local_directory: str = ""
     bound: bool = True
-    """Whether a GPU worker stays on the cores next to its GPU, to which dask-cuda binds it."""
+    """True if a GPU worker stays on the cores next to its GPU, to which dask-cuda binds it."""
 
 
 @frozen
@@ -111,7 +111,7 @@ class WorkerGroup:
 
     name: str
     workers: int
-    """How many there are, as long as the cluster wants workers at all."""
+    """The number of workers, as long as the cluster wants workers at all."""
     job: JobShape = field(default_factory=JobShape)
     worker: WorkerShape = field(default_factory=WorkerShape)
 
@@ -124,10 +124,10 @@ class HeldJob:
     """The backend that knows it."""
     id: str
     name: str
-    """What users call it: ``Slurm job 123``."""
+    """Its name for users: ``Slurm job 123``."""
     nodes: str = ""
     ends: float | None = None
-    """When it was to end, as far as the starter knew."""
+    """Its end, as far as the starter knew."""
 
 
 @frozen
@@ -179,7 +179,7 @@ class Spec:
     simulated: bool = False
     encrypted: bool = True
     ucx: bool = False
-    """Whether data goes over UCX, which knows no encryption."""
+    """True if data goes over UCX, which has no encryption."""
     host: str = "127.0.0.1"
     """Address that scheduler and workers listen on; empty = the interface's, or any."""
     interface: str = ""
@@ -189,7 +189,7 @@ class Spec:
     shared_memory: int | None = None
     """Bytes of this machine that the workers share; None where jobs have memory of their own."""
     memory_follows: bool = False
-    """Whether a worker's limit is its share at any time; else it stays as it was at the start."""
+    """True if a worker's limit follows its share; else it stays as it was at the start."""
     policy: Policy = field(default_factory=Policy)
     options: Mapping[str, Any] = field(default_factory=dict)
     scratch: str = ""
@@ -200,15 +200,15 @@ class Spec:
     started_in: str = ""
     """Directory in which jobs are submitted; some systems leave files there."""
     in_job: bool = False
-    """Whether the head runs inside a job, beside that job's workers."""
+    """True if the head runs inside a job, beside that job's workers."""
     relayed: bool = False
-    """Whether a process on the Jupyter host runs the commands of a head in a job."""
+    """True if a process on the Jupyter host runs the commands of a head in a job."""
     spread: bool = False
-    """Whether a local job is spread over the nodes of an allocation, by a launcher."""
+    """True if a launcher spreads a local job over the nodes of an allocation."""
     allocation: HeldJob | None = None
-    """That allocation, where its queueing system can be asked about it."""
+    """That allocation, where its batch system can be asked about it."""
     trusted: bool = False
-    """Whether the dashboard of a cluster that somebody else started may be shown."""
+    """True if the dashboard of a cluster that another user started may be shown."""
     dialect: DialectCopy | None = None
     """The dialect, if it is from another package."""
 
@@ -241,7 +241,7 @@ class Process:
 
 @frozen
 class Record:
-    """What ``record.json`` holds: all that must survive every process.  Times are epoch seconds."""
+    """The content of ``record.json``: all that outlives each process.  Times are epoch seconds."""
 
     id: str
     name: str
@@ -257,9 +257,9 @@ class Record:
     expired: int = 0
     """Jobs that reached their walltime and are not replaced, since the target was set."""
     forgotten_seconds: float = 0.0
-    """How long jobs held their GPUs that are no longer listed here."""
+    """GPU-seconds of jobs that are no longer listed here."""
     budget_told: bool = False
-    """Whether the timeline warned that the budget of GPU-hours is nearly used up."""
+    """True if the timeline warned that the budget of GPU-hours is nearly used up."""
     idle_told: float | None = None
     """Since when the GPUs were idle that were last acted upon."""
     jobs: tuple[Job, ...] = ()

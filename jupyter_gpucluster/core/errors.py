@@ -104,13 +104,13 @@ class HeadUnreachable(GpuClusterError):
 
 
 class WaitTimeout(GpuClusterError):
-    """The cluster did not get there in the time allowed; it goes on by itself."""
+    """The cluster did not get there in the time allowed; it continues by itself."""
 
     status = 504
     exit_code = 3
 
 
-# What queueing systems answer.
+# What batch systems answer.
 
 
 class BackendError(GpuClusterError):

@@ -8,7 +8,7 @@ from .fast_dataclass import frozen
 
 
 class JobState(str, Enum):
-    """What a queueing system says of a job, in our words."""
+    """The state of a job in a batch system, in our terms."""
 
     SUBMITTING = "submitting"  # the mark is on record, the answer is not
     PENDING = "pending"
@@ -44,7 +44,7 @@ WAITING = frozenset({JobState.SUBMITTING, JobState.PENDING, JobState.HELD})
 
 @frozen
 class CommandResult:
-    """What a command answered; ``exit_code`` is None when it did not end in time."""
+    """The answer of a command; ``exit_code`` is None if it did not end in time."""
 
     argv: tuple[str, ...]
     exit_code: int | None
@@ -54,7 +54,7 @@ class CommandResult:
 
 @frozen
 class JobShape:
-    """What one job asks for.  Memory is in bytes, walltime in seconds."""
+    """Resources of one job.  Memory is in bytes, walltime in seconds."""
 
     nodes: int = 1
     gpus: int = 0
@@ -64,12 +64,12 @@ class JobShape:
     queue: str = ""
     account: str = ""
     gpu_request: str = ""
-    """How the dialect spells the request for GPUs; empty = its usual way."""
+    """The dialect's spelling of the request for GPUs; empty = its usual one."""
     gpu_type: str = ""
     memory_request: str = ""
-    """How the dialect spells the request for memory; empty = its usual way, "none" = not at all."""
+    """The dialect's spelling of the request for memory; empty = its usual one, "none" = none."""
     submit_by: str = "auto"
-    """How a submit command that knows two ways gets the script: ``stdin`` or ``file``."""
+    """The input of a submit command that accepts two: ``stdin`` or ``file``."""
     directives: tuple[str, ...] = ()
     skip_directives: tuple[str, ...] = ()
     submit_args: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Submission:
 
 @frozen
 class JobStatus:
-    """One job as the queueing system tells it.  Times are seconds since the epoch."""
+    """One job as the batch system tells it.  Times are seconds since the epoch."""
 
     id: str
     state: JobState
@@ -119,9 +119,9 @@ class JobStatus:
     ended: float | None = None
     expected_start: float | None = None
     ends: float | None = None
-    """When the system will end a running job, where it tells."""
+    """The planned end of a running job, if the system reports it."""
     hopeless: bool = False
-    """Whether it waits for what can never come."""
+    """True if it waits for resources that can never come."""
 
     @property
     def key(self) -> str:
@@ -131,7 +131,7 @@ class JobStatus:
 
 @frozen
 class Share:
-    """What a batch job has on each of some nodes."""
+    """Resources of a batch job on each of some nodes."""
 
     hosts: str
     """Their names, in the system's own short form where it has one: ``n[1-3,7]``."""
@@ -144,7 +144,7 @@ class Share:
 
 @frozen
 class Allocation:
-    """A batch job that is there already, and what its queueing system gave it."""
+    """A batch job that is there already, and what its batch system gave it."""
 
     job: JobStatus
     owner: str
@@ -179,13 +179,13 @@ class Job:
     ended: float | None = None
     expected_start: float | None = None
     ends: float | None = None
-    """When the queueing system will end it, where it tells."""
+    """Its planned end, if the batch system reports it."""
     held: float = 0.0
     """Seconds that it ran before it was requeued."""
     connected: bool = False
-    """Whether a worker of this job ever reached the scheduler."""
+    """True if a worker of this job ever reached the scheduler."""
     missing: int = 0
-    """How many listings in a row lacked the job."""
+    """The number of listings in a row that lacked the job."""
     missing_since: float | None = None
     """Since when they lack it; kept where it was given up for that."""
     proof: str = ""
@@ -194,13 +194,13 @@ class Job:
     absent: float | None = None
     """Since when no worker of it is connected, although one was and it is listed as running."""
     abandoned: bool = False
-    """Whether it was given up, as absent for too long or hopeless; `leaving` says when."""
+    """True if it was given up, as absent for too long or unsatisfiable; `leaving` has the time."""
     leaving: float | None = None
     """Since when we want it gone."""
     relieved: float | None = None
     """Since when a successor is asked for, because its walltime ends."""
     cancelled: float | None = None
-    """When the queueing system was last asked to end it."""
+    """Time of the last cancel command."""
     excused: bool = False
     """Its end costs nothing of the budget (``client.restart()`` asked for it)."""
     cause: str = ""
@@ -208,7 +208,7 @@ class Job:
     group: str = ""
     """The worker group that it belongs to; empty = the one that the target counts."""
     requeued: float | None = None
-    """When its batch system last put it back into the queue although its workers were at work."""
+    """Time of the last requeue by its batch system although its workers were at work."""
 
     @property
     def key(self) -> str:
@@ -217,5 +217,5 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, or never was: it holds nothing, and will hold nothing."""
+        """Return whether it has ended, or never was: it holds nothing, and will hold nothing."""
         return self.ended is not None or self.state in FINAL

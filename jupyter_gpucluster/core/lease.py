@@ -1,7 +1,7 @@
 """The lease's time limits: the head touches a file, and others see by its time that it lives."""
 
 LEASE_SECONDS = 15.0
-"""How often a head renews its lease."""
+"""Interval in which a head renews its lease."""
 LATE_SECONDS = 45.0
 """A lease that is older has been missed twice."""
 LAPSED_SECONDS = 120.0

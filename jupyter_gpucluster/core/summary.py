@@ -1,4 +1,4 @@
-"""What is true of a cluster now (``summary.json``), and the lines of its timeline."""
+"""The present state of a cluster (``summary.json``), and the lines of its timeline."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Loss:
     """``GPUs`` or ``workers``: what `workers` counts."""
     nodes: tuple[str, ...] = ()
     state: JobState = JobState.UNKNOWN
-    """How their jobs ended."""
+    """The end of their jobs."""
     given_up: bool = False
-    """Whether their jobs are still listed as running, and gave no sign of life for too long."""
+    """True if their jobs are listed as running, but gave no sign of life for too long."""
     requeued: bool = False
-    """Whether the batch system put their jobs back into the queue."""
+    """True if the batch system put their jobs back into the queue."""
     connected: bool = True
-    """Whether they were ready; only then results were lost with them."""
+    """True if they were ready; only then results were lost with them."""
     cause: str = ""
     waiting: int = 0
     """Replacements that wait in the queue."""
@@ -53,7 +53,7 @@ IDLE_NAME = "idle time-out"
 
 @frozen
 class Clock:
-    """What ends the cluster, or one job of it; ``ends`` is None while it does not tick."""
+    """A deadline of the cluster or of a job; ``ends`` is None while it does not count."""
 
     name: str
     seconds: float
@@ -61,20 +61,20 @@ class Clock:
     job: str = ""
     """The job that it ends; empty = the cluster."""
     follows: bool | None = None
-    """Whether another job takes the place of that job; None = there is no such job."""
+    """True if another job takes the place of that job; None = there is no such job."""
     kind: str = ""
     """`idle`, `no client`, `lifetime`, `idle gpus`, `head walltime`, `allocation`, `gpu hours` or
     `walltime`; empty from heads of older versions."""
 
     @property
     def is_idle_timeout(self) -> bool:
-        """Whether it ticks while the cluster has nothing to do."""
+        """Return whether it counts while the cluster has nothing to do."""
         return self.kind == "idle" or (not self.kind and self.name == IDLE_NAME)
 
 
 @frozen
 class GpuReading:
-    """What a worker's GPU did at its last look; None = the card or its driver does not tell.
+    """A worker's GPU at its last reading; None = the card or its driver does not report it.
 
     Memory is in bytes, utilisation in percent, power in watts, temperature in degrees Celsius,
     the clock in MHz, rates in bytes a second.
@@ -94,7 +94,7 @@ class GpuReading:
     temperature: int | None = None
     clock: int | None = None
     slowed: tuple[str, ...] = ()
-    """What holds its clocks down that should not: heat, power brake, hardware slowdown."""
+    """Faults that lower its clock rates: heat, power brake, hardware slowdown."""
     ecc_errors: int | None = None
     """Uncorrected errors since the driver was loaded."""
     xids: tuple[int, ...] = ()
@@ -129,11 +129,11 @@ class Summary:
     memory_limit: int = 0
     clocks: tuple[Clock, ...] = ()
     expected_start: float | None = None
-    """When the first waiting job is expected to start, where the queueing system tells."""
+    """Expected start of the first waiting job, if the batch system reports it."""
     stale_since: float | None = None
-    """Since when the queueing system has not answered."""
+    """Since when the batch system has not answered."""
     listed: float | None = None
-    """When the batch system last listed the cluster's jobs; None = not yet."""
+    """Time of the batch system's last listing of the cluster's jobs; None = not yet."""
     gpus: tuple[GpuReading, ...] = ()
     gpu_hours: float = 0.0
     """GPUs held times hours, so far."""

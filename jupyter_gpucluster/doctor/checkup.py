@@ -25,12 +25,12 @@ WAIT_SECONDS = 600.0
 """Default time that a probe job may wait in the queue."""
 
 CHECKS: Mapping[str, tuple[Callable[[Subject], Finding | None], set[Kind]]] = {
-    "queueing systems": (batch_system.systems, {Kind.MACHINE}),
+    "batch systems": (batch_system.systems, {Kind.MACHINE}),
     "limits": (here.limits, {Kind.EXISTING, Kind.LOCAL, Kind.BATCH}),
     "versions": (here.versions, {Kind.LOCAL, Kind.BATCH}),
     "imports here": (here.imports, {Kind.LOCAL, Kind.BATCH}),
     "commands": (batch_system.commands, {Kind.BATCH}),
-    "queueing system": (batch_system.answer, {Kind.BATCH}),
+    "batch system": (batch_system.answer, {Kind.BATCH}),
     "scheduler": (here.scheduler, {Kind.EXISTING}),
     "network here": (here.network, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
     "cluster directory": (here.cluster_directory, {Kind.MACHINE, Kind.LOCAL, Kind.BATCH}),
@@ -101,7 +101,7 @@ def examine_profile(
         *(each.named("profile files") for each in here.profile_files(loaded.problems)),
         *_run(Subject(clusters.root, kind, profile, plan, live, tried=job)),
     ]
-    asked = ("commands", "queueing system")
+    asked = ("commands", "batch system")
     silent = any(each.check in asked and each.result is Result.FAILED for each in findings)
     if job and (plan is None or silent):
         skipped = failed("Not submitted, because of what failed above.")

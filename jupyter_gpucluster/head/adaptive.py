@@ -1,4 +1,4 @@
-"""How many workers are wanted, which had best leave, and how they leave without losing data."""
+"""The wanted number of workers, the choice of those to leave, and a retreat without loss."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ OVER = FINAL | {JobState.ENDING}
 
 
 class HeldJobWatch:
-    """Asks the queueing system about the allocation now and then, and when workers were lost.
+    """Asks the batch system about the allocation now and then, and when workers were lost.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the GPUs of a cluster do: readings, identity, idleness, and GPU-hours."""
+"""The GPUs of a cluster: readings, identity, idleness, and GPU-hours."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ XIDS = {
     31: "the program used memory that is not its own",
     43: "the program's work on the GPU was ended",
     45: "the program's work on the GPU was ended",
-    48: "memory error that could not be corrected; tell the site",
+    48: "memory error that could not be corrected; report it to the site",
     63: "a row of memory is to be replaced; the node needs a restart",
-    64: "a row of memory could not be replaced; tell the site",
-    74: "NVLink error; tell the site",
+    64: "a row of memory could not be replaced; report it to the site",
+    74: "NVLink error; report it to the site",
     79: "the GPU fell off the bus; the node needs a restart",
     94: "memory error in one program; start it again",
-    95: "memory error in all programs of the GPU; tell the site",
+    95: "memory error in all programs of the GPU; report it to the site",
     119: "the GPU's own processor does not answer; the node needs a restart",
 }
-"""What the driver's numbered errors mean: https://docs.nvidia.com/deploy/xid-errors/."""
+"""Meanings of the driver's error numbers: https://docs.nvidia.com/deploy/xid-errors/."""
 
 FAR = 0.02
-"""How far a reading on disk may be from the last one: a part of the full scale."""
+"""Tolerance of a reading on disk against the last one: a part of the full scale."""
 FIELDS = {field.name for field in dataclasses.fields(GpuReading)}
 
 
@@ -143,7 +143,7 @@ class IdleGpus:
 
 
 class MissingWorkers:
-    """Which jobs have fewer workers than GPUs, and since when: one that restarts is soon back."""
+    """Jobs with fewer workers than GPUs, and since when: one that restarts is soon back."""
 
     def __init__(self) -> None:
         self.since: dict[str, float] = {}
@@ -190,7 +190,7 @@ def xid_troubles(found: Iterable[GpuReading]) -> list[str]:
 
 
 class GpuWatch:
-    """What the head remembers about GPUs from one look to the next."""
+    """The head's memory about GPUs from one look to the next."""
 
     def __init__(self) -> None:
         self.idle = IdleGpus()

@@ -105,7 +105,7 @@ class Missing(web.RequestHandler):
 
 
 class Control(web.RequestHandler):
-    """What the control routes share: JSON in and out, errors in our words."""
+    """The base of the control routes: JSON in and out, errors of ours."""
 
     service: Service
 
@@ -238,7 +238,7 @@ class Cluster(Control):
         service = self.service
         record = service.record
         if record.stop_requested is not None or record.phase in ENDED:
-            raise ClusterConflict("The cluster is stopping; it can be neither scaled nor renamed.")
+            raise ClusterConflict("The cluster is stopping; it cannot be scaled or renamed.")
         if target is not None:
             ceiling = record.spec.maximum_workers
             if ceiling is not None and target.maximum > ceiling:

@@ -14,7 +14,7 @@ from ..host.processes import children
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ADOPTED_SECONDS = 5.0
-"""How long the end waits for what jobs left behind."""
+"""Time for the end of processes that jobs left behind."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 

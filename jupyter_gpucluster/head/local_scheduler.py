@@ -1,4 +1,4 @@
-"""The queueing system of one machine: starts jobs as process groups and ends them with the head.
+"""The batch system of one machine: starts jobs as process groups and ends them with the head.
 
 It is a process between the head and its workers, for three reasons.  It has imported distributed
 before the first worker is asked for, so a worker is a fork (0.1 s) and not a Python start; for GPUs

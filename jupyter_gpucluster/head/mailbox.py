@@ -1,4 +1,4 @@
-"""A head's commands as files, for nodes that lack the queueing system's commands."""
+"""A head's commands as files, for nodes that lack the batch system's commands."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 END_TRIES = 3
-"""How often a head tries at its end, a second apart, to write to a full disk."""
+"""Number of attempts of a head at its end, a second apart, to write to a full disk."""
 HERE = Path(__file__).resolve().parent / "__main__.py"
 
 
@@ -134,7 +134,7 @@ def begin_in_job(directory: ClusterDirectory, record: Record, scratch: Path) -> 
     """
     if record.head is not None:
         raise StateError(
-            "The queueing system started the head's job again, and what its scheduler knew is gone."
+            "The batch system started the head's job again, and what its scheduler knew is gone."
         )
     directory.scheduler_file.unlink(missing_ok=True)
     return replace(record, spec=replace(record.spec, scratch=str(scratch)))

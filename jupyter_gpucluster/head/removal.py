@@ -12,12 +12,12 @@ from itertools import takewhile
 from pathlib import Path
 
 LOOK_SECONDS = 5.0
-"""How often the head looks for its directory."""
+"""Interval of the head's looks for its directory."""
 GONE_SECONDS = 60.0
 """For so long every look must miss it: a user may rename it and back, or restore it."""
 
 Look = tuple[float, bool]
-"""When a look ended, and whether it missed the directory."""
+"""End of a look, and whether it missed the directory."""
 
 
 def is_missing(path: Path, device: int) -> bool:

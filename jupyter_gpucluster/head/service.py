@@ -143,7 +143,7 @@ class Service:
         name = signal.Signals(number).name
         reason = f"The head received {name}."
         if self.own_job.group:
-            reason = f"The head's job was told to end ({name}): cancelled, requeued or preempted."
+            reason = f"The head's job has to end ({name}): cancelled, requeued or preempted."
         self.set_record(
             stop_requested=self.record.stop_requested or time.time(),
             reason=self.record.reason or reason,

@@ -26,11 +26,11 @@ KEPT_SUMMARY_SECONDS = 10.0
 MOVING_SUMMARY_SECONDS = 1.5
 """The same while what the GPUs do changes: under the period of their readings."""
 DISK_SECONDS = 2.0
-"""How long an answer waits for the disk at most."""
+"""Longest wait of an answer for the disk."""
 RETRY_SECONDS = 5.0
-"""When a failed write is tried again."""
+"""Delay before a failed write is tried again."""
 KEPT_EVENTS = 1000
-"""How many lines of the timeline wait for room at most."""
+"""Maximum number of lines of the timeline that wait for room."""
 
 
 class StateFiles:

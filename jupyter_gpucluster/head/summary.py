@@ -34,7 +34,7 @@ def describe(
     leaving
         How many of its jobs are to go and are still there.
     starts_in
-        Seconds until the first waiting job may start, where the queueing system tells.
+        Seconds until the first waiting job may start, if the batch system reports it.
     """
     unit = "GPUs" if record.spec.job.gpus else "workers"
     if record.spec.simulated:

@@ -1,4 +1,4 @@
-"""What a job becomes: a worker without a nanny, which others watch, or dask-cuda's with its own."""
+"""The process of a job: a worker without a nanny, or dask-cuda's with its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distributed.security import Security
 TAKE_LIMIT = "gpucluster_take_memory_limit"
 """By this name the head tells a worker another memory limit."""
 CLOSE_SECONDS = 2.0
-"""How long a worker may take to say goodbye; the job server waits a little longer."""
+"""Time for a worker's goodbye; the job server waits a little longer."""
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

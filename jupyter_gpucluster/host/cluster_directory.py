@@ -279,7 +279,7 @@ class ClusterDirectory:
     def fix(self, *, newer: bool = False) -> str:
         """Return what to do about a record that cannot be read."""
         if not self.head_may_live():
-            left = f"Delete {self.path} when none of its processes or jobs is left."
+            left = f"Delete {self.path} when all its processes and jobs are gone."
             return "" if newer else left
         stop = f"To stop the cluster: jupyter gpucluster stop {self.id}"
         return stop if newer else f"Its scheduler writes it again within a minute. {stop}"

@@ -17,7 +17,7 @@ GPU_CAUSES = (
     (
         r"%d format: a real number is required, not str",
         "CUDA_VISIBLE_DEVICES names a GPU that NVML does not know on this node: give whole UUIDs"
-        " as `nvidia-smi -L` prints them, or leave it to the queueing system.",
+        " as `nvidia-smi -L` prints them, or leave it to the batch system.",
     ),
     (
         r"Devices in CUDA_VISIBLE_DEVICES must be|nvmlDeviceGetHandleByIndex.*Not Found",
@@ -35,7 +35,7 @@ GPU_CAUSES = (
     ),
     (
         r"NVMLError_DriverNotLoaded",
-        "The NVIDIA driver of this node is not loaded; tell the site.",
+        "The NVIDIA driver of this node is not loaded; report it to the site.",
     ),
     (
         r"CUDA driver version is insufficient",
@@ -44,7 +44,7 @@ GPU_CAUSES = (
     ),
     (
         r"CUDA-capable device\(s\) is/are busy or unavailable",
-        "Somebody else computes on the GPU, which admits one process only: ask for whole GPUs.",
+        "Another process uses the GPU, which admits one process only: ask for whole GPUs.",
     ),
     (
         r"invalid device ordinal",
@@ -162,7 +162,7 @@ JOB_CAUSES = (
     ),
     (
         r"in _init_workspace\b",
-        "The node has no such directory for workers' data, or lets nobody make one: correct"
+        "The node has no such directory for workers' data, or does not allow to make one: correct"
         " workers.local_directory.",
     ),
     (

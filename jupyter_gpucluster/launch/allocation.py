@@ -279,7 +279,7 @@ def check_job(backend: Backend, number: str, found: Allocation) -> None:
         )
     unknown = job.state in (JobState.UNKNOWN, JobState.RUNNING)
     raise InvalidInput(
-        f"{backend.title} does not tell which nodes job {number} has."
+        f"{backend.title} does not show the nodes of job {number} has."
         if unknown
         else f"{named} has ended. {why}".strip(),
         hint=OTHERWISE if unknown else "Ask for another allocation.",

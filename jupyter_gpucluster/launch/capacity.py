@@ -1,4 +1,4 @@
-"""What is free now at the place that a profile names, as far as its queueing system tells."""
+"""Free GPUs of a profile's partitions, as far as its batch system reports them."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def capacity_of(name: str, root: Path, held: int) -> dict[str, Any]:
     if on_this_machine(profile.backend):
         return _local(profile, held)
     if profile.backend == EXISTING:
-        return _shown([], "The scheduler is somebody else's; nothing is asked for.")
+        return _shown([], "The scheduler belongs to another user; no GPUs are requested.")
     backend = find_backend(profile.backend)
     if backend.capacity() is None:
-        return _shown([], f"{backend.title} does not tell how many GPUs are free.")
+        return _shown([], f"{backend.title} does not show the number of free GPUs.")
     there = elsewhere(profile.backend, profile.job)
     return _shown(found := ask(backend, root, there), _words(backend, profile, found))
 
 
 def ask(backend: Backend, root: Path, variables: Mapping[str, str] | None = None) -> list[Capacity]:
-    """Ask a queueing system, at most once in a while.
+    """Ask a batch system, at most once in a while.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandR
     if result.exit_code is None:
         raise BackendUnavailable(
             f"{backend.title} did not answer {program} within {SECONDS:.0f} s.",
-            hint="Starting works without it; it only tells what is free.",
+            hint="Starting works without it; it only shows free GPUs.",
         )
     if result.exit_code == NOT_FOUND:
         raise BackendError(
-            f"{program} cannot be run here, so nobody tells what is free.",
+            f"{program} cannot be run here, so free GPUs are unknown.",
             hint=f"Ask from a host of the site that has {backend.title}'s commands.",
             detail=result.stderr,
         )

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ..host.private_files import write_private
 
 BACK = dt.timedelta(days=1)
-"""How far certificates reach back: clocks of nodes differ."""
+"""Time that certificates reach back: clocks of nodes differ."""
 SERVES = ExtendedKeyUsageOID.SERVER_AUTH
 CALLS = ExtendedKeyUsageOID.CLIENT_AUTH
 ROLES = {

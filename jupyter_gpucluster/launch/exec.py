@@ -25,7 +25,7 @@ def entry_of(
     Parameters
     ----------
     job
-        The job by its name or the queueing system's number; by default the first that runs.
+        The job by its name or the batch system's number; by default the first that runs.
     worker
         A worker by name, in place of a job.
 
@@ -43,14 +43,14 @@ def entry_of(
         )
     if spec.backend == EXISTING:
         raise ClusterConflict(
-            f"Cluster {record.name} was started by somebody else, whose jobs are not known here.",
-            hint="Use the queueing system's own commands.",
+            f"Cluster {record.name} was started by another user, whose jobs are not known here.",
+            hint="Use the batch system's own commands.",
         )
     named = WORKER.fullmatch(worker)
     if worker and named is None:
         raise InvalidInput(
             f"{worker[:80]!r} is not the name of a worker.",
-            hint="Workers are called like gpc-a1b2c3-1_0; see the verb show.",
+            hint="Workers are called like gpc-a1b2c3-1_0; see the command show.",
         )
     chosen = _choose(look, named[1] if named else job)
     inner = ["/bin/bash", str(look.directory.environment()), *words]
@@ -64,7 +64,7 @@ def entry_of(
         if held is None:
             raise ClusterConflict(
                 "The nodes of this cluster's allocation are not known here.",
-                hint="ssh to the node, or start a job step with the queueing system's command.",
+                hint="ssh to the node, or start a job step with the batch system's command.",
             )
         system, id, nodes = held.system, held.id, expand(held.nodes)
     else:
@@ -78,8 +78,8 @@ def entry_of(
     dialect = find_backend(system)
     if not node and dialect.needs_node:
         raise ClusterConflict(
-            f"The queueing system does not tell the node of job {chosen.id}.",
-            hint="The first line of its log does; see the verb logs.",
+            f"The batch system does not show the node of job {chosen.id}.",
+            hint="The first line of its log names it; see the command logs.",
         )
     argv = dialect.enter(id, node, inner, terminal=terminal)
     if arguments := arguments_elsewhere(spec.backend, shape):
@@ -104,7 +104,7 @@ def _choose(look: Look, name: str) -> Job:
     why = last.cause or last.reason if last is not None else ""
     raise ClusterConflict(
         f"Cluster {look.record.name}: {state}{f' ({why})' if why else ''}.",
-        hint="A shell needs a job that runs; see the verb why.",
+        hint="A shell needs a job that runs; see the command why.",
     )
 
 

@@ -44,7 +44,7 @@ class Plan:
     joined: Joined | None = None
     """The allocation that the request names."""
     without_ucx: bool = False
-    """Whether the profile's fallback protocol replaces UCX."""
+    """True if the profile's fallback protocol replaces UCX."""
 
     def spec(self, directory: ClusterDirectory, scratch: Path) -> Spec:
         """Return what does not change during the life of a cluster in this directory."""
@@ -225,7 +225,7 @@ def refuse_unbuilt(profile: Profile) -> None:
     if profile.network.ports is not None and not on_this_machine(profile.backend):
         raise InvalidInput(
             "The profile sets network.ports, which this version cannot do yet.",
-            hint="Its script can be shown (verb script); to start, leave the key out.",
+            hint="Its script can be shown (command script); to start, leave the key out.",
             detail="network.ports",
         )
 

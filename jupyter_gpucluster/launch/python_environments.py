@@ -166,7 +166,7 @@ def require_suitable(environment: Environment) -> Environment:
         return environment
     raise UnsuitableEnvironment(
         f"{environment.title} cannot run a cluster: {environment.problems[0]}",
-        hint="Choose another environment, mend this one, or make one (verb environment).",
+        hint="Choose another environment, repair this one, or make one (command environment).",
         detail="\n".join(environment.problems),
     )
 
@@ -311,7 +311,7 @@ Stamp = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What an interpreter said of itself; ``trouble`` is why it said nothing.
+    """An interpreter's report of itself; ``trouble`` is the reason if it has none.
 
     ``versions`` has "python" and those keys of `PACKAGES` that are installed; ``paths`` are the
     directories where that would change.

@@ -29,6 +29,6 @@ class Request:
     request_id: str = ""
     """Of two requests with the same one the second gets the first's cluster."""
     owned: bool = False
-    """Whether the cluster ends with the calling process, also where that is killed."""
+    """True if the cluster ends with the calling process, also if that is killed."""
     allocation: str = ""
     """Number of the user's batch job to put the workers into; empty = the one we are in, if any."""

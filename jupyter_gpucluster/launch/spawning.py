@@ -1,4 +1,4 @@
-"""How a head is started: as a process that leaves its starter, or by the script of a job."""
+"""The start of a head: as a process that leaves its starter, or by the script of a job."""
 
 from __future__ import annotations
 

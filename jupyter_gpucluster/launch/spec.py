@@ -286,7 +286,7 @@ def group_profile(profile: Profile, name: str) -> Profile:
         raise InvalidInput(
             f"Group {name} sends its jobs to {', '.join(there.values())}, and the profile's own"
             f" jobs go to {', '.join(own_place.values()) or 'the usual one'}: a cluster's jobs are"
-            " of one queueing system.",
+            " of one batch system.",
             hint="Send both to the same by job.directives or job.submit_args, or make two"
             " profiles.",
             detail=f"groups.{name}.job.directives",

@@ -221,10 +221,10 @@ def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
     except OSError as error:
         return {"trouble": error.strerror or str(error)}
     if said != answer_to(secret):
-        return {"trouble": "somebody else answers there"}
+        return {"trouble": "another server answers there"}
     with contextlib.suppress(ValueError):
         return {"trouble": "", "ahead": float(clock) - (began + time.time()) / 2}
-    return {"trouble": "somebody else answers there"}
+    return {"trouble": "another server answers there"}
 
 
 def read_line(line: socket.socket) -> str:
@@ -275,7 +275,7 @@ def main(arguments: list[str]) -> int:
 
 
 def host() -> str:
-    """Return the node's name as the queueing system says it, else its own."""
+    """Return the node's name as the batch system says it, else its own."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 

@@ -266,7 +266,7 @@ _TYPES: dict[str, tuple[Callable[[object], Value], str]] = {
 
 
 def _inserted(option: Option, value: Value) -> str:
-    # Queueing systems read "4 GiB" as two words.
+    # Batch systems read "4 GiB" as two words.
     text = written(option, value)
     return text.replace(" ", "") if option.type == "memory" else text
 

@@ -1,4 +1,4 @@
-"""What all REST handlers share: who may ask, how a body is read, how an error is told."""
+"""The base of all REST handlers: authorization, bodies, errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .async_clusters import AsyncClusters
 
 AUTH_RESOURCE = "gpucluster"
-"""What an authorizer is asked about, with the action read, write or execute."""
+"""The resource name for authorizers, with the action read, write or execute."""
 
 CLUSTERS_SETTING = "gpucluster_clusters"
 MODELS_SETTING = "gpucluster_models"

@@ -34,7 +34,7 @@ class Body(BaseModel):
 
 
 class AmountBody(Body):
-    """How many workers: ``{"workers"}``, or ``{"minimum", "maximum"}`` for a range."""
+    """A number of workers: ``{"workers"}``, or ``{"minimum", "maximum"}`` for a range."""
 
     workers: int | None = None
     minimum: int | None = None
@@ -70,7 +70,7 @@ class TargetBody(AmountBody):
 
 
 class StartBody(Body):
-    """What POST clusters takes."""
+    """The body of POST clusters."""
 
     profile: str
     name: str | None = None
@@ -88,14 +88,14 @@ class StartBody(Body):
 
 
 class UpdateBody(Body):
-    """What PATCH clusters/{id} takes."""
+    """The body of PATCH clusters/{id}."""
 
     name: str | None = None
     target: TargetBody | None = None
 
 
 class TrialBody(AmountBody):
-    """What would be started: for POST profiles/{name}/script and .../check."""
+    """The request of POST profiles/{name}/script and .../check."""
 
     options: dict[str, Any] = Field(default_factory=dict)
     kernel: str = ""
@@ -109,7 +109,7 @@ class TrialBody(AmountBody):
 
 
 class CopyBody(Body):
-    """What POST notebooks/{name} takes."""
+    """The body of POST notebooks/{name}."""
 
     directory: str = ""
     cluster: str = ""

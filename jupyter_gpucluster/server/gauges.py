@@ -21,7 +21,7 @@ OLD_SECONDS = 10.0
 
 
 class Gauges(Collector):
-    """What the last look saw, in numbers.
+    """The figures of the last look.
 
     Prometheus has one registry for a process, so there is one of these, whatever servers come and
     go in it.

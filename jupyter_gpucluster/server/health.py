@@ -1,4 +1,4 @@
-"""Whether what clusters need is in order: profiles, state directory, a fitting Python, heads."""
+"""The health of the installation: profiles, state directory, a fitting Python, heads."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _trouble(view: ClusterView) -> GpuClusterError:
         return HeadUnreachable(f"Cluster {view.name} is unreachable. {view.reason}".strip())
     minutes = (time.time() - (view.stale_since or 0.0)) / 60
     return BackendUnavailable(
-        f"The queueing system of cluster {view.name} has not answered for {minutes:.0f} min.",
+        f"The batch system of cluster {view.name} has not answered for {minutes:.0f} min.",
         hint="Nothing is lost by that; jobs are shown as they were last seen.",
     )
 

@@ -57,7 +57,7 @@ class ScriptHandler(ApiHandler):
 
 
 class CheckHandler(ApiHandler):
-    """What is wrong with a form."""
+    """The errors of a form."""
 
     @web.authenticated
     @authorized
@@ -77,7 +77,7 @@ class ClusterRoute(ApiHandler):
 
     @property
     def models(self) -> Models:
-        """What makes JSON of clusters."""
+        """The encoder of clusters."""
         return cast("Models", self.settings[MODELS_SETTING])
 
     @property

@@ -43,7 +43,7 @@ SHARED = tuple(
     {field.name for field in dataclasses.fields(Summary)}
     & {field.name for field in dataclasses.fields(ClusterView)} - {"id", "profile"}
 )
-"""What a summary and a view hold under the same name."""
+"""Fields with the same name in a summary and a view."""
 
 
 class Snapshots:

@@ -177,7 +177,7 @@ def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:
     """
     if not record.spec.trusted:
         raise ClusterConflict(
-            f"The dashboard of {record.name} is not shown here: somebody else started it.",
+            f"The dashboard of {record.name} is not shown here: another user started it.",
             hint="What it sends would run in your Jupyter page. Where you trust it, set"
             " existing.trust_dashboard in the profile and attach again.",
         )
@@ -195,7 +195,7 @@ def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:
 def not_ours(record: Record) -> ClusterConflict:
     """Return the error of a change to another user's cluster."""
     return ClusterConflict(
-        f"Cluster {record.name} was not started here: it can be neither scaled nor renamed.",
+        f"Cluster {record.name} was not started here: it cannot be scaled or renamed.",
         hint="Whoever started it can; stop only takes it off this list.",
     )
 

@@ -26,7 +26,7 @@ from ..host.processes import is_alive
 from ..host.startup_watch import SlowStarts
 
 ANSWER_SECONDS = 10.0
-"""Whoever looks at a cluster waits for this long at most for the queueing system."""
+"""Whoever looks at a cluster waits for this long at most for the batch system."""
 FRESH_SECONDS = 60.0
 """For so long after the submission its user watches the job start."""
 FRESH_PERIOD = 2.0
@@ -45,7 +45,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
     Raises
     ------
     BackendError
-        The queueing system refused.
+        The batch system refused.
     """
     job = heads_job(record)
     assert job is not None  # noqa: S101  # for mypy: the starter has put it there
@@ -78,7 +78,7 @@ def variables_of(record: Record) -> dict[str, str]:
 
 
 def watch(directory: ClusterDirectory, record: Record) -> Job:
-    """Return what is known of the head's job, and ask the queueing system where that is old."""
+    """Return what is known of the head's job, and ask the batch system where that is old."""
     job = heads_job(record)
     assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
     known = directory.read_headjob() or job
@@ -104,7 +104,7 @@ def due(directory: ClusterDirectory, record: Record, job: Job) -> bool:
 
 
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
-    """Ask the queueing system about the job; without an answer nothing changes."""
+    """Ask the batch system about the job; without an answer nothing changes."""
     backend = find_backend(record.spec.backend)
     runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
     queue = Queue(
@@ -223,7 +223,7 @@ def keep_relay(directory: ClusterDirectory, record: Record) -> None:
 
 
 def wait_gone(record: Record, seconds: float) -> None:
-    """Wait until the queueing system has ended the job of a head that has said its last word."""
+    """Wait until the batch system has ended the job of a head that has said its last word."""
     job = heads_job(record)
     if job is None or not job.id:
         return

@@ -42,7 +42,7 @@ def read_scripts(directory: ClusterDirectory) -> tuple[JobScript, ...]:
 def find_logs(look: Look) -> list[Path]:
     """Return the logs of head and jobs, the head's first, then by name.
 
-    Beside a job's own log stands what the queueing system and the shell said before it was open.
+    Beside a job's own log stands what the batch system and the shell said before it was open.
     Where a profile leaves out the directive that names that file, the system makes one under a
     name of its own in the directory in which the job was submitted.
     """

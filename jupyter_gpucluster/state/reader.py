@@ -188,7 +188,7 @@ def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
         known = ", ".join(f.record.name for f in looks if f.record.phase not in ENDED)
         told = f"Running: {known}." if known else "No cluster is running."
         if any(f.record.phase in ENDED for f in looks):
-            told += " The verb list --all names those that have ended."
+            told += " The command list --all names those that have ended."
         unreadable = "".join(f" {trouble.message} {trouble.hint}".rstrip() for trouble in troubles)
         raise ClusterNotFound(
             f"There is no cluster named {ascii(name)[1:-1][:80]}.", hint=told + unreadable

@@ -76,13 +76,13 @@ def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
     Raises
     ------
     BackendUnavailable
-        The queueing system does not say that the job is gone.
+        The batch system does not say that the job is gone.
     """
     record, told = cancel_jobs(record, directory)
     if any(job.ended is None for job in record.jobs):
         raise BackendUnavailable(
             f"Cluster {record.name} still waits for its head's job. {told}",
-            hint="Stop it again when the queueing system answers.",
+            hint="Stop it again when the batch system answers.",
         )
     return bury(directory, record, "Stopped before its head's job had begun.", Phase.STOPPED)
 

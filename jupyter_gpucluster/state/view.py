@@ -61,7 +61,7 @@ class ClusterView:
     loss: Loss | None = None
     """The last loss of workers; None = there was none, or it is long over."""
     listed: float | None = None
-    """When the batch system last listed the cluster's jobs."""
+    """Time of the batch system's last listing of the cluster's jobs."""
 
 
 @frozen
@@ -89,7 +89,7 @@ class JobScript:
     command: str
     """The submit command; empty where an older version has submitted it."""
     written: float
-    """When it was written, which is just before its submission."""
+    """Time of writing, just before its submission."""
 
 
 @frozen

@@ -432,7 +432,7 @@ export interface components {
             options: components["schemas"]["OptionValues"];
             /** @description When the first of its waiting jobs may start, where the system tells. */
             expected_start: number | null;
-            /** @description Since when the queueing system has not answered. */
+            /** @description Since when the batch system has not answered. */
             stale_since: number | null;
             /** @description Since when the cluster's files cannot be written. */
             unsaved_since: number | null;
@@ -731,7 +731,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description 400 not JSON, 403 not logged in or not allowed, 404 unknown, 405 no such verb, 409 the phase or a name forbids it, 413 too large, 422 bad input (`detail` is the field's path), 502 the queueing system refused, 503 it or the head did not answer, 507 the state directory cannot be used. */
+        /** @description 400 not JSON, 403 not logged in or not allowed, 404 unknown, 405 no such verb, 409 the phase or a name forbids it, 413 too large, 422 bad input (`detail` is the field's path), 502 the batch system refused, 503 it or the head did not answer, 507 the state directory cannot be used. */
         Error: {
             headers: {
                 [name: string]: unknown;
@@ -854,7 +854,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Free and total amounts, as far as the queueing system tells. */
+            /** @description Free and total amounts, as far as the batch system tells. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1285,7 +1285,7 @@ export interface operations {
                     "application/json": {
                         ok: boolean;
                         version: string;
-                        /** @description The most commands that all clusters of a user on one host send to one queueing system within a minute. */
+                        /** @description The most commands that all clusters of a user on one host send to one batch system within a minute. */
                         calls_per_minute: number;
                         problems: components["schemas"]["Error"][];
                     };

@@ -6,7 +6,7 @@ import type { ICluster, ILoss, ITarget, Phase, TargetRequest } from './tokens';
 
 const ENDED: ReadonlySet<Phase> = new Set(['stopped', 'failed']);
 
-/** A queueing system takes a minute to end a job whose processes do not go by themselves. */
+/** A batch system takes a minute to end a job whose processes do not go by themselves. */
 const STUCK_SECONDS = 120;
 
 /** Whether nothing leaves this phase any more. */

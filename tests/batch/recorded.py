@@ -1,4 +1,4 @@
-"""Recorded answers of real queueing systems, and the table of what each of them means."""
+"""Recorded answers of real batch systems, and the table of what each of them means."""
 
 from __future__ import annotations
 

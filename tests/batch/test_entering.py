@@ -1,4 +1,4 @@
-"""The command that gets into a job, for each queueing system."""
+"""The command that gets into a job, for each batch system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads that share a queueing system: one call for all, fewer when it is slow, within a budget."""
+"""Heads that share a batch system: one call for all, fewer when it is slow, within a budget."""
 
 from __future__ import annotations
 

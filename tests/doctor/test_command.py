@@ -94,7 +94,7 @@ def test_an_option_that_is_missing_is_told_beside_all_that_can_be_looked_at(
     code, told, _ = types("doctor", name)
     assert code == 1
     assert "`account` is required" in checks(told)["profile"]["found"]
-    assert checks(told)["queueing system"]["result"] == "ok"
+    assert checks(told)["batch system"]["result"] == "ok"
     code, told, _ = types("doctor", name, "--option", "account=abc")
     assert (code, checks(told)["profile"]["result"]) == (0, "ok")
     assert "would take the job: Job 7 to start at 2026" in checks(told)["submission"]["found"]
@@ -111,7 +111,7 @@ def test_a_queueing_system_that_does_not_answer_is_told_in_its_own_words(
     code, told, _ = types("doctor", write_profile(home, "site", SLURM), "--job")
     found = checks(told)
     assert code == 1
-    assert said in found["queueing system"]["evidence"]
+    assert said in found["batch system"]["evidence"]
     assert "Not submitted" in found["probe job"]["found"]
     assert not any(path.exists() for path in calls)
 

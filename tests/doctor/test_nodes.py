@@ -88,7 +88,7 @@ def test_the_named_interface_is_the_one_that_counts() -> None:
 
 
 def test_where_no_address_is_reached_the_head_belongs_into_a_job() -> None:
-    deaf = {"10.0.0.7": CLOSED, "10.9.0.7": {"trouble": "somebody else answers there"}}
+    deaf = {"10.0.0.7": CLOSED, "10.9.0.7": {"trouble": "another server answers there"}}
     found = findings(expected(), an_answer(home=deaf))["nodes to here"]
     assert (found.result, "head.placement: job" in found.way_out) == (Result.FAILED, True)
     in_job = findings(expected(in_job=True), an_answer(home=deaf))["nodes to here"]

@@ -1,4 +1,4 @@
-"""A queueing system and workers in memory, to play against `groups.step`."""
+"""A batch system and workers in memory, to play against `groups.step`."""
 
 from __future__ import annotations
 

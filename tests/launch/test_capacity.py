@@ -84,7 +84,7 @@ def test_a_system_that_cannot_tell_is_not_asked(home: Path) -> None:
     told = look(home, profile(home, "backend: cobalt\njob: {gpus: 1}"))
     assert told == {
         "partitions": [],
-        "words": "Cobalt does not tell how many GPUs are free.",
+        "words": "Cobalt does not show the number of free GPUs.",
     }
 
 

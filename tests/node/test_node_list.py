@@ -1,4 +1,4 @@
-"""Host lists in all the forms in which queueing systems tell them."""
+"""Host lists in all the forms in which batch systems tell them."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_only_who_knows_the_secret_is_answered_or_believed() -> None:
     listener = probe.Listener("secret")
     port = listener.port
     assert probe.call("127.0.0.1", port, "secret", "n1")["trouble"] == ""
-    assert probe.call("127.0.0.1", port, "guess", "n2")["trouble"] == "somebody else answers there"
+    assert probe.call("127.0.0.1", port, "guess", "n2")["trouble"] == "another server answers there"
     assert listener.callers == {"n1"}
     listener.close()
     assert probe.call("127.0.0.1", port, "secret", "n1")["trouble"] == "Connection refused"
@@ -84,7 +84,7 @@ def test_another_service_on_the_same_address_is_not_taken_for_ours() -> None:
         thread.start()
         told = probe.call("127.0.0.1", other.getsockname()[1], "secret", "n1")
         thread.join()
-    assert told == {"trouble": "somebody else answers there"}
+    assert told == {"trouble": "another server answers there"}
 
 
 def test_ranks_call_the_next_one_on_another_node() -> None:

@@ -425,7 +425,7 @@ async def test_health_names_clusters_that_nobody_can_tell_of(
     clusters.views[RUNNING] = dataclasses.replace(clusters.views[RUNNING], stale_since=since)
     ok, [message] = await health(ask)
     assert not ok
-    assert message.startswith(f"The queueing system of cluster name of {RUNNING}")
+    assert message.startswith(f"The batch system of cluster name of {RUNNING}")
     assert "10 min" in message
     clusters.views[RUNNING] = dataclasses.replace(clusters.views[RUNNING], stale_since=None)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers

@@ -56,7 +56,7 @@ SILENT = re.compile(
 )
 """No answer, as opposed to a refusal."""
 NOWHERE = "localhost:8080"
-"""Where kubectl looks that was told of no cluster; nobody will ever answer there."""
+"""The address that kubectl uses without a configured cluster; no server answers there."""
 NO_COMMAND = 127
 """With it a shell ends whose script is not there."""
 UNITS = (("Gi", 2**30), ("G", 10**9), ("Mi", 2**20), ("M", 10**6), ("Ki", 2**10))
@@ -241,7 +241,7 @@ class Kubernetes(Backend):
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
         if result.exit_code and "(Forbidden)" in result.stderr:
             raise BackendError(
-                "Kubernetes shows you neither nodes nor all pods, so nobody tells what is free.",
+                "Kubernetes does not show you the nodes and all pods, so free GPUs are unknown.",
                 hint="Starting works without it; a role that may list nodes and the pods of all"
                 " namespaces shows them.",
                 detail=result.stderr,

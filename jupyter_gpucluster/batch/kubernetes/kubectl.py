@@ -1,4 +1,4 @@
-"""Where kubectl looks: context and namespace, as its arguments and as variables of ours."""
+"""kubectl's target: context and namespace, as arguments and as variables of ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTEXT, NAMESPACE = "GPUCLUSTER_CONTEXT", "GPUCLUSTER_NAMESPACE"
 IN_A_POD = "KUBERNETES_SERVICE_HOST"
 """Every container of a pod has it."""
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where Kubernetes itself mounts what it gives to each pod anew."""
+"""Folders that Kubernetes mounts anew into each pod."""
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 KUBECTL = f'exec kubectl ${{{CONTEXT}:+--context="${CONTEXT}"}}'
 LIST = (
@@ -33,7 +33,7 @@ NO_CONTEXT = re.compile(
     r"|context was not found for specified context: (?P<listed>.+)$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What kubectl says where its file lacks the context that it was told of [tried, 1.32]."""
+"""kubectl's message if its file lacks the given context [tried, 1.32]."""
 
 
 def elsewhere(account: str, arguments: Sequence[str]) -> dict[str, str]:

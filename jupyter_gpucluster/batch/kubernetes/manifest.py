@@ -22,7 +22,7 @@ RESERVED = {
     "spec.containers[0].command": RUNS,
     "spec.containers[0].args": RUNS,
     "metadata.generateName": "lets Kubernetes name the pod, by whose name the cluster finds it",
-    "metadata.namespace": "sends the pod where nobody looks for it; job.account is the namespace",
+    "metadata.namespace": "sends the pod to a namespace that is not read; job.account is the namespace",
     RESTART: "lets a worker start again in its pod, which is up to the cluster",
 }
 """Fields of a pod that are not up to a profile."""
@@ -181,7 +181,7 @@ class Fields(Syntax):
         """
         if OF_ACCESS.match(text):
             raise InvalidInput(
-                f"The argument {text!r} sends pods where nobody looks for them.",
+                f"The argument {text!r} sends pods to a namespace that is not read.",
                 hint="job.account is the namespace, --context=NAME in one word another context; for"
                 " the rest set KUBECONFIG where Jupyter starts.",
                 detail="job.submit_args",

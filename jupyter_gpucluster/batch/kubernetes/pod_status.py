@@ -1,4 +1,4 @@
-"""What the API tells of a pod, as the state of a job; of nodes, as free GPUs."""
+"""The API's answers: a pod as the state of a job, nodes as free GPUs."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Tables: what a queueing system's words mean for a user, and what to change."""
+"""Tables: what a batch system's words mean for a user, and what to change."""
 
 from __future__ import annotations

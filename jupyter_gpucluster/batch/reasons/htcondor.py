@@ -29,7 +29,7 @@ HELD = (
     ("memory usage exceeded", "It used more memory than job.memory asks for; ask for more."),
     ("over memory limit", "It used more memory than job.memory asks for; ask for more."),
     ("cgroup memory limit", "It used more memory than job.memory asks for; ask for more."),
-    ("disk usage exceeded", "It used more disk than it asked for: add RequestDisk to "
+    ("disk usage exceeded", "It used more disk than requested: add RequestDisk to "
      "job.directives."),
     ("Failed to initialize user log", "The directory of its event log cannot be written."),
     ("Failed to open", "A file for its output cannot be opened on the node: keep clusters on a "
@@ -102,7 +102,7 @@ REFUSALS = (
     ("RequestMemory", "Change job.memory."),
     ("request_disk", "Add RequestDisk to job.directives."),
     ("RequestDisk", "Add RequestDisk to job.directives."),
-    ("request_gpus", "Change how GPUs are asked for: job.gpus and job.gpu_type."),
+    ("request_gpus", "Change the request for GPUs: job.gpus and job.gpu_type."),
     ("Parse error", "Correct the line of job.directives that HTCondor cannot read."),
     ("Failed to parse", "Correct the line of job.directives that HTCondor cannot read."),
     ("MAX_JOBS_PER_OWNER", "You have as many jobs as the pool takes: ask for fewer workers."),

@@ -49,7 +49,7 @@ UNSCHEDULABLE = (
     ("Too many pods", "It starts when a pod of one of its nodes ends."),
     ("persistentvolumeclaim", "Correct claimName in job.directives: the claim must be in the"
      " pods' namespace."),
-    ("PersistentVolumeClaims", "Its volume is not there yet: `kubectl describe pvc` tells why."),
+    ("PersistentVolumeClaims", "Its volume is missing: see `kubectl describe pvc`."),
     ("volume node affinity", "Its volume is bound to other nodes; workers need one that all nodes"
      " can mount (ReadWriteMany)."),
     ("affinity/selector", "No other node has the labels that it asks for: check job.gpu_type and"
@@ -82,7 +82,7 @@ WAITING = {
     "CreateContainerError": "Its container cannot be made: {message}.",
     "RunContainerError": "Its container cannot be started: {message}.",
     "SchedulingGated": "Held by a scheduling gate until whoever set it takes it away.",
-    "Kueue": "Waits for its turn in Kueue's queue; `kubectl get workloads` tells more.",
+    "Kueue": "Waits for its turn in Kueue's queue; see `kubectl get workloads`.",
 }
 """By the reason of a condition or a container that waits."""
 
@@ -131,13 +131,13 @@ REFUSALS: tuple[Cure, ...] = (
     ("must specify requests", "The namespace's quota wants it: set job.cpus and job.memory."),
     ("must specify", "The namespace's quota wants it: set job.cpus and job.memory."),
     ("exceeded quota", "The namespace has no more: ask for fewer workers, or less for each;"
-     " `kubectl describe quota` tells what there is."),
+     " `kubectl describe quota` shows the quota."),
     (re.compile("minimum .* usage per"), "The namespace limits what one pod may have: ask for "
-     "more by job.cpus and job.memory; `kubectl describe limitrange` tells how much."),
+     "more by job.cpus and job.memory; `kubectl describe limitrange` shows the limits."),
     ("limit to request ratio", "The namespace limits how far limits exceed requests: set both in "
-     "job.directives; `kubectl describe limitrange` tells how far."),
+     "job.directives; `kubectl describe limitrange` shows the limits."),
     ("usage per", "The namespace limits what one pod may have: ask for less by job.cpus and"
-     " job.memory; `kubectl describe limitrange` tells how much."),
+     " job.memory; `kubectl describe limitrange` shows the limits."),
     ('cannot create resource "pods"', "Who runs Jupyter needs a role there that may get, list,"
      " create and delete pods; job.account names another namespace."),
     ("violates PodSecurity", "The namespace's rules forbid a field of job.directives, or want"

@@ -59,7 +59,7 @@ ENDS = (
     ("TERM_CSM_ALLOC", "The nodes could not be set up for it: ask the site's support."),
     ("TERM_RMS", "The system that runs the nodes ended it: ask the site's support."),
     ("TERM_KUBE", "The container system of the site ended it: ask the site's support."),
-    ("TERM_OTHER", "LSF ended it for a reason that it does not tell: see the job's log."),
+    ("TERM_OTHER", "LSF ended it without a reason: see the job's log."),
     ("TERM_UNKNOWN", "LSF ended it and does not know why: see the job's log."),
     ("TERM_EXTERNAL_SIGNAL", "A signal from outside LSF ended it (out of memory on the node?)."),
 )
@@ -179,9 +179,9 @@ REFUSALS: tuple[Cure, ...] = (
      "ask for fewer, larger jobs."),
     ("Job array index too large", SMALLER_ARRAYS),
     ("MAX_JOB_ARRAY_SIZE", SMALLER_ARRAYS),
-    ("Bad GPU", "Change how GPUs are asked for: job.gpu_request and job.gpu_type."),
+    ("Bad GPU", "Change the request for GPUs: job.gpu_request and job.gpu_type."),
     # Only LSF's own lines: a site's may name GPUs for another reason.
-    (re.compile(r"\b(gpu|GPU)\b.*Job not submitted"), "Change how GPUs are asked for: "
+    (re.compile(r"\b(gpu|GPU)\b.*Job not submitted"), "Change the request for GPUs: "
      "job.gpu_request and job.gpu_type."),
     ("Illegal option", "Remove the directive that LSF does not know from job.directives."),
     ("illegal option", "Remove the directive that LSF does not know from job.directives."),

@@ -1,4 +1,4 @@
-"""What PBS and Torque say of waiting, ended and refused jobs, and what to change."""
+"""Messages of PBS and Torque about waiting, ended and refused jobs, with fixes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ ENDED = {
 
 OWN = re.compile("qsub: |ERROR: +")
 GENERAL = re.compile("administratively rejected|more detailed explanation prior")
-"""What Torque adds to the words of a site's submit filter."""
+"""Torque's addition to the message of a site's submit filter."""
 NOISE = re.compile(r"\(errno=\d+\)|^No such file or directory$")
 
 REFUSALS: tuple[Cure, ...] = (
@@ -145,7 +145,7 @@ REFUSALS: tuple[Cure, ...] = (
      "much of it in this queue as the limit allows: wait until one of the jobs has ended, or lower "
      "what is named."),
     ("exceeds server or queue size limit", SMALLER_ARRAYS),
-    ("Unknown resource", "Change how GPUs are asked for (job.gpu_request), or remove the "
+    ("Unknown resource", "Change the request for GPUs (job.gpu_request), or remove the "
      "directive with the resource that this site does not have."),
     ('cannot be used with "select"', "Remove the directive with -l ncpus, -l mem or -l nodes from "
      "job.directives, or skip ours: skip_directives: ['select=']."),

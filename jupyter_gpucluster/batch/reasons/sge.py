@@ -1,4 +1,4 @@
-"""What Grid Engine says of waiting, ended and refused jobs, and what to change."""
+"""Grid Engine's messages about waiting, ended and refused jobs, with fixes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WAITING = {
     "`qstat -j {number}`, then stop the cluster.",
     HELD: "Held by you, by an operator or by a dependency: see `qstat -j {number}`; release it "
     "with `qrls`, or stop the cluster.",
-    BY_QUEUE: "Suspended because its queue gives way to a busier one; it goes on by itself.",
-    BY_LOAD: "Suspended because its node is overloaded; it goes on by itself.",
-    BY_USER: "Suspended by you or by the site; it goes on when it is resumed.",
+    BY_QUEUE: "Suspended because its queue gives way to a busier one; it continues by itself.",
+    BY_LOAD: "Suspended because its node is overloaded; it continues by itself.",
+    BY_USER: "Suspended by you or by the site; it continues when it is resumed.",
 }
 
 FAILED = {
@@ -70,7 +70,7 @@ REFUSALS: tuple[Cure, ...] = (
     ("unknown resource", "Change job.gpu_request to what this site calls GPUs, or skip the "
      "directive with the resource that it does not have (see: qconf -sc)."),
     ("no suitable queues", "No queue gives what it asks for: lower job.gpus, job.cpus, job.memory "
-     "or job.walltime, or change job.queue (`qsub -w v` tells each queue's reason)."),
+     "or job.walltime, or change job.queue (`qsub -w v` shows each queue's reason)."),
     ("cannot run in queue", "No queue gives what it asks for: lower job.gpus, job.cpus, job.memory "
      "or job.walltime, or change job.queue."),
     (re.compile(r"more than \d+ tasks"), SMALLER_ARRAYS),

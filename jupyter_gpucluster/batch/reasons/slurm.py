@@ -262,7 +262,7 @@ REFUSALS: tuple[Cure, ...] = (
     ("Invalid account", "Set job.account to an account of yours (see: sacctmgr show assoc)."),
     ("Invalid qos", "Remove or change the --qos directive (see: sacctmgr show qos)."),
     ("Invalid feature", "Change the constraint (-C) to a feature of the site (sinfo -o '%P %f')."),
-    ("generic resource", "Change how GPUs are asked for: job.gpu_request and job.gpu_type."),
+    ("generic resource", "Change the request for GPUs: job.gpu_request and job.gpu_type."),
     ("Memory specification", "Lower job.memory, or leave it out: skip_directives: ['--mem']."),
     ("Requested node configuration is not available", "No node of this partition has that many "
      "GPUs, cores or that GPU type: lower job.gpus or job.cpus, or change job.queue or gpu_type."),

@@ -37,7 +37,7 @@ CANCEL_AGAIN = 5.0
 """Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
 is down holds its jobs for hours."""
 ABSENT_CAUSE = (
-    f"None of its workers answered for {ABSENT_SECONDS / 60:.0f} min, though it is listed as"
+    f"Its workers did not answer for {ABSENT_SECONDS / 60:.0f} min, though it is listed as"
     " running: its node may be down."
 )
 KEPT_JOBS = 100

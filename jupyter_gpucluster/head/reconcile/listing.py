@@ -1,4 +1,4 @@
-"""What the queueing system says of a cluster's jobs: listed, accounted for, or left in a file."""
+"""The batch system's report of a cluster's jobs: listing, accounting, or exit files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .model import Reported
 
 
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
-    """Return the queueing system of a cluster; that of a site is shared with other heads."""
+    """Return the batch system of a cluster; that of a site is shared with other heads."""
     backend, shared = find_backend(record.spec.backend), None
     if not on_this_machine(record.spec.backend):
         # A head in a job has them for commands only, and in a pod perhaps its node's name, too.

@@ -22,7 +22,7 @@ LAST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a submission: ids, or a refusal, or neither where the answer was lost."""
+    """The result of a submission: ids, or a refusal, or neither if the answer was lost."""
 
     mark: str
     ids: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reported:
-    """What the batch system reported, or that there was no need to ask it."""
+    """The batch system's answer, or that no question was needed."""
 
     listing: Mapping[str, JobStatus] | None = None
     """All jobs by id; None where the system was not asked or did not answer."""
@@ -44,27 +44,27 @@ class Reported:
     unknown: frozenset[str] = frozenset()
     """Ids of which the system says that it has no such job."""
     traced: Mapping[str, float] = field(default_factory=dict)
-    """When each job was last looked for that listings lack, by id."""
+    """Times of the last search for each job that listings lack, by id."""
     again: float = 0.0
     """Seconds until a listing is due, where none was."""
     silent_since: float | None = None
     cure: str = ""
-    """What to do about the silence, where it does not pass by itself."""
+    """The fix of the silence, if it does not pass by itself."""
 
 
 @dataclass(frozen=True)
 class Observation(Reported):
-    """What is true now: the batch system's answers, and the scheduler's state."""
+    """The present state: the batch system's answers, and the scheduler's state."""
 
     listed: float | None = None
-    """When the batch system last listed the jobs."""
+    """Time of the batch system's last listing of the jobs."""
     answers: tuple[Answer, ...] = ()
     listing_proves: bool = False
-    """Whether a job has ended that the listing lacks."""
+    """True if a job that the listing lacks has ended."""
     system: str = "the batch system"
-    """What users call it."""
+    """Its name for users."""
     workers: Mapping[str, int] = field(default_factory=dict)
-    """How many workers of each job are connected."""
+    """The number of connected workers of each job."""
     desired: int = 0
     """The number of workers wanted now: the fixed target, or what adapting recommends."""
     most_tasks: int = 1000
@@ -79,7 +79,7 @@ class Observation(Reported):
     gpus_idle_since: float | None = None
     """Since when no GPU computes; None also where no GPU tells."""
     allocation_ends: float | None = None
-    """When the allocation ends whose nodes the workers use; None also where nobody tells."""
+    """End of the allocation whose nodes the workers use; None also if it is unknown."""
     clients: int = 0
     alone_since: float | None = None
     threads: int = 0
@@ -117,7 +117,7 @@ class Retire:
 
 @dataclass(frozen=True)
 class Cancel:
-    """Ask the queueing system to end these jobs."""
+    """Ask the batch system to end these jobs."""
 
     ids: tuple[str, ...]
 
@@ -211,7 +211,7 @@ def count_workers(record: Record, seen: Observation) -> WorkerCounts:
 
 
 def end_of(job: Job, record: Record) -> float | None:
-    """Return when the queueing system will end a job, by its own word or by what was asked for."""
+    """Return when the batch system will end a job, by its own word or by what was asked for."""
     walltime = record.spec.job.walltime
     if job.ends is not None:
         return job.ends

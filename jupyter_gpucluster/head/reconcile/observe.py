@@ -21,7 +21,7 @@ LOG_END = 16384
 """Bytes at the end of a log in which its last error has room."""
 NOT_A_USER = "fire-and-forget"
 ITS_OWN_END = "worker-close-gracefully-"
-"""How Dask calls the end of a worker at the lifetime that Dask's configuration gives it."""
+"""Dask's name for the end of a worker at the lifetime of Dask's configuration."""
 
 
 class Watch(SchedulerPlugin):
@@ -38,7 +38,7 @@ class Watch(SchedulerPlugin):
         self.read: set[str] = set()
         self.transitions = scheduler.transition_counter
         self.tasks = 0
-        """How many tasks workers have run, failed ones included."""
+        """Return the number of tasks that workers have run, failed ones included."""
         self.idle_since: float | None = time.time()
         self.alone_since: float | None = time.time()
 

@@ -33,7 +33,7 @@ DIRECTIVE = "#DEMO --"
 
 @dataclass(frozen=True)
 class Queue:
-    """What one queue is like; times in seconds."""
+    """Properties of one queue; times in seconds."""
 
     wait: float
     """A job waits at least this long."""

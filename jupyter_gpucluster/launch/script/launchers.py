@@ -12,7 +12,7 @@ from ...profiles.sections import Launcher
 
 @dataclass(frozen=True)
 class Layout:
-    """How one job's workers lie on its nodes; a rank is one process that a launcher starts."""
+    """The layout of a job's workers on its nodes; a rank is one process of a launcher."""
 
     nodes: int
     ranks: int
@@ -115,13 +115,13 @@ class Dialect:
     """A line of the file of hosts that it reads; ``{ranks}`` as above, ``{}`` is the host."""
     hosts_option: str = ""
     names_variables: bool = False
-    """Whether it passes on only the variables that its arguments name."""
+    """True if it passes on only the variables that its arguments name."""
     logs_in: bool = False
-    """Whether each rank is a login, which has none of the job's variables."""
+    """True if each rank is a login, without the job's variables."""
     inside_only: bool = False
-    """Whether it works only in the script of the job whose nodes it uses."""
+    """True if it works only in the script of the job whose nodes it uses."""
     has_launch_node: bool = False
-    """Whether the first host of an allocation may be one that gets no ranks."""
+    """True if the first host of an allocation may be one without ranks."""
     beside_jupyter: tuple[str, ...] = ()
     """Its arguments in a job that Jupyter may run in, whose resources the workers then share."""
     container_runtime: str = ""

@@ -129,7 +129,7 @@ def rank_lines(
     if dialect.logs_in:
         lines += ["GPUCLUSTER_RANK=$2 GPUCLUSTER_SLOT=$3", *environment]
     else:
-        words = f"{launcher.name} did not tell this process its rank; see launcher.mpi"
+        words = f"{launcher.name} did not give this process its rank; see launcher.mpi"
         lines.append(ENGLISH)
         lines.append(f'GPUCLUSTER_RANK="${{{dialect.rank}:?{words}}}"')
         lines.append(f'GPUCLUSTER_SLOT="{dialect.slot.replace("{ranks}", str(layout.ranks))}"')

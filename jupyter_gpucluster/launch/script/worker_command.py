@@ -1,6 +1,6 @@
 """The command that starts workers: Dask's or dask-cuda's, in a container or not.
 
-dask-jobqueue's class writes it where there is one of the queueing system's jobs.
+dask-jobqueue's class writes it where there is one of the batch system's jobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORKER_NAME = '"$GPUCLUSTER_WORKER"'
 DEATH_TIMEOUT = 60
 """Seconds for which a worker looks for its scheduler."""
 WORKER_STARTER = "workerstart.py"
-"""What runs Dask's or dask-cuda's module, beside the scripts: jobs may not see this package."""
+"""The file that runs Dask's or dask-cuda's module: jobs may not see this package."""
 
 
 def worker_lines(

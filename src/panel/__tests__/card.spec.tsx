@@ -73,7 +73,7 @@ describe('a card', () => {
     );
   });
 
-  it('says that the queueing system is silent', () => {
+  it('says that the batch system is silent', () => {
     render(card(aCluster({ stale_since: NOW - 60 })));
     screen.getByText(/has not answered since/);
   });

@@ -1,4 +1,4 @@
-"""Stories of nodes that go down without the queueing system being told."""
+"""Stories of nodes that go down without the batch system being told."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ TIMES = st.sampled_from([0.05, 1.0, 4.0, 30.0, ANSWER_GRACE + 5, DEATHS_WINDOW +
 
 @dataclass
 class InFlight:
-    """A submission that the queueing system has not decided upon."""
+    """A submission that the batch system has not decided upon."""
 
     submit: Submit
     since: float
@@ -238,7 +238,7 @@ class World(RuleBasedStateMachine):
             if self.now - flight.since > ANSWER_GRACE:
                 del self.in_flight[mark]
 
-    # The queueing system decides.
+    # The batch system decides.
 
     @precondition(lambda self: self.in_flight)
     @rule(pick=PICK, answered=st.booleans())

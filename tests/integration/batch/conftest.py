@@ -1,4 +1,4 @@
-"""Real queueing systems that the tests of this folder share, and clusters on Slurm."""
+"""Real batch systems that the tests of this folder share, and clusters on Slurm."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def oar() -> Iterator[OarSite]:
 
 
 def as_root(kind: Callable[[Path], AnySite]) -> contextlib.AbstractContextManager[AnySite]:
-    """Start a queueing system, for which nobody else can."""
+    """Start a batch system, for which nobody else can."""
     if os.geteuid() != 0:
-        pytest.skip("needs root: the daemons of queueing systems")
+        pytest.skip("needs root: the daemons of batch systems")
     return running(kind)
 
 

@@ -1,4 +1,4 @@
-"""One life of a cluster on any queueing system: wait, run, scale, die, fall silent, stop."""
+"""One life of a cluster on any batch system: wait, run, scale, die, fall silent, stop."""
 
 from __future__ import annotations
 

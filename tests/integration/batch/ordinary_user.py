@@ -1,4 +1,4 @@
-"""An ordinary user of queueing systems, and a Python with Dask that this user may run."""
+"""An ordinary user of batch systems, and a Python with Dask that this user may run."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Commands:
 
 @dataclass
 class RealPlace:
-    """A real queueing system, and what happens to it and to its jobs from outside."""
+    """A real batch system, and what happens to it and to its jobs from outside."""
 
     site: RealSite
     backend: str

@@ -31,7 +31,7 @@ AnySite = TypeVar("AnySite", bound="RealSite")
 
 @dataclass
 class RealSite(ABC):
-    """Daemons of a queueing system on this host, on loopback and without systemd."""
+    """Daemons of a batch system on this host, on loopback and without systemd."""
 
     base: Path
     """Folder of their files."""

@@ -1,4 +1,4 @@
-"""Submit a script that a queueing system refuses, and look at what users are told."""
+"""Submit a script that a batch system refuses, and look at what users are told."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ job: {queue: cpu, cpus: 1, memory: 1 GiB}
 """
 SECONDS = 90.0
 NEEDED = ("sed", "seq", "sh", "sleep", "sort", "ssh", "ssh-keygen", "stat", "sshd")
-"""Commands that begin like those of queueing systems and are none."""
+"""Commands that begin like those of batch systems and are none."""
 NOTEBOOK = """
 import json
 import os
@@ -237,7 +237,7 @@ def test_the_nodes_of_a_pbs_job_are_joined_over_ssh(
 
 
 def put_commands(place: Path, own: dict[str, str]) -> None:
-    """Make a folder of commands: this machine's, but for those of queueing systems, and others."""
+    """Make a folder of commands: this machine's, but for those of batch systems, and others."""
     place.mkdir()
     for folder in ("/usr/bin", "/bin", "/usr/sbin"):
         for program in Path(folder).iterdir():

@@ -72,7 +72,7 @@ def test_an_ordinary_user_s_doctor_tells_what_the_nodes_of_a_job_see(
     found = {each["check"]: each for each in report["checks"]}
     assert code == 0, said
     assert {answer["host"] for answer in report["job"]["answers"]} == {"c1", "c2"}
-    for check in ("queueing system", "probe job", "imports there", "node to node"):
+    for check in ("batch system", "probe job", "imports there", "node to node"):
         assert found[check]["result"] == "ok"
     assert "c1, c2: seen, and written to" in found["shared directory"]["found"]
     assert "lo (127.0.0.1): reached" in found["nodes to here"]["found"]
@@ -136,7 +136,7 @@ def test_held_and_suspended_jobs_are_kept_until_they_may_go_on(
     site.run("scontrol", "suspend", id)
     view = wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
     assert (view.phase, view.workers.pending) == (Phase.DEGRADED, 1)
-    assert view.reason == "Suspended by the site; it goes on when it is resumed."
+    assert view.reason == "Suspended by the site; it continues when it is resumed."
     site.run("scontrol", "resume", id)
     view = clusters.wait_ready(view.id, timeout=SECONDS)
     with connect(view.name) as client:

@@ -1,4 +1,4 @@
-"""The local queueing system alone: long answers, late answers, and a server that does not start."""
+"""The local batch system alone: long answers, late answers, and a server that does not start."""
 
 from __future__ import annotations
 

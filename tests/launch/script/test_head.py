@@ -1,4 +1,4 @@
-"""The script of the job that a head runs in, run by a real shell as a queueing system would."""
+"""The script of the job that a head runs in, run by a real shell as a batch system would."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def script_of(
 
 
 class HeadJob:
-    """The job, started as a queueing system does: a session of its own."""
+    """The job, started as a batch system does: a session of its own."""
 
     def __init__(self, home: Path, head: str, worker: str, **keys: object) -> None:
         self.directory = ClusterDirectory(home / "abc123")

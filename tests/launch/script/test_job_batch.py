@@ -1,4 +1,4 @@
-"""The script of a batch job, run by a real shell as a queueing system would."""
+"""The script of a batch job, run by a real shell as a batch system would."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BatchJob:
         self.script = text.replace(MARK, "gpc-abc123-1").replace("/state/abc123", f"'{quoted}'")
 
     def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the job as a queueing system does: a session of its own, standard input closed."""
+        """Start the job as a batch system does: a session of its own, standard input closed."""
         path = self.directory.jobs / "job.sh"
         path.write_text(self.script)
         return subprocess.Popen(

@@ -78,7 +78,7 @@ class Job:
         return path
 
     def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the job as a queueing system does."""
+        """Start the job as a batch system does."""
         path = self.directory.jobs / "gpc-abc123-1.sh"
         path.write_text(self.script.replace(MARK, "gpc-abc123-1"))
         subprocess.run(["/bin/bash", "-n", str(path)], check=True)
@@ -298,7 +298,7 @@ def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
     job = Job(tmp_path, TELL, job={"nodes": 2}, launcher="mpirun")
     job.put("mpirun", LAUNCHER.format(python=sys.executable, rank="PMI_RANK", slot=""))
     assert job.start().wait(30) != 0
-    assert "mpirun did not tell this process its rank; see launcher.mpi" in job.log()
+    assert "mpirun did not give this process its rank; see launcher.mpi" in job.log()
 
 
 @pytest.mark.slow
@@ -373,7 +373,7 @@ def test_workers_on_other_nodes_end_with_the_job_however_it_ends(
     key = "prologue it's set worker gpc-abc123-1_0"
     assert {line.partition(" runs")[0] for line in lines} == {f"{key}-n0", f"{key}-n1"}
     pids = [int(line.split()[-1]) for line in lines]
-    if how is signal.SIGKILL:  # all of the first node at once, as queueing systems end a job
+    if how is signal.SIGKILL:  # all of the first node at once, as batch systems end a job
         os.killpg(process.pid, how)
     else:
         process.send_signal(how)

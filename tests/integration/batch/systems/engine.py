@@ -1,4 +1,4 @@
-"""The jobs of a simulated queueing system: one locked file, and processes that really run.
+"""The jobs of a simulated batch system: one locked file, and processes that really run.
 
 Nothing runs between two commands: each of them first looks what has become of the jobs, as a
 scheduler would in the meantime.
