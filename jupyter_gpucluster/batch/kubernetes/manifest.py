@@ -22,7 +22,7 @@ RESERVED = {
     "spec.containers[0].command": RUNS,
     "spec.containers[0].args": RUNS,
     "metadata.generateName": "lets Kubernetes name the pod, by whose name the cluster finds it",
-    "metadata.namespace": "sends the pod to a namespace that is not read; job.account is the namespace",
+    "metadata.namespace": "sends the pod to a namespace that is not read; set job.account",
     RESTART: "lets a worker start again in its pod, which is up to the cluster",
 }
 """Fields of a pod that are not up to a profile."""

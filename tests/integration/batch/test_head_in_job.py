@@ -181,7 +181,7 @@ def test_a_head_whose_job_is_requeued_is_not_continued_and_says_so(
     site.run("scontrol", "requeue", *site.queue())
     over = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
     assert over.phase is Phase.STOPPED
-    assert "The head's job received a request to end (SIGTERM): cancelled, requeued" in over.reason
+    assert "The head's job has to end (SIGTERM): cancelled, requeued" in over.reason
     # It starts once more, finds that its cluster is over, and ends at once.
     wait_until(clusters, view.id, lambda _: site.queue() == [])
     assert ClusterDirectory(Path(view.directory)).read_record().head == head
