@@ -153,20 +153,6 @@ def test_title_and_backend_are_required() -> None:
     ]
 
 
-def test_a_profile_has_the_defaults_of_the_reference() -> None:
-    profile = Profile(title="x", backend="local")
-    assert profile.job.gpus == "auto"
-    assert profile.workers.per_job == "auto"
-    assert profile.workers.memory_limit == "auto"
-    assert profile.network.protocol == "tls"
-    assert profile.environment.python == "kernel"
-    assert profile.policy.replacements == 3
-    assert profile.policy.idle_timeout is None
-    assert profile.limits.workers is None
-    assert profile.launcher.name == "none"
-    assert profile.head.placement == "server"
-
-
 def test_the_example_of_the_design_is_a_profile() -> None:
     text = """
         title: Example GPU partition
