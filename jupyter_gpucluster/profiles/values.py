@@ -305,7 +305,6 @@ DURATION_PATTERN = (
     r"|[0-9]+|([0-9]+([.][0-9]+)?\s*[A-Za-z]+\s*)+)\s*$"
 )
 
-_LINE_SCHEMA = {"type": ["string", "integer"], "maxLength": MAXIMUM_TEXT}
 _MEMORY_FORMS: list[dict[str, Any]] = [
     {"type": "integer", "minimum": 1},
     {"type": "string", "format": "memory", "pattern": MEMORY_PATTERN},
@@ -314,76 +313,45 @@ _DURATION_FORMS: list[dict[str, Any]] = [
     {"type": "integer", "minimum": 1},
     {"type": "string", "format": "duration", "pattern": DURATION_PATTERN},
 ]
-_NULL_FORM: list[dict[str, Any]] = [{"type": "null"}]
-_AUTO_FORM: list[dict[str, Any]] = [{"const": "auto"}]
+
+Kind = tuple[BeforeValidator, WithJsonSchema]
+"""The two readers of a value: ours, and that of an editor."""
 
 
-def _integers(minimum: int) -> list[dict[str, Any]]:
-    return [{"type": "integer", "minimum": minimum, "maximum": 10**9 - 1}]
+def _kind(parse: Callable[[object], object], **schema: object) -> Kind:
+    return BeforeValidator(parse), WithJsonSchema(dict(schema))
 
 
-Title = Annotated[
-    str,
-    BeforeValidator(title_line),
-    WithJsonSchema({"type": ["string", "integer"], "minLength": 1, "maxLength": MAXIMUM_TITLE}),
-]
-PortRange = Annotated[
-    str,
-    BeforeValidator(port_range),
-    WithJsonSchema({"type": ["string", "integer"], "pattern": "^[0-9]{1,5}(-[0-9]{1,5})?$"}),
-]
-LoginHop = Annotated[
-    str, BeforeValidator(login_hop), WithJsonSchema({"type": "string", "pattern": HOP})
-]
-PythonPath = Annotated[
-    str,
-    BeforeValidator(python_path),
-    WithJsonSchema({"type": "string", "pattern": "^(kernel$|/|~/)"}),
-]
-VariableName = Annotated[
-    str, BeforeValidator(variable_name), WithJsonSchema({"type": "string", "pattern": VARIABLE})
-]
-OptionName = Annotated[
-    str, BeforeValidator(option_name), WithJsonSchema({"type": "string", "pattern": OPTION})
-]
-OneValue = Annotated[
-    Any,
-    BeforeValidator(default_value),
-    WithJsonSchema({"type": ["string", "number", "boolean", "null"]}),
-]
-Text = Annotated[str, BeforeValidator(one_line), WithJsonSchema(_LINE_SCHEMA)]
-Lines = Annotated[str, BeforeValidator(lines), WithJsonSchema(_LINE_SCHEMA)]
+def _amount(
+    parse: Callable[[object], object], forms: list[dict[str, Any]], *others: str | None
+) -> Kind:
+    auto = [{"const": "auto"}] if "auto" in others else []
+    null = [{"type": "null"}] if None in others else []
+    return _kind(_or(parse, *others), anyOf=[*auto, *forms, *null])
+
+
+def _count(minimum: int, *others: str | None) -> Kind:
+    form = {"type": "integer", "minimum": minimum, "maximum": 10**9 - 1}
+    return _amount(_at_least(minimum), [form], *others)
+
+
+_LINE = ["string", "integer"]
+Title = Annotated[str, *_kind(title_line, type=_LINE, minLength=1, maxLength=MAXIMUM_TITLE)]
+PortRange = Annotated[str, *_kind(port_range, type=_LINE, pattern="^[0-9]{1,5}(-[0-9]{1,5})?$")]
+LoginHop = Annotated[str, *_kind(login_hop, type="string", pattern=HOP)]
+PythonPath = Annotated[str, *_kind(python_path, type="string", pattern="^(kernel$|/|~/)")]
+VariableName = Annotated[str, *_kind(variable_name, type="string", pattern=VARIABLE)]
+OptionName = Annotated[str, *_kind(option_name, type="string", pattern=OPTION)]
+OneValue = Annotated[Any, *_kind(default_value, type=["string", "number", "boolean", "null"])]
+Text = Annotated[str, *_kind(one_line, type=_LINE, maxLength=MAXIMUM_TEXT)]
+Lines = Annotated[str, *_kind(lines, type=_LINE, maxLength=MAXIMUM_TEXT)]
 Arguments = Annotated[tuple[Text, ...], AfterValidator(option_first)]
 Flag = Annotated[StrictBool, Field()]
-MemoryOrNone = Annotated[
-    int | None,
-    BeforeValidator(_or(parse_memory, None)),
-    WithJsonSchema({"anyOf": [*_MEMORY_FORMS, *_NULL_FORM]}),
-]
-MemoryAutoOrNone = Annotated[
-    int | Auto | None,
-    BeforeValidator(_or(parse_memory, None, "auto")),
-    WithJsonSchema({"anyOf": [*_AUTO_FORM, *_MEMORY_FORMS, *_NULL_FORM]}),
-]
-DurationOrNone = Annotated[
-    int | None,
-    BeforeValidator(_or(parse_duration, None)),
-    WithJsonSchema({"anyOf": [*_DURATION_FORMS, *_NULL_FORM]}),
-]
-Natural = Annotated[int, BeforeValidator(_at_least(0)), WithJsonSchema({"anyOf": _integers(0)})]
-Positive = Annotated[int, BeforeValidator(_at_least(1)), WithJsonSchema({"anyOf": _integers(1)})]
-PositiveOrNone = Annotated[
-    int | None,
-    BeforeValidator(_or(_at_least(1), None)),
-    WithJsonSchema({"anyOf": [*_integers(1), *_NULL_FORM]}),
-]
-PositiveOrAuto = Annotated[
-    int | Auto,
-    BeforeValidator(_or(_at_least(1), "auto")),
-    WithJsonSchema({"anyOf": [*_AUTO_FORM, *_integers(1)]}),
-]
-NaturalOrAuto = Annotated[
-    int | Auto,
-    BeforeValidator(_or(_at_least(0), "auto")),
-    WithJsonSchema({"anyOf": [*_AUTO_FORM, *_integers(0)]}),
-]
+MemoryOrNone = Annotated[int | None, *_amount(parse_memory, _MEMORY_FORMS, None)]
+MemoryAutoOrNone = Annotated[int | Auto | None, *_amount(parse_memory, _MEMORY_FORMS, None, "auto")]
+DurationOrNone = Annotated[int | None, *_amount(parse_duration, _DURATION_FORMS, None)]
+Natural = Annotated[int, *_count(0)]
+Positive = Annotated[int, *_count(1)]
+PositiveOrNone = Annotated[int | None, *_count(1, None)]
+PositiveOrAuto = Annotated[int | Auto, *_count(1, "auto")]
+NaturalOrAuto = Annotated[int | Auto, *_count(0, "auto")]
