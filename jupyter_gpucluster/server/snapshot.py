@@ -31,12 +31,13 @@ ASK_SECONDS = 1.5
 """The least time between two requests to one head."""
 PATIENCE_SECONDS = 0.5
 """A snapshot waits so long for the heads; a later answer goes into the next one."""
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 5.0
 REST_SECONDS = 10.0
 """A head that failed to answer is asked again after this time."""
 ASKED_HEADS = 200
 """The most heads that are asked; the figures of further clusters come from disk."""
-AT_ONCE = 32
+AT_ONCE = 16
+"""Requests at a time: more would hold the loop up for longer than 50 ms."""
 
 NO_ANSWER = (GpuClusterError, HTTPClientError, OSError, ValueError, TypeError, KeyError)
 SHARED = tuple(
@@ -66,6 +67,7 @@ class Snapshots:
         self._taken = self._asked = float("-inf")
         self._expired = float("-inf")
         self._lock = asyncio.Lock()
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._client: SimpleAsyncHTTPClient | None = None
         self._answers: dict[str, Summary] = {}
         self._endpoints: dict[str, Endpoint] = {}
@@ -135,7 +137,9 @@ class Snapshots:
             if endpoint is None:
                 endpoint = await self.clusters.endpoint(cluster_id)
                 self._endpoints[cluster_id] = endpoint
-            self._answers[cluster_id] = await fetch_summary(self._client, endpoint, ANSWER_SECONDS)
+            async with self._turns:
+                summary = await fetch_summary(self._client, endpoint, ANSWER_SECONDS)
+            self._answers[cluster_id] = summary
         except NO_ANSWER:
             self._answers.pop(cluster_id, None)
             self._endpoints.pop(cluster_id, None)
