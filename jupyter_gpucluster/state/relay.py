@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import itertools
 import json
 import logging
 import os
@@ -128,20 +129,26 @@ def stem(id: str) -> str:
 
 
 def readers(backend: Backend) -> list[list[str]]:
-    """Return the beginnings of commands that only read: status, accounting and search."""
-    commands = (
-        backend.status("user", ["1"]),
-        backend.history(["1"]),
-        backend.find(["gpc-a-1"]),
-        backend.look_up("1"),
+    """Return the beginnings of commands that only read: status, accounting and search.
+
+    One program may read and change (``scontrol``, ``kubectl``), and a shell runs any other.  So a
+    beginning has all words before the first one that depends on a user, a job or a tag.
+    """
+    pairs = (
+        (backend.status("user", ["1"]), backend.status("other", ["2", "3"])),
+        (backend.history(["1"]), backend.history(["2", "3"])),
+        (backend.find(["gpc-a-1"]), backend.find(["gpc-b-2", "gpc-b-3"])),
+        (backend.look_up("1"), backend.look_up("2")),
     )
     changing = {backend.cancel(["1"])[0], backend.submit(Submission("gpc-a-1", "/script"))[0]}
-    # Of a shell and of `env` the name alone would stand for any command; scontrol changes jobs.
-    return [
-        argv[: 3 if argv[0] in ("env", "sh", "scontrol") else 1]
-        for argv in commands
-        if argv is not None and argv[0] not in changing
-    ]
+    found = []
+    for one, other in pairs:
+        words = zip(one or (), other or (), strict=False)
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], words)
+        begin = [word for word, _ in same]
+        if len(begin) > 1 or not {*begin} <= changing:
+            found.append(begin)
+    return found
 
 
 def submissions(directory: ClusterDirectory, record: Record) -> list[Submission]:

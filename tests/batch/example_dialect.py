@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jupyter_gpucluster.batch.base import Backend, ended_with
 from jupyter_gpucluster.batch.directives import Syntax
 from jupyter_gpucluster.batch.quoting import directive_value, memory_of
-from jupyter_gpucluster.batch.refusal import Phrases, refusal
+from jupyter_gpucluster.batch.refusal import Phrases, unsubmitted
 from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 
@@ -85,9 +85,8 @@ class Flux(Backend):
         words = result.stdout.split()
         if result.exit_code == 0 and len(words) == 1 and words[0].isalnum():
             return (words[0],)
-        if result.exit_code and "broker" not in result.stderr:
-            raise refusal(self.title, result, PHRASES)
-        raise BackendUnavailable("Flux did not answer flux batch.", detail=result.stderr)
+        unclear = "broker" in result.stderr
+        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         return ["flux", "jobs", "-a", "--json", f"--user={user}"]
