@@ -284,13 +284,13 @@ def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:
         return
     from ..host.hardware import look_around
     from ..launch.allocation import is_spread
-    from ..launch.spec import uses_gpus
+    from ..launch.sizes import sizes_of
     from ..profiles import find_profile
 
     found = find_profile(profile).profile
     if is_spread(found) and found.job.gpus == "auto":
         return  # they are the allocation's
-    unit = "GPUs" if uses_gpus(found, look_around()) else "workers"
+    unit = "GPUs" if sizes_of(found, look_around()).gpus else "workers"
     refuse_gpus_of(unit, arguments, f"Profile {profile}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core.cluster import EXISTING
 from ..core.errors import GpuClusterError, InvalidInput, ProfileError, StateError
-from ..launch.plan import Plan, make_plan, refuse_unbuilt
+from ..launch.plan import Plan, make_plan
 from ..launch.preview import preview
 from ..launch.request import Request
 from ..profiles import Profile, find_profile, load_profiles
@@ -131,7 +131,6 @@ def _planned(clusters: Clusters, request: Request) -> tuple[Plan | None, str, Fi
         check = "environment" if error.detail in ("python", "kernel") else "profile"
         return None, "", refused(error).named(check)
     try:
-        refuse_unbuilt(plan.profile)
         if plan.profile.backend != EXISTING:
             script = preview(clusters.root, request).text.replace("<id>", "doctor")
     except GpuClusterError as error:

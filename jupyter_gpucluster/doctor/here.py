@@ -22,7 +22,7 @@ from ..host.hardware import look_around
 from ..host.private_files import check_private
 from ..launch.allocation import is_spread
 from ..launch.python_environments import ask_python, shown
-from ..launch.spec import maximum_workers, uses_gpus, workers_per_job
+from ..launch.sizes import sizes_of
 from ..node import probe
 from ..state.external import read_address, read_scheduler_file
 from ..state.paths import check_place
@@ -177,7 +177,10 @@ def imports(subject: Subject) -> Finding | None:
         return None
     python = subject.plan.environment.python
     modules = ["distributed"]
-    if subject.profile.environment.container is None and uses_gpus(subject.profile, look_around()):
+    if (
+        subject.profile.environment.container is None
+        and sizes_of(subject.profile, look_around()).gpus
+    ):
         modules.append("dask_cuda")
     return judge_imports(probe.first_import(python, modules), shown(python))
 
@@ -293,8 +296,8 @@ def open_files(subject: Subject) -> Finding:
     """Compare the limit of open files with the connections of a scheduler."""
     _, hard = probe.open_files()  # a scheduler raises its own limit to the hard one
     machine = look_around()
-    workers = maximum_workers(subject.profile, machine)
-    workers = workers or workers_per_job(subject.profile, machine)
+    sizes = sizes_of(subject.profile, machine)
+    workers = sizes.maximum or sizes.per_job
     needed = max(LEAST_FILES, FILES_OF_A_WORKER * workers)
     if 0 <= hard < needed:
         return warning(

@@ -37,11 +37,6 @@ def is_spread(profile: Profile) -> bool:
     return uses_this_machine(profile.backend) and profile.launcher.name != "none"
 
 
-def is_alone(profile: Profile) -> bool:
-    """Return whether the workers share this machine, with its real cores, memory and GPUs."""
-    return uses_this_machine(profile.backend) and profile.launcher.name == "none"
-
-
 def in_allocation(
     profile: Profile, machine: Machine, environ: Mapping[str, str] = os.environ
 ) -> Profile:

@@ -9,30 +9,32 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..batch import dialect_file, find_backend
+from ..batch import dialect_file, find_backend, on_this_machine
 from ..batch.contradictions import unasked
 from ..batch.variables import node_lists
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
-from ..core.errors import GpuClusterError, StateError
+from ..core.errors import GpuClusterError, LimitReached, StateError
 from ..core.job import Job
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
+from ..host.hardware import check_interface
 from ..host.private_files import make_private, trouble, write_private
 from ..host.processes import this_process
 from ..node import node_list, start_worker
+from ..profiles import Profile
 from ..state import head_job
 from ..state.paths import check_place
 from ..state.reader import Memory, look_at
-from ..state.view import Look
-from .allocation import held_from_inside
+from ..state.view import ClusterView, Look
+from .allocation import held_from_inside, is_spread
 from .attaching import attach
 from .certificates import make_certificates
 from .naming import choose_name, new_id
-from .plan import Plan, check_clusters, check_network, has_head_here, make_plan, refuse_unbuilt
+from .plan import Plan, make_plan
 from .request import Request
 from .script.job import HOST_READER, environment_script, group_scripts, render
 from .script.worker_command import WORKER_STARTER
@@ -52,7 +54,6 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
         The cluster cannot be started; nothing of it is left.
     """
     plan = make_plan(request)
-    refuse_unbuilt(plan.profile)
     check_network(plan.profile)
     check_place(root, "JUPYTER_DATA_DIR")
     check_place(Path(tempfile.gettempdir()), "TMPDIR")
@@ -69,10 +70,32 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
         check_clusters(plan, live)
         directory = ClusterDirectory(root / new_id(root))
         look = create(directory, plan, name)
-    if has_head_here(plan.profile) or plan.profile.backend == EXISTING:
+    if plan.head_here or plan.profile.backend == EXISTING:
         return look
     # The lock is free again: a submit command may take a minute.
     return submit_head(directory, look.record)
+
+
+def check_network(profile: Profile) -> None:
+    """Refuse an interface that this host lacks, if the head is to listen on it."""
+    own = profile.head.interface
+    name = own or profile.network.interface
+    local = on_this_machine(profile.backend)
+    listens = is_spread(profile) if local else profile.head.placement == "server"
+    if name and listens and profile.backend != EXISTING:
+        check_interface(name, "head.interface" if own else "network.interface")
+
+
+def check_clusters(plan: Plan, live: Sequence[ClusterView]) -> None:
+    """Refuse one cluster more than the profile allows."""
+    most = plan.loaded.profile.limits.clusters
+    running = [view.name for view in live if view.profile == plan.loaded.name]
+    if most is not None and len(running) >= most:
+        raise LimitReached(
+            f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(running)}.",
+            hint="Stop one of them first.",
+            detail="profile",
+        )
 
 
 def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
@@ -84,7 +107,7 @@ def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
             spec = plan.spec(directory, Path())
             attach(directory, plan.profile, spec, name, plan.request.request_id)
             return look_at(directory)
-        if not has_head_here(plan.profile):  # its scratch directory is made where the job runs
+        if not plan.head_here:  # its scratch directory is made where the job runs
             return Look(directory, make_files(directory, Path(), plan, name), None)
         scratch = make_scratch(directory.id)
         record = make_files(directory, scratch, plan, name)

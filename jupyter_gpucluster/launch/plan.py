@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,16 +15,16 @@ from ..core.cluster import EXISTING, Spec, Target
 from ..core.errors import InvalidInput, LimitReached, UnsuitableEnvironment
 from ..host.cluster_directory import ClusterDirectory
 from ..host.detach import Survival, find_survival
-from ..host.hardware import Machine, check_interface, look_around
+from ..host.hardware import Machine, look_around
 from ..host.memory_shares import amount, check_memory
 from ..profiles import LoadedProfile, Profile, apply_options, find_profile
-from ..state.view import ClusterView
-from .allocation import Joined, in_allocation, is_spread, join
+from .allocation import Joined, in_allocation, join
 from .completion import completed
 from .naming import check_target
 from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
 from .request import Request
-from .spec import default_workers, make_spec, maximum_workers, memory_here, uses_gpus
+from .sizes import Sizes, sizes_of
+from .spec import make_spec
 
 IN_A_JOB = Survival(True, "Yes: its head runs in a job of the batch system, and ends with it.")
 
@@ -40,6 +40,8 @@ class Plan:
     target: Target
     machine: Machine
     environment: Environment
+    head_here: bool
+    """Whether the head is a process of this machine, not one inside a job."""
     survival: Survival
     joined: Joined | None = None
     """The allocation that the request names."""
@@ -78,6 +80,8 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
     """
     loaded = find_profile(request.profile)
     profile = apply_options(loaded.profile, request.options)
+    if here:
+        refuse_unbuilt(profile)
     if profile.backend != EXISTING:
         backend = find_backend(profile.backend)
         if not backend.on_this_machine:
@@ -88,12 +92,14 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
     joined = join(request.allocation, profile) if request.allocation else None
     environ = os.environ if joined is None else joined.environment()
     profile = placed(profile, machine, environ, draft=not here)
-    target = request.target or Target(*[default_workers(profile, machine)] * 2)
+    sizes = sizes_of(profile, machine)
+    target = request.target or Target(sizes.default, sizes.default)
     check_target(target, least=1)
-    check_maximum(loaded.name, profile, machine, target)
+    check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)
     protocol = profile.network.protocol
     profile = with_fallback_protocol(profile, environment)
+    head_here = profile.head.placement == "server" or on_this_machine(profile.backend)
     plan = Plan(
         request,
         loaded,
@@ -101,11 +107,13 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
         target,
         machine,
         environment,
-        survival_of(profile, joined),
+        head_here,
+        survival_of(joined, head_here=head_here),
         joined,
         without_ucx=profile.network.protocol != protocol,
     )
-    refuse_memory(plan)
+    if sizes.memory is not None:
+        refuse_memory(plan)
     return plan
 
 
@@ -116,19 +124,14 @@ def placed(
     return completed(in_allocation(profile, machine, environ), draft=draft)
 
 
-def survival_of(profile: Profile, joined: Joined | None) -> Survival:
+def survival_of(joined: Joined | None, *, head_here: bool) -> Survival:
     """Return whether and why a cluster keeps running when Jupyter stops."""
-    survival = find_survival(job=surrounding_job()) if has_head_here(profile) else IN_A_JOB
+    survival = find_survival(job=surrounding_job()) if head_here else IN_A_JOB
     if joined is None:
         return survival
     held = joined.held
     words = f"{survival.words} It uses {held.name} ({held.nodes}), and ends with it."
     return replace(survival, words=words)
-
-
-def has_head_here(profile: Profile) -> bool:
-    """Return whether the head is a process of this machine, not one inside a job."""
-    return profile.head.placement == "server" or on_this_machine(profile.backend)
 
 
 # The Python.
@@ -173,11 +176,11 @@ def with_fallback_protocol(profile: Profile, environment: Environment) -> Profil
 # Limits.
 
 
-def check_maximum(name: str, profile: Profile, machine: Machine, target: Target) -> None:
+def check_maximum(name: str, sizes: Sizes, target: Target) -> None:
     """Refuse more workers than a profile of this name allows."""
-    ceiling = maximum_workers(profile, machine)
+    ceiling = sizes.maximum
     if ceiling is not None and target.maximum > ceiling:
-        unit = "GPUs" if uses_gpus(profile, machine) else "workers"
+        unit = "GPUs" if sizes.gpus else "workers"
         raise LimitReached(
             f"{target.maximum} {unit} requested; {name} allows {ceiling}.",
             hint=f"Ask for {ceiling} or fewer.",
@@ -185,23 +188,9 @@ def check_maximum(name: str, profile: Profile, machine: Machine, target: Target)
         )
 
 
-def check_clusters(plan: Plan, live: Sequence[ClusterView]) -> None:
-    """Refuse one cluster more than the profile allows."""
-    most = plan.loaded.profile.limits.clusters
-    running = [view.name for view in live if view.profile == plan.loaded.name]
-    if most is not None and len(running) >= most:
-        raise LimitReached(
-            f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(running)}.",
-            hint="Stop one of them first.",
-            detail="profile",
-        )
-
-
 def refuse_memory(plan: Plan) -> None:
     """Refuse a local cluster that this machine's memory does not hold."""
     profile, memory = plan.profile, plan.machine.memory
-    if memory_here(profile, plan.machine) is None:
-        return
     for key, limit in (
         ("job.memory", profile.job.memory),
         ("workers.memory_limit", profile.workers.memory_limit),
@@ -228,12 +217,3 @@ def refuse_unbuilt(profile: Profile) -> None:
             hint="Its script can be shown (command script); to start, leave the key out.",
             detail="network.ports",
         )
-
-
-def check_network(profile: Profile) -> None:
-    """Refuse an interface that this host lacks, if the head is to listen on it."""
-    own = profile.head.interface
-    name = own or profile.network.interface
-    alone = on_this_machine(profile.backend) and not is_spread(profile)
-    if name and has_head_here(profile) and not alone and profile.backend != EXISTING:
-        check_interface(name, "head.interface" if own else "network.interface")

@@ -6,12 +6,13 @@ import functools
 import time
 from typing import Any
 
-from ..batch import WAYS_OUT, is_simulated, uses_this_machine
+from ..batch import WAYS_OUT, uses_this_machine
 from ..core.cluster import EXISTING
 from ..core.serialize import to_json
 from ..host.hardware import Machine, look_around
 from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
-from .spec import default_workers, maximum_workers, shown_title, uses_gpus
+from .sizes import Sizes, sizes_of
+from .spec import shown_title
 
 REMEMBERED_SECONDS = 60.0
 """Servers ask for profiles again and again, and nvidia-smi takes a second and more on big nodes."""
@@ -41,16 +42,15 @@ def one_place(name: str) -> dict[str, Any]:
 def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
     """Return one profile as front ends show it."""
     profile = loaded.profile
-    gpus = uses_gpus(profile, machine)
-    workers = default_workers(profile, machine)
+    sizes = sizes_of(profile, machine)
     return {
         "name": loaded.name,
-        "title": shown_title(profile),
+        "title": shown_title(profile, sizes),
         "backend": profile.backend,
         "summary": profile.summary,
-        "gpus_per_job": int(gpus) if profile.job.gpus == "auto" else profile.job.gpus,
-        "unit": "GPUs" if gpus else "workers",
-        "simulated": is_simulated(profile.backend),
+        "gpus_per_job": int(sizes.gpus) if profile.job.gpus == "auto" else profile.job.gpus,
+        "unit": "GPUs" if sizes.gpus else "workers",
+        "simulated": sizes.simulated,
         "encrypted": _encrypted(profile),
         "default": profile.default,
         "hosts": list(profile.hosts),
@@ -62,11 +62,11 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         "locked": list(loaded.profile.locked),
         "options": options_schema(profile),
         "limits": {
-            "workers": maximum_workers(profile, machine),
+            "workers": sizes.maximum,
             "clusters": profile.limits.clusters,
         },
-        "default_workers": workers,
-        "words": _words(loaded, machine),
+        "default_workers": sizes.default,
+        "words": _words(loaded, machine, sizes),
     }
 
 
@@ -80,13 +80,13 @@ def _encrypted(profile: Profile) -> bool | None:
     return None if "network.protocol" in chosen else profile.network.protocol == "tls"
 
 
-def _words(loaded: LoadedProfile, machine: Machine) -> str:
+def _words(loaded: LoadedProfile, machine: Machine, sizes: Sizes) -> str:
     """Say what a worker is here where that needs saying, and where there are none."""
-    if is_simulated(loaded.profile.backend):
+    if sizes.simulated:
         return "Simulation: CPU workers of this machine stand for GPUs."
     if loaded.profile.backend in WAYS_OUT:
         return "This version cannot start it."
-    if not uses_this_machine(loaded.profile.backend) or uses_gpus(loaded.profile, machine):
+    if not uses_this_machine(loaded.profile.backend) or sizes.gpus:
         return ""
     return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)
 

@@ -10,19 +10,18 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ..batch import arguments_elsewhere, elsewhere, is_simulated, on_this_machine, uses_this_machine
+from ..batch import arguments_elsewhere, elsewhere
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
 from ..core.errors import InvalidInput
 from ..core.job import JobShape
 from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import Machine
-from ..host.memory_shares import LEAST_SHARE
 from ..profiles import Profile
 from ..profiles.sections import Launcher
-from .allocation import is_alone, is_spread
 from .script.containers import check_container, image_directives
 from .script.launchers import lay_out
 from .script.worker_command import extra_arguments, worker_arguments
+from .sizes import Sizes, sizes_of
 
 T = TypeVar("T", Policy, JobShape, WorkerShape)
 
@@ -40,12 +39,11 @@ NO_WORKER_PAGES = {
 }
 NO_REAL_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
 """Simulated GPUs are CPU workers, also on a machine that has real ones."""
-MOST_DEFAULT_WORKERS = 4
 
 
-def shown_title(profile: Profile) -> str:
-    """Return the title for users; what is simulated is called so."""
-    said = not is_simulated(profile.backend) or "simulat" in profile.title.lower()
+def shown_title(profile: Profile, sizes: Sizes) -> str:
+    """Return the title for users, which says that a simulation is one."""
+    said = not sizes.simulated or "simulat" in profile.title.lower()
     return profile.title if said else f"{profile.title} (simulation)"
 
 
@@ -53,58 +51,6 @@ def budget(profile: Profile) -> float | None:
     """Return the GPU-hours that a cluster may use, None where nothing says."""
     said = (profile.policy.gpu_hours, profile.limits.gpu_hours)
     return min((float(hours) for hours in said if hours is not None), default=None)
-
-
-def default_workers(profile: Profile, machine: Machine) -> int:
-    """Return how many workers a user gets who does not say."""
-    if is_spread(profile):
-        wanted = workers_per_job(profile, machine)
-    elif uses_gpus(profile, machine):
-        wanted = len(machine.gpus) if is_alone(profile) else 1
-    elif is_alone(profile):
-        wanted = min(machine.cpus, MOST_DEFAULT_WORKERS)
-    else:
-        wanted = 1
-    memory = memory_here(profile, machine)
-    if memory is not None and profile.workers.memory_limit == "auto":
-        wanted = max(1, min(wanted, memory // LEAST_SHARE))
-    return min(wanted, profile.limits.workers or wanted)
-
-
-def memory_here(profile: Profile, machine: Machine) -> int | None:
-    """Return the bytes of this machine that local workers share; None where nodes have them."""
-    if not is_alone(profile):
-        return None
-    return min(profile.job.memory or machine.memory, machine.memory)
-
-
-def uses_gpus(profile: Profile, machine: Machine) -> bool:
-    """Tell whether each worker gets a GPU."""
-    if profile.job.gpus == "auto":
-        return uses_this_machine(profile.backend) and bool(machine.gpus)
-    return profile.job.gpus > 0
-
-
-def workers_per_job(profile: Profile, machine: Machine) -> int:
-    """Return how many workers one job holds."""
-    if profile.workers.per_job != "auto":
-        return profile.workers.per_job
-    if is_alone(profile):
-        return 1
-    ranks = profile.launcher.ranks_per_node
-    if not uses_gpus(profile, machine):
-        return profile.job.nodes * (1 if ranks == "auto" else ranks)
-    return int(profile.job.gpus)
-
-
-def maximum_workers(profile: Profile, machine: Machine) -> int | None:
-    """Return the most workers that a cluster may have, None where only the site knows."""
-    ceilings = [profile.limits.workers] if profile.limits.workers else []
-    if is_spread(profile):
-        ceilings.append(workers_per_job(profile, machine))
-    elif is_alone(profile) and uses_gpus(profile, machine):
-        ceilings.append(len(machine.gpus))
-    return min(ceilings, default=None)
 
 
 def make_spec(
@@ -128,9 +74,8 @@ def make_spec(
     scratch
         Where local workers put data that does not fit into memory.
     """
-    spread, simulated = is_spread(profile), is_simulated(profile.backend)
-    here = on_this_machine(profile.backend) and not spread
-    in_job = profile.head.placement == "job" and not on_this_machine(profile.backend)
+    sizes = sizes_of(profile, machine)
+    here, in_job = sizes.here, profile.head.placement == "job"
     sharing = workers + sum(group.count for group in profile.groups.values())
     shared = (machine, sharing, directory, scratch)
     job, worker = shapes(profile, *shared)
@@ -141,7 +86,7 @@ def make_spec(
     network, idle = profile.network, profile.policy.idle_gpus
     spec = Spec(
         profile=name,
-        title=shown_title(profile),
+        title=shown_title(profile, sizes),
         backend=profile.backend,
         python=python,
         environment=environment,
@@ -151,18 +96,18 @@ def make_spec(
         variables={
             **ONE_THREAD_EACH,
             **NO_WORKER_PAGES,
-            **(NO_REAL_GPUS if simulated else {}),
+            **(NO_REAL_GPUS if sizes.simulated else {}),
             **profile.environment.variables,
         },
-        devices=machine.gpus if here and not simulated and job.gpus else (),
-        simulated=simulated,
+        devices=machine.gpus if sizes.alone and job.gpus else (),
+        simulated=sizes.simulated,
         encrypted=network.protocol == "tls",
         ucx=network.protocol == "ucx",
         host="127.0.0.1" if here else "",
         interface=network.interface or "",
         scheduler_interface=profile.head.interface or network.interface or "",
-        maximum_workers=maximum_workers(profile, machine),
-        shared_memory=memory_here(profile, machine),
+        maximum_workers=sizes.maximum,
+        shared_memory=sizes.memory,
         policy=copied(
             Policy,
             profile.policy,
@@ -172,9 +117,9 @@ def make_spec(
         ),
         options=options,
         scratch=str(scratch),
-        in_job=in_job,
-        relayed=profile.head.placement == "job" and profile.head.submit == "relay",
-        spread=spread,
+        in_job=in_job and not (here or sizes.spread),
+        relayed=in_job and profile.head.submit == "relay",
+        spread=sizes.spread,
     )
     return with_worker_command(spec, profile, directory) if here else spec
 
@@ -195,9 +140,8 @@ def shapes(
     sharing
         How many workers share this machine, if they are here.
     """
-    gpus, alone = uses_gpus(profile, machine), is_alone(profile)
-    here = alone or is_simulated(profile.backend)
-    per_job = workers_per_job(profile, machine)
+    sizes = sizes_of(profile, machine)
+    gpus, alone, here, per_job = sizes.gpus, sizes.alone, sizes.here, sizes.per_job
     requested = int(profile.job.gpus) if gpus and not alone else 0
     ranks = 1
     if not here:

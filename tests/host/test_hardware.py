@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host import hardware
-from jupyter_gpucluster.launch.plan import check_network
+from jupyter_gpucluster.launch.create import check_network
 from jupyter_gpucluster.profiles import Profile
 from tests.commands import put_command
 

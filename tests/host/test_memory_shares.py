@@ -12,7 +12,8 @@ from jupyter_gpucluster.core.errors import LimitReached
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.host.memory_shares import amount, check_memory, share_of
-from jupyter_gpucluster.launch.spec import default_workers, make_spec
+from jupyter_gpucluster.launch.sizes import sizes_of
+from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
 
 GIB = 2**30
@@ -105,9 +106,9 @@ def test_no_limit_and_memory_of_other_machines_are_not_looked_at() -> None:
 
 
 def test_a_small_machine_gets_no_more_workers_than_its_memory_holds() -> None:
-    assert default_workers(a_profile(), CPUS) == 4
-    assert default_workers(a_profile(), SMALL) == 3
-    assert default_workers(a_profile(job={"memory": GIB // 4}), SMALL) == 1
+    assert sizes_of(a_profile(), CPUS).default == 4
+    assert sizes_of(a_profile(), SMALL).default == 3
+    assert sizes_of(a_profile(job={"memory": GIB // 4}), SMALL).default == 1
 
 
 def test_a_part_of_the_machine_is_shared_where_the_profile_asks_for_one() -> None:

@@ -23,7 +23,7 @@ from jupyter_gpucluster.launch.allocation import (
     join,
     plain_variables,
 )
-from jupyter_gpucluster.launch.spec import default_workers, maximum_workers
+from jupyter_gpucluster.launch.sizes import sizes_of
 from jupyter_gpucluster.node.node_list import allocation_hosts
 from jupyter_gpucluster.profiles import Profile
 
@@ -50,7 +50,7 @@ def test_a_profile_with_a_launcher_gets_all_nodes_and_no_more_cores_than_the_sma
     settled = in_allocation(profile_of(), MACHINE, SLURM)
     assert (settled.job.nodes, settled.job.cpus, settled.job.gpus) == (3, 18, 12)
     assert settled.job.memory == 3 * 1000 * 2**20
-    assert default_workers(settled, MACHINE) == maximum_workers(settled, MACHINE) == 12
+    assert sizes_of(settled, MACHINE).default == sizes_of(settled, MACHINE).maximum == 12
 
 
 @pytest.mark.parametrize(

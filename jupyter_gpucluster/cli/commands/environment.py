@@ -106,7 +106,7 @@ def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str
     from ...batch import on_this_machine
     from ...doctor.here import is_shared
     from ...host.hardware import look_around
-    from ...launch.spec import uses_gpus
+    from ...launch.sizes import sizes_of
     from ...node.probe import file_system
 
     if profile is None:
@@ -118,7 +118,7 @@ def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str
             warnings.append(f"the nodes of {name} may not see it: {where}, not shared as it seems.")
         if profile.profile.environment.container:
             warnings.append(f"the workers of {name} run in a container, not in this Python.")
-    if not cuda and uses_gpus(profile.profile, look_around()):
+    if not cuda and sizes_of(profile.profile, look_around()).gpus:
         warnings.append(f"{name} has GPUs: --cuda 12 or 13 installs what GPU workers need.")
     return warnings
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ...batch import elsewhere, uses_this_machine
 from ...batch.base import Backend
 from ...batch.contradictions import directives_of, walltimes_of
 from ...core.cluster import Spec, spec_of_group
@@ -33,9 +32,9 @@ def group_scripts(
     profile: Profile, spec: Spec, backend: Backend, directory: ClusterDirectory
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of the worker groups, each with the script of its jobs."""
-    # The head submits all jobs with the same variables.
-    there = tuple(elsewhere(profile.backend, spec.job))
     for name in profile.groups:
+        # The head submits all jobs with the same variables.
+        there = tuple(backend.routing(spec.job).variables)
         part = spec_of_group(spec, name)
         own = group_profile(profile, name)
         yield name, render(own, part, backend, directory, unset=there)
@@ -66,7 +65,7 @@ def render(
     before, command = worker_lines(profile, spec, backend, directory, work)
     if spec.spread:
         return _spread(profile, spec, directory, exports, [*before, command])
-    if uses_this_machine(spec.backend):
+    if backend.on_this_machine and not spec.simulated:
         prologue = prologue_lines(profile.environment.prologue)
         lines = ["#!/bin/sh", *exports, *prologue, *before, f"exec {command}"]
         return "\n".join(lines) + "\n"
@@ -78,7 +77,7 @@ def render(
         lines = ["#!/bin/sh", *directives, "# Simulation: CPU workers stand for GPUs.", *exports]
         return "\n".join([*lines, *profile.environment.prologue, f"exec {command}"]) + "\n"
     # They came with the submission; a step is of the cluster that the job is on.
-    there = elsewhere(profile.backend, job)
+    there = backend.routing(job).variables
     exports += [f"unset {name}" for name in dict.fromkeys((*unset, *there))]
     # With the head's own job the cluster ends.
     seconds = 0 if head or work else seconds_of(spec)

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from ...batch import job_classes, on_this_machine
+from ...batch import job_classes
 from ...batch.base import Backend
 from ...core.cluster import Spec, WorkerShape, protocol_of
 from ...host.cluster_directory import ClusterDirectory
@@ -40,7 +40,7 @@ def worker_lines(
     """
     container = profile.environment.container
     extra = extra_arguments(profile.workers)
-    cores = core_lines(spec) if spec.spread or not on_this_machine(spec.backend) else []
+    cores = core_lines(spec) if spec.spread or not backend.on_this_machine else []
     if container is None or spec.simulated:
         return cores, work or worker_command(spec, backend, directory, extra)
     place = expanding(spec.worker.local_directory)

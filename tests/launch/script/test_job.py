@@ -23,7 +23,8 @@ from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.host.log_diagnosis import remarks
 from jupyter_gpucluster.launch.script.job import MARK, render
 from jupyter_gpucluster.launch.script.worker_command import core_lines
-from jupyter_gpucluster.launch.spec import default_workers, make_spec, maximum_workers, uses_gpus
+from jupyter_gpucluster.launch.sizes import sizes_of
+from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
 
 GIB = 2**30
@@ -360,17 +361,17 @@ def test_what_the_profile_says_counts_more_than_the_machine() -> None:
 def test_who_does_not_say_gets_what_the_machine_suggests(
     changes: dict[str, Any], machine: Machine, expected: int
 ) -> None:
-    assert default_workers(a_profile(**changes), machine) == expected
+    assert sizes_of(a_profile(**changes), machine).default == expected
 
 
 def test_a_machine_s_gpus_are_its_limit_and_a_profile_s_limit_counts_too() -> None:
-    assert maximum_workers(a_profile(), CPUS) is None
-    assert maximum_workers(a_profile(), GPUS) == 2
-    assert maximum_workers(a_profile(limits={"workers": 1}), GPUS) == 1
-    assert maximum_workers(a_profile(limits={"workers": 9}), CPUS) == 9
+    assert sizes_of(a_profile(), CPUS).maximum is None
+    assert sizes_of(a_profile(), GPUS).maximum == 2
+    assert sizes_of(a_profile(limits={"workers": 1}), GPUS).maximum == 1
+    assert sizes_of(a_profile(limits={"workers": 9}), CPUS).maximum == 9
 
 
 def test_gpus_are_used_where_there_are_some_unless_the_profile_says_none() -> None:
-    assert uses_gpus(a_profile(), GPUS)
-    assert not uses_gpus(a_profile(), CPUS)
-    assert not uses_gpus(a_profile(job={"gpus": 0}), GPUS)
+    assert sizes_of(a_profile(), GPUS).gpus
+    assert not sizes_of(a_profile(), CPUS).gpus
+    assert not sizes_of(a_profile(job={"gpus": 0}), GPUS).gpus
