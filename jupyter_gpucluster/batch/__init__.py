@@ -63,7 +63,7 @@ def find_backend(name: str) -> Backend:
 
 
 def on_this_machine(name: str) -> bool:
-    """Tell whether the jobs of a backend are processes of the head's machine."""
+    """Return whether the jobs of a backend are processes of the head's machine."""
     return name in BACKENDS and BACKENDS[name].on_this_machine
 
 
@@ -83,7 +83,7 @@ def image_option(name: str) -> str:
 
 
 def keeps_ended(name: str) -> bool:
-    """Tell whether a backend lists jobs that are over until they are removed."""
+    """Return whether a backend lists ended jobs until they are removed."""
     return name in BACKENDS and BACKENDS[name].keeps_ended
 
 

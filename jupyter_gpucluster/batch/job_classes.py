@@ -124,10 +124,10 @@ class _Writer:
         self.line: BufferedRWPair | None = None
 
     def begin(self) -> None:
-        """Start the child unless it runs; while somebody asks it does, or did not start."""
+        """Start the child unless it runs; skip if a question holds the lock."""
         if self.lock.acquire(blocking=False):
             try:
-                with contextlib.suppress(OSError):  # whoever asks is told
+                with contextlib.suppress(OSError):  # the next question gets the error
                     self._living()
             finally:
                 self.lock.release()
@@ -166,7 +166,7 @@ class _Writer:
         return self.line
 
     def end(self) -> None:
-        """End the child; it is missed by nobody."""
+        """End the child."""
         child, line = self.child, self.line
         self.child = self.line = None
         if child is None or line is None:

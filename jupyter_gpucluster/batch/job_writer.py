@@ -22,7 +22,7 @@ IDLE_SECONDS = 120
 def main(answers: TextIO) -> None:
     """Answer questions from standard input, one a line, until there are no more for a while."""
     warnings.simplefilter("ignore")
-    with contextlib.suppress(Exception):  # whoever asks is told
+    with contextlib.suppress(Exception):  # the next question gets the error
         importlib.import_module("dask_jobqueue")
     while select.select([sys.stdin], [], [], IDLE_SECONDS)[0]:
         question = sys.stdin.readline()

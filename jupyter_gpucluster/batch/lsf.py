@@ -342,7 +342,7 @@ def limit_letter(environment: Mapping[str, str]) -> str:
 
 
 def _by_file(submission: Submission) -> bool:
-    """Tell whether bsub takes the script's path: easy mode refuses standard input."""
+    """Return whether bsub takes the script's path: easy mode refuses standard input."""
     return bool(BY_FILE.search(submission.text) and not ON_STDIN.search(submission.text))
 
 

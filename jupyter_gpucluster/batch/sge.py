@@ -359,7 +359,7 @@ def _accounted(record: dict[str, str]) -> JobStatus | None:
 
 
 def _reached_walltime(record: dict[str, str]) -> bool:
-    """Tell the two limits apart that share a number, by the time asked for."""
+    """Return whether a job at a limit of time or memory reached its time."""
     asked = re.search(r"\bh_rt=(\d+)\b", record.get("category", ""))
     took = _first_number(record.get("ru_wallclock"))
     return asked is not None and took is not None and took >= int(asked[1])
@@ -390,7 +390,7 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
             slots[row.get("queue_name", "").rpartition("@")[2]] += row.get("master") == "SLAVE"
     if owner is None and found is None:
         return None
-    if found is None:  # somebody else's, of which the listing tells nothing
+    if found is None:  # of another user, whose jobs the listing leaves out
         return Allocation(JobStatus(id, JobState.UNKNOWN), owner[1] if owner else "")
     limit = LIMIT.search(about)
     if limit and found.started is not None and found.state is JobState.RUNNING:

@@ -94,7 +94,7 @@ STATES = {
 }
 """https://slurm.schedmd.com/job_state_codes.html."""
 BUSY_STATES = re.compile(r"down|drain|maint|reserved|planned|fail|unknown|power", re.IGNORECASE)
-"""Nodes whose free GPUs nobody can have now; a drained node reports no GPU in use."""
+"""Nodes whose free GPUs no job gets now; a drained node reports no GPU in use."""
 NO_SUCH_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 DESCRIBED = {
     "JobArrayID": "JobId", "State": "JobState", "Reason": "Reason", "NodeList": "NodeList",

@@ -61,12 +61,12 @@ def missing_context(result: CommandResult) -> str:
 
 
 def refuse_without_context(result: CommandResult) -> None:
-    """Tell of a context that is not there from one that has no such pods.
+    """Refuse an answer without the context, which is no empty listing.
 
     Raises
     ------
     BackendUnavailable
-        kubectl's file lacks the context, so that nobody was asked.
+        kubectl's file lacks the context, so no server was asked.
     """
     if name := missing_context(result):
         back = f"kubectl config rename-context OTHER {shlex.quote(name)}"

@@ -108,7 +108,7 @@ def fields_of(pod: Mapping[str, Any], *, owned: bool) -> Iterator[tuple[str, Any
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Tell whether one of two paths is the other, or leads to a part of it."""
+    """Return whether one of two paths is the other, or leads to a part of it."""
     try:
         steps = steps_of(one), steps_of(other)
     except InvalidInput:

@@ -14,7 +14,7 @@ OUT_OF_TIME = frozenset({46, 47})
 
 
 def removed(reason: str, hold_code: int | None) -> JobState:
-    """Tell from RemoveReason and the last HoldReasonCode why a job left the queue unfinished."""
+    """Return the end of an unfinished job, from RemoveReason and the last HoldReasonCode."""
     if "PeriodicRemove" not in reason and "periodic" not in reason.lower():
         return JobState.CANCELLED
     if hold_code in OUT_OF_MEMORY:

@@ -81,7 +81,7 @@ WAITING = {
     "name (a secret, a config map) must be in the pods' namespace.",
     "CreateContainerError": "Its container cannot be made: {message}.",
     "RunContainerError": "Its container cannot be started: {message}.",
-    "SchedulingGated": "Held by a scheduling gate until whoever set it takes it away.",
+    "SchedulingGated": "Held by a scheduling gate until its owner removes it.",
     "Kueue": "Waits for its turn in Kueue's queue; see `kubectl get workloads`.",
 }
 """By the reason of a condition or a container that waits."""

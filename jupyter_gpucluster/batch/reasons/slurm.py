@@ -24,7 +24,7 @@ HELD = frozenset(
         "user env retrieval failed requeued held",
     }
 )
-"""Reasons with which a pending job does not move until somebody releases it."""
+"""Reasons with which a pending job does not move until a release."""
 
 NEVER = frozenset({"DependencyNeverSatisfied"})
 """Reasons that neither time nor the site will ever cure, and with which the next job would wait."""
