@@ -20,6 +20,19 @@ OLD_SECONDS = 10.0
 """A scrape that finds an older look asks for a new one, which the next scrape shows."""
 
 
+FAMILIES: tuple[tuple[str, str, list[str]], ...] = (
+    ("clusters", "Clusters that are live or have failed within a day, by phase", ["phase"]),
+    ("workers_ready", "Workers that are connected", []),
+    ("gpus_held", "GPUs of workers that start or run", []),
+    ("look_timestamp_seconds", "When the clusters were last looked at", []),
+)
+
+
+def families() -> list[GaugeMetricFamily]:
+    """Return the gauges, still without figures."""
+    return [GaugeMetricFamily(f"jupyter_gpucluster_{n}", h, labels=ls) for n, h, ls in FAMILIES]
+
+
 class Gauges(Collector):
     """The figures of the last look.
 
@@ -43,7 +56,7 @@ class Gauges(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """Yield names only: registering must not cause a look."""
-        yield from self._families()
+        yield from families()
 
     def collect(self) -> Iterator[Metric]:
         """Yield what is known; nothing before the first look."""
@@ -52,7 +65,7 @@ class Gauges(Collector):
             self.ask()
         if looked is None:
             return
-        clusters, ready, held, when = self._families()
+        clusters, ready, held, when = families()
         phases = Counter(view.phase for view in views)
         for phase in Phase:
             clusters.add_metric([phase.value], phases[phase])
@@ -61,26 +74,6 @@ class Gauges(Collector):
         held.add_metric([], sum(w.starting + w.ready for w in workers))
         when.add_metric([], looked)
         yield from (clusters, ready, held, when)
-
-    def _families(self) -> tuple[GaugeMetricFamily, ...]:
-        return (
-            GaugeMetricFamily(
-                "jupyter_gpucluster_clusters",
-                "Clusters that are live or have failed within a day, by phase",
-                labels=["phase"],
-            ),
-            GaugeMetricFamily(
-                "jupyter_gpucluster_workers_ready", "Workers that are connected", labels=[]
-            ),
-            GaugeMetricFamily(
-                "jupyter_gpucluster_gpus_held", "GPUs of workers that start or run", labels=[]
-            ),
-            GaugeMetricFamily(
-                "jupyter_gpucluster_look_timestamp_seconds",
-                "When the clusters were last looked at",
-                labels=[],
-            ),
-        )
 
 
 GAUGES = Gauges()
