@@ -646,7 +646,7 @@ def test_free_gpus_are_those_that_no_pod_on_an_open_node_has() -> None:
 
 def test_nothing_is_known_of_gpus_where_nodes_may_not_be_listed() -> None:
     stderr = 'Error from server (Forbidden): nodes is forbidden: User "ann" cannot list resource'
-    with pytest.raises(BackendError, match="nobody tells what is free"):
+    with pytest.raises(BackendError, match="free GPUs are unknown"):
         KUBERNETES.parse_capacity(answer("", 1, stderr))
     with pytest.raises(BackendUnavailable):
         KUBERNETES.parse_capacity(answer("", 1, "Unable to connect to the server: EOF"))
