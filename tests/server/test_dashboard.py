@@ -410,20 +410,6 @@ async def test_what_the_browser_has_already_is_not_sent_again(ask: Ask, head: in
     assert (again.status, again.body) == (304, b"")
 
 
-async def test_frames_never_count_as_activity(
-    connect: Any, head: int, ask: Ask, jp_serverapp: ServerApp
-) -> None:
-    settings = jp_serverapp.web_app.settings
-    before = jp_serverapp.web_app.last_activity()
-    await ask(HERE + "/status")
-    socket = await connect(HERE + "/ws")
-    await socket.read_message()
-    await socket.write_message("x")
-    await socket.read_message()
-    assert jp_serverapp.web_app.last_activity() == before
-    assert "jupyter-server-proxy" not in settings.get("last_activity_times", {})
-
-
 @pytest.mark.parametrize(
     "query, kept",
     [

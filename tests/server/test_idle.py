@@ -37,6 +37,7 @@ async def test_a_page_that_is_left_open_lets_the_server_be_culled(
     jp_base_url: str,
     jp_auth_header: dict[str, str],
     http_server_port: Any,
+    jp_serverapp: ServerApp,
 ) -> None:
     address = f"ws://127.0.0.1:{http_server_port[-1]}{jp_base_url}"
     before = await last_activity(ask)
@@ -51,6 +52,7 @@ async def test_a_page_that_is_left_open_lets_the_server_be_culled(
         await plot.write_message("drawn")
         assert await plot.read_message()
     assert await last_activity(ask) == before
+    assert not jp_serverapp.web_app.settings.get("last_activity_times")
     await ask(API + f"clusters/{RUNNING}", "PATCH", {"target": {"workers": 1}})
     assert await last_activity(ask) > before
     await hang_up(plot)
