@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from typing import TYPE_CHECKING, Protocol
 
 from ..core.errors import BackendUnavailable
 from ..core.fast_dataclass import frozen
@@ -24,6 +23,9 @@ from ..core.job import (
     Submission,
 )
 from .directives import Syntax
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 
 class Sent(Protocol):
@@ -403,6 +405,8 @@ def xml_of(text: str, title: str) -> Element:
     BackendUnavailable
         It is none.
     """
+    from xml.etree.ElementTree import ParseError, fromstring  # two systems write XML
+
     try:
         return fromstring(text[max(0, text.find("<")) :])  # noqa: S314  # expat bounds entities
     except ParseError as error:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ..core.cluster import EXISTING, CopiedBackend, DialectCopy
 from ..core.errors import InvalidInput
 from .base import Backend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "jupyter_gpucluster.backends"
 """Group of the entry points by which other packages add dialects."""
@@ -86,6 +87,8 @@ class Registry(Mapping[str, Backend]):
         return list({type(each): each for each in (*found, *self.copies.values())}.values())
 
     def _from_package(self, name: str) -> Backend:
+        from importlib.util import find_spec
+
         point = outside()[name]
         try:
             spec = find_spec(point.module)
@@ -128,11 +131,15 @@ class Registry(Mapping[str, Backend]):
 @functools.cache
 def outside() -> dict[str, EntryPoint]:
     """Return the dialects of other installed packages, by name."""
+    from importlib.metadata import entry_points  # most commands do without
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _imports(source: bytes) -> Iterator[str]:
     """Yield the packages that a file imports."""
+    import ast
+
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)
