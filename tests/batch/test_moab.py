@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gpucluster.batch.torque import Moab
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, JobStatus, Submission
 
 MOAB = Moab()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
@@ -28,20 +28,6 @@ COMPLETED = """<Data><Object>queue</Object><queue count="4" option="completed">
 
 def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
     return CommandResult(("msub", "/jobs/x.sh"), code, stdout, stderr)
-
-
-def test_directives_are_those_of_torque() -> None:
-    shape = JobShape(gpus=2, cpus=8, memory=2**36, walltime=60, queue="batch", account="gv")
-    assert MOAB.directives(shape, "gpc-7f3a2b-1", "/logs/x.out") == [
-        "#PBS -N gpc-7f3a2b-1",
-        "#PBS -q batch",
-        "#PBS -A gv",
-        "#PBS -l nodes=1:ppn=8:gpus=2",
-        "#PBS -l walltime=00:01:00",
-        "#PBS -l mem=64GB",
-        "#PBS -j oe",
-        "#PBS -o /logs/x.out",
-    ]
 
 
 def test_each_job_is_a_submission_of_its_own() -> None:

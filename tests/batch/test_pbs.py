@@ -44,18 +44,6 @@ def test_capacity_counts_free_gpus_only_on_nodes_that_take_jobs() -> None:
         PBS.parse_capacity(answer(code=1, stderr="pbsnodes: Connection refused"))
 
 
-def test_directives_ask_for_one_chunk() -> None:
-    assert PBS.directives(SHAPE, "gpc-7f3a2b-1", "/logs/x.out") == [
-        "#PBS -N gpc-7f3a2b-1",
-        "#PBS -q gpu",
-        "#PBS -A phys",
-        "#PBS -l select=1:ncpus=8:mem=60GB:ngpus=2",
-        "#PBS -l walltime=02:00:00",
-        "#PBS -j oe",
-        "#PBS -o /logs/x.out",
-    ]
-
-
 def test_several_nodes_share_what_the_job_asks_for_and_are_several() -> None:
     shape = JobShape(nodes=2, gpus=8, cpus=64, memory=2**38, gpu_type="v100")
     assert PBS.resources(shape) == [

@@ -44,23 +44,6 @@ def in_bash(expression: str, **variables: str) -> str:
     return done.stdout.decode().strip()
 
 
-def test_directives_ask_for_slots_memory_of_each_and_gpus() -> None:
-    shape = JobShape(gpus=2, cpus=4, memory=2**35, walltime=7200, queue="gpu.q", account="phys")
-    assert SGE.directives(shape, "gpc-7f3a2b-1", "/logs/x.out") == [
-        "#$ -N gpc-7f3a2b-1",
-        "#$ -q gpu.q",
-        "#$ -P phys",
-        "#$ -l h_rt=02:00:00",
-        "#$ -cwd",
-        "#$ -j y",
-        "#$ -pe smp 4",
-        "#$ -l mem_free=8192M",
-        "#$ -l gpu=2",
-        "#$ -o /logs/x.out",
-        "#$ -S /bin/bash",
-    ]
-
-
 @pytest.mark.parametrize(
     "request_,lines",
     [
