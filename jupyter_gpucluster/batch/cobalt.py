@@ -10,51 +10,10 @@ from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 from .base import ENDS, Amounts, Backend, ended_with
 from .directives import Syntax
 from .quoting import directive_value, hours
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 
-NOISE = re.compile(
-    "^(submitting walltime|Job routed to queue|Memory mode set|WARNING|Auto project)"
-)
-"""Beginnings of what qsub says of jobs that it takes as well."""
-
-NEVER = "dep_fail"
-"""State that neither time nor the site will ever cure."""
-REASONS = {
-    "starting": "Its nodes are being prepared.",
-    "preempted": "A job of higher priority took its place; it starts again by itself.",
-    "maxrun_hold": "Your limit of running jobs in this queue is reached; it starts when one ends.",
-    "dep_hold": "Waits for another job that it depends on.",
-    NEVER: "A job that it depends on failed, so it will never start: remove or correct the "
-    "directive --dependencies.",
-    "user_hold": "Held by you: release it with `qrls`, or stop the cluster.",
-    "admin_hold": "Held by an administrator: ask the site's support.",
-    "hold": "Held: release it with `qrls`, or ask the site's support.",
-}
-"""State -> sentence."""
-
-REFUSALS = (
-    ("Not all required arguments", "Set job.walltime and job.account; Cobalt wants both."),
-    ("is not executable", "The script must be executable; is the file system mounted noexec?"),
-    ("not found, or is not a file", "Keep clusters on a file system that Cobalt's hosts see."),
-    ("does not exist", "Set job.queue to a queue of this site (see: qstat -Q)."),
-    ("node count out of", "Lower job.nodes."),
-    ("nodecount", "Change job.nodes to what the queue allows (see: qstat -Q)."),
-    ("invalid time", "Change job.walltime to what the queue allows (see: qstat -Q)."),
-    ("walltime limit", "Change job.walltime to what the queue allows (see: qstat -Q)."),
-    ("Walltime", "Change job.walltime to what the queue allows (see: qstat -Q)."),
-    ("valid project", "Set job.account to one of your projects."),
-    ("Project", "Set job.account to one of your projects."),
-    ("not permitted", "Choose a queue that you may use (see: qstat -Q)."),
-    ("is not in state", "The queue takes no jobs now: choose another one (see: qstat -Q)."),
-    ("limit", "You have as many jobs as the queue takes: wait, or ask for fewer workers."),
-    ("queue", "Set job.queue to a queue of this site (see: qstat -Q)."),
-    ("no such option", "Remove the directive that Cobalt does not know from job.directives."),
-    ("command not found", "Start from a host of the site that has Cobalt's commands."),
-    ("No such file or directory", "Start from a host of the site that has Cobalt's commands."),
-)  # fmt: skip
-"""Part of what qsub says -> what to change."""
-
-PHRASES = Phrases(REFUSALS, noise=NOISE)
+REASONS = Reasons("cobalt")
 HEADER = ("JobID", "JobName", "State", "Location")
 FIELD = re.compile(r"^\s*(\w+)\s*: ?(.*?)\s*$", re.ASCII)
 ID = re.compile(r"^\s*(\d{1,12})\s*$", re.MULTILINE | re.ASCII)
@@ -188,7 +147,7 @@ class Cobalt(Backend):
         if result.exit_code is not None and len(found) == 1 and not (result.exit_code and refused):
             return (found[0],)
         unclear = found or SILENT.search(result.stderr + result.stdout)
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # With ids it exits with 1 when all of them have ended; -l is the form without columns.
@@ -208,7 +167,7 @@ class Cobalt(Backend):
                     mark=record.get("JobName", ""),
                     reason="" if word in ("queued", "running") else word,
                     nodes=() if location in ("", "None", "N/A", "-") else (location,),
-                    hopeless=word == NEVER,
+                    hopeless=REASONS.find("waiting", word).hopeless,
                 )
         if result.stdout.strip() and not found:
             raise BackendUnavailable("Cobalt answered qstat with something else.")
@@ -224,7 +183,7 @@ class Cobalt(Backend):
 
     def explain(self, status: JobStatus) -> str:
         if status.state in (JobState.PENDING, JobState.HELD):
-            return REASONS.get(status.reason, "Waits in the queue.")
+            return REASONS.say("waiting", status.reason) or "Waits in the queue."
         if status.state is JobState.FAILED:
             return ended_with(status.exit_code)
         return ENDS.get(status.state, "")

@@ -19,10 +19,10 @@ from .base import ENDS, Backend, Routing, Sent, ended_with, epoch_seconds
 from .directives import Syntax
 from .job_classes import head
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
-from .reasons import htcondor as reasons
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 
-PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
+REASONS = Reasons("htcondor")
 PREFIX = "#CONDOR "
 LISTED = (
     "ClusterId", "ProcId", "JobStatus", "JobBatchName", "HoldReason", "HoldReasonCode",
@@ -49,6 +49,9 @@ STATES = {
 }
 DEAD = "JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0"
 """A job that HTCondor held at its end (memory, say) would stay in the queue for ever."""
+
+PAST_WALLTIME = "JobStatus == 2 && time() - JobCurrentStartDate >"
+"""The clause of ``periodic_remove`` that ends a job at its walltime."""
 
 
 class Description(Syntax):
@@ -153,7 +156,7 @@ class HTCondor(Backend):
             lines.append(f"accounting_group = {directive_value(job.account, 'job.account')}")
         if job.gpus:
             lines += self.gpus(job)
-        end = f"{reasons.PAST_WALLTIME} {job.walltime}" if job.walltime is not None else ""
+        end = f"{PAST_WALLTIME} {job.walltime}" if job.walltime is not None else ""
         lines.append(f"periodic_remove = ({DEAD})" + (f" || ({end})" if end else ""))
         return [f"{PREFIX}{line}" for line in (*written, *lines)]
 
@@ -188,7 +191,7 @@ class HTCondor(Backend):
             if count == submission.count:
                 return tuple(f"{cluster}.{task}" for task in range(count))
         unclear = SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         return ["condor_q", "-json", "-attributes", ",".join(LISTED), user]
@@ -216,7 +219,7 @@ class HTCondor(Backend):
             reason = _text(ad.get("RemoveReason"))
             held = _whole(ad.get("HoldReasonCode")) or _whole(ad.get("LastHoldReasonCode"))
             # "Removing" in the queue is "removed" in the history: the machine may still be at it.
-            state = reasons.removed(reason, held) if past else JobState.ENDING
+            state = removed(reason, held) if past else JobState.ENDING
         over = state not in (JobState.PENDING, JobState.HELD, JobState.RUNNING, JobState.SUSPENDED)
         host = _text(ad.get("RemoteHost")) or _text(ad.get("LastRemoteHost"))
         started = epoch_seconds(ad.get("JobCurrentStartDate"))
@@ -260,12 +263,11 @@ class HTCondor(Backend):
                 "Waits for a machine that fits and is free; `condor_q -better-analyze "
                 f"{status.id}` shows their number."
             )
-        for part, sentence in reasons.HELD:
-            if status.state is JobState.HELD and part.lower() in status.reason.lower():
+        if status.state is JobState.HELD:
+            code = re.search(r"\(code (\d+)\)$", status.reason)
+            sentence = REASONS.say("held", status.reason)
+            if sentence := sentence or REASONS.say("held_codes", code[1] if code else ""):
                 return sentence
-        code = re.search(r"\(code (\d+)\)$", status.reason)
-        if status.state is JobState.HELD and code and int(code[1]) in reasons.HELD_CODES:
-            return reasons.HELD_CODES[int(code[1])]
         return {
             JobState.HELD: f"On hold: {status.reason or 'no reason given'}. Release it with "
             "`condor_release`, or stop the cluster.",
@@ -340,3 +342,11 @@ def _whole(value: object) -> int | None:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def removed(reason: str, hold_code: int | None) -> JobState:
+    """Return the end of a job that left the queue, by RemoveReason and its last HoldReasonCode."""
+    if "PeriodicRemove" not in reason and "periodic" not in reason.lower():
+        return JobState.CANCELLED
+    default = JobState.FAILED if hold_code else JobState.TIMEOUT
+    return REASONS.find("held_codes", str(hold_code)).state or default

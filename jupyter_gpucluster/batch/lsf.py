@@ -27,10 +27,10 @@ from .base import AllocationQuery, Backend, ended_with
 from .directives import Syntax
 from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
-from .reasons import lsf as reasons
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 
-PHRASES = Phrases(reasons.REFUSALS, system=reasons.SYSTEM, general=reasons.GENERAL)
+REASONS = Reasons("lsf")
 FIELDS = (
     "jobid jobindex stat exit_code exit_reason pend_reason exec_host start_time finish_time"
     " estimated_start_time job_name"
@@ -227,7 +227,7 @@ class Lsf(Backend):
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}[{task + 1}]" for task in range(submission.count))
         unclear = SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # -a: also those that ended within CLEAN_PERIOD, an hour by default.
@@ -259,7 +259,7 @@ class Lsf(Backend):
         if word in ("EXIT", "DONE"):
             reason = record.get("EXIT_REASON", "")
         if state is JobState.FAILED:
-            state = reasons.ENDED.get(reason.partition(":")[0].strip(), state)
+            state = REASONS.find("ended", reason.strip()).state or state
         over = word in ("EXIT", "DONE")
         code = record.get("EXIT_CODE", "")
         return JobStatus(
@@ -276,7 +276,7 @@ class Lsf(Backend):
             if state is JobState.PENDING
             else None,
             hopeless=state in (JobState.PENDING, JobState.HELD)
-            and any(part in reason.lower() for part in reasons.NEVER),
+            and REASONS.find("waiting", reason).hopeless,
         )
 
     def look_up(self, id: str) -> list[str] | None:
@@ -289,17 +289,15 @@ class Lsf(Backend):
     def explain(self, status: JobStatus) -> str:
         reason = status.reason
         if status.state in (JobState.PENDING, JobState.HELD):
-            for part, sentence in reasons.WAITING:
-                if part.lower() in reason.lower():
-                    return sentence
+            if sentence := REASONS.say("waiting", reason):
+                return sentence
             if status.state is JobState.HELD:
                 return "Held before it started: release it with `bresume`, or stop the cluster."
             return f"LSF says: {reason}." if reason else "Waits in the queue."
         if status.state is JobState.UNKNOWN:
             return "LSF has lost contact with the job's host; it may still run there."
-        for word, sentence in reasons.ENDS:
-            if reason.startswith(word):
-                return sentence
+        if sentence := REASONS.say("ended", reason):
+            return sentence
         return {
             JobState.SUSPENDED: "Suspended by you, the site or the load of its host.",
             JobState.FAILED: ended_with(status.exit_code),

@@ -23,10 +23,10 @@ from .base import AllocationQuery, Amounts, Backend, local_time, worded
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, memory_of, resource_name
-from .reasons import pbs as reasons
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 
-PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
+REASONS = Reasons("pbs")
 ID = re.compile(r"^(\d+)(\[\])?(\.(?=[\w.-]*[A-Za-z])[\w.-]+)$", re.MULTILINE | re.ASCII)
 FIND_EACH = (
     'set -f; ids=; for name do ids="$ids $(qselect -x -N "$name")"; done; set -- $ids;'
@@ -202,7 +202,7 @@ class Pbs(Backend):
                 return self.ids(number, server, submission.count)
         lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
         count = submission.count
-        raise unsubmitted(self.title, result, PHRASES, count, unclear=found or lost)
+        raise unsubmitted(self.title, result, REASONS.phrases, count, unclear=found or lost)
 
     def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
         """Return what qstat will call the jobs."""
@@ -237,7 +237,7 @@ class Pbs(Backend):
         if letter in ("F", "X"):
             code = number_of(job.get("Exit_status"))
             state = _outcome(code, substate, started="stime" in job)
-            reason = str(code) if code in reasons.ENDED else comment
+            reason = str(code) if REASONS.say("ended", str(code)) else comment
         elif letter == "H":
             reason = f"Hold_Types {job.get('Hold_Types', '')}"
         elif letter == "W":
@@ -284,18 +284,17 @@ class Pbs(Backend):
         reason = status.reason
         if status.state is JobState.HELD:
             kinds = reason.rpartition(" ")[2]
-            return next((reasons.HOLDS[kind] for kind in kinds if kind in reasons.HOLDS), "Held.")
+            return next(filter(None, (REASONS.say("holds", kind) for kind in kinds)), "Held.")
         if status.state is JobState.PENDING:
-            for part, sentence in reasons.WAITING:
-                if part.lower() in reason.lower():
-                    return sentence.format(reason=reason.rpartition(": ")[2])
+            if sentence := REASONS.say("waiting", reason, reason=reason.rpartition(": ")[2]):
+                return sentence
             return f"{self.title} says: {reason}." if reason else "Waits in the queue."
         if status.state is JobState.SUSPENDED:
             if reason == "preempted":
                 return "Suspended for a job of higher priority; it continues after that one."
             return "Suspended by the site; it continues when it is resumed."
-        if reason.lstrip("-").isdigit() and int(reason) in reasons.ENDED:
-            return reasons.ENDED[int(reason)][1]
+        if sentence := REASONS.say("ended", reason):
+            return sentence
         if status.state is JobState.CANCELLED:
             _, said, by = reason.rpartition(" and terminated by ")
             return f"It was cancelled by {by if said else 'somebody'}."
@@ -376,8 +375,8 @@ def _mended(text: str) -> str:
 
 
 def _outcome(code: int | None, substate: int | None, *, started: bool) -> JobState:
-    if code in reasons.ENDED:
-        return reasons.ENDED[code][0]
+    if (state := REASONS.find("ended", str(code)).state) is not None:
+        return state
     if substate == CANCELLED:
         return JobState.CANCELLED
     if code is None:

@@ -89,6 +89,15 @@ SITES_RULE = (
     "A rule of the site refused the job: change the profile as the site's message says, or ask the "
     "site's support."
 )
+SHARED = {
+    "smaller_arrays": SMALLER_ARRAYS,
+    "empty_script": EMPTY_SCRIPT,
+    "unreadable_script": UNREADABLE_SCRIPT,
+    "windows_lines": WINDOWS_LINES,
+    "budget_used_up": BUDGET_USED_UP,
+    "sites_rule": SITES_RULE,
+}
+"""Cures of several systems, by their names in the files of `reasons`."""
 MOST_SITES_LINES, LONGEST_LINE = 3, 300
 
 
@@ -99,8 +108,8 @@ class Phrases:
     Parameters
     ----------
     cures
-        Part of a line, or a pattern -> what to change, names before sentences.  ``{reason}`` in
-        it is what the pattern found.
+        Pattern in a line -> what to change, names before sentences.  ``{reason}`` in it is the
+        text found.
     prefix
         What the command puts before each of its lines; it is not shown.
     own
@@ -241,10 +250,8 @@ def _known(lines: list[Line], cures: tuple[Cure, ...]) -> tuple[Line | None, str
 
 
 def _found(part: str | re.Pattern[str], line: Line) -> str:
-    """Return what a part or a pattern finds in a line."""
-    if isinstance(part, str):
-        return part if part in line.whole else ""
-    match = part.search(line.whole)
+    """Return the text of a line that a pattern finds."""
+    match = re.search(part, line.whole)
     return match[0] if match else ""
 
 

@@ -23,10 +23,10 @@ from .base import ENDS, AllocationQuery, Backend, ended_with, local_time, xml_of
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
-from .reasons import sge as reasons
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 
-PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, noise=reasons.NOISE)
+REASONS = Reasons("sge")
 ID = re.compile(r"^(?:Your job(?:-array)? )?(\d+)(\.\d+-\d+:\d+)?(?: \(.*)?$", re.MULTILINE)
 SILENT = re.compile(
     r"commlib error|unable to (send message to|contact) qmaster|connection (refused|timed out)"
@@ -166,7 +166,7 @@ class Sge(Backend):
                 tasks = range(1, submission.count + 1)
                 return tuple(f"{number}.{task}" for task in tasks) if array else (number,)
         unclear = found or SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # -g d: array tasks one by one; -r: whole names.
@@ -210,8 +210,8 @@ class Sge(Backend):
 
     def explain(self, status: JobStatus) -> str:
         reason, number = status.reason, status.id.partition(".")[0]
-        if reason in reasons.WAITING:
-            return reasons.WAITING[reason].format(number=number)
+        if sentence := REASONS.say("waiting", reason, number=number):
+            return sentence
         if status.state is JobState.PENDING:
             return f"Waits in the queue; `qalter -w p {number}` shows what is missing."
         if status.state is JobState.TIMEOUT:
@@ -219,8 +219,8 @@ class Sge(Backend):
         if status.state is JobState.OUT_OF_MEMORY:
             return "It used more memory than it may; ask for more, or change the directive h_vmem."
         if status.state in (JobState.FAILED, JobState.NODE_FAIL):
-            if reason.isdigit() and int(reason) in reasons.FAILED:
-                return reasons.FAILED[int(reason)]
+            if sentence := REASONS.say("failed", reason):
+                return sentence
             if status.exit_code is None:
                 return f"Grid Engine says: failed {reason}."
             if status.exit_code < 0:
@@ -309,11 +309,11 @@ def _state(letters: str) -> tuple[JobState, str]:
     letters = letters if "w" in letters else letters.replace("h", "")  # a hold on a running job
     for letter, state, reason in (
         ("d", JobState.ENDING, ""),
-        ("E", JobState.HELD, reasons.ERROR),
-        ("h", JobState.HELD, reasons.HELD),
-        ("S", JobState.SUSPENDED, reasons.BY_QUEUE),
-        ("T", JobState.SUSPENDED, reasons.BY_LOAD),
-        ("s", JobState.SUSPENDED, reasons.BY_USER),
+        ("E", JobState.HELD, "error state"),
+        ("h", JobState.HELD, "hold"),
+        ("S", JobState.SUSPENDED, "suspended by queue"),
+        ("T", JobState.SUSPENDED, "suspended by load"),
+        ("s", JobState.SUSPENDED, "suspended by user"),
         ("q", JobState.PENDING, ""),
         ("w", JobState.PENDING, ""),
         ("t", JobState.RUNNING, ""),

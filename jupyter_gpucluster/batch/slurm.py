@@ -19,7 +19,6 @@ from ..core.job import (
     Submission,
 )
 from .base import (
-    ENDS,
     AllocationQuery,
     Amounts,
     Backend,
@@ -33,8 +32,8 @@ from .base import (
 from .directives import options_in
 from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
-from .reasons import slurm as reasons
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 from .slurm_syntax import SYNTAX, spellings
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
@@ -58,14 +57,7 @@ SRUN_INTO_TASK = (
 is named its argument."""
 NOT_LAUNCHED = -53
 """Slurm's text in place of an exit code if a job did not start."""
-PHRASES = Phrases(
-    reasons.REFUSALS,
-    prefix="sbatch: ",
-    own=reasons.OWN,
-    system=reasons.SYSTEM,
-    general=reasons.GENERAL,
-    noise=reasons.NOISE,
-)
+REASONS = Reasons("slurm")
 STATES = {
     "PENDING": JobState.PENDING,
     "REQUEUED": JobState.PENDING,
@@ -200,7 +192,7 @@ class Slurm(Backend):
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}_{task}" for task in range(submission.count))
         unclear = SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         fields = ",".join(f"{field}:|" for field in LISTED)
@@ -230,8 +222,9 @@ class Slurm(Backend):
     def listed(self, row: dict[str, str]) -> JobStatus:
         state = STATES.get(row["State"], JobState.UNKNOWN)
         reason = "" if row["Reason"] == "None" else row["Reason"]
-        if state is JobState.PENDING and reason in reasons.HELD:
-            state = JobState.HELD
+        rule = REASONS.find("waiting", reason)
+        if state is JobState.PENDING and rule.state is not None:
+            state = rule.state
         waits = state in (JobState.PENDING, JobState.HELD)
         wait_status = int(row["exit_code"]) if row["exit_code"].isdigit() else 0
         over = state not in (JobState.RUNNING, JobState.SUSPENDED) and not waits
@@ -247,7 +240,7 @@ class Slurm(Backend):
             ended=local_time(row["EndTime"]) if over else None,
             expected_start=local_time(row["StartTime"]) if waits else None,
             ends=None if over or waits else local_time(row["EndTime"]),
-            hopeless=waits and reason in reasons.NEVER,
+            hopeless=waits and rule.hopeless,
         )
 
     def look_up(self, id: str) -> list[str] | None:
@@ -297,20 +290,24 @@ class Slurm(Backend):
     def explain(self, status: JobStatus) -> str:
         reason = status.reason
         if status.state in (JobState.PENDING, JobState.HELD):
-            if reason in reasons.WAITING:
-                return reasons.WAITING[reason]
-            for family, sentence in reasons.FAMILIES:
-                if family.fullmatch(reason):
-                    return sentence.format(reason=reason)
-            for beginning, sentence in reasons.WAITING_PREFIXES:
-                if reason.startswith(beginning):
-                    return sentence.format(reason=reason)
+            if sentence := REASONS.say("waiting", reason, reason=reason):
+                return sentence
             return f"Slurm says: {reason}." if reason else "Waits in the queue."
-        if status.state in (JobState.FAILED, JobState.TIMEOUT) and reason in reasons.ENDED:
-            return reasons.ENDED[reason]
-        if reason in reasons.NEVER:  # where a site has Slurm cancel such jobs
-            return reasons.WAITING[reason]
-        return _failure(status) if status.state is JobState.FAILED else ENDS.get(status.state, "")
+        failed = status.state in (JobState.FAILED, JobState.TIMEOUT)
+        if failed and (sentence := REASONS.say("ended", reason)):
+            return sentence
+        rule = REASONS.find("waiting", reason)
+        if rule.hopeless:  # where a site has Slurm cancel such jobs
+            return rule.say
+        return {
+            JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
+            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
+            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
+            JobState.NODE_FAIL: "Its node failed.",
+            JobState.PREEMPTED: "A job of higher priority took its place.",
+            JobState.CANCELLED: "It was cancelled by somebody.",
+            JobState.FAILED: _failure(status),
+        }.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["scancel", *_by_array(ids)]

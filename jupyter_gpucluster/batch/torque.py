@@ -24,8 +24,8 @@ from ..core.job import (
 from .base import ENDS, AllocationQuery, Backend, epoch_seconds, xml_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, memory_of, resource_name
-from .reasons import pbs as reasons
-from .refusal import Phrases, unsubmitted
+from .reasons import Reasons
+from .refusal import unsubmitted
 
 STATES = {
     "Q": JobState.PENDING,
@@ -194,7 +194,7 @@ def _job_of(environ: Mapping[str, str]) -> str:
 
 # Moab: http://docs.adaptivecomputing.com/9-1-3/MWM/moab.htm
 
-PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, general=reasons.GENERAL, noise=reasons.NOISE)
+REASONS = Reasons("pbs")
 MOAB_ID = re.compile(r"^((?:[A-Za-z][\w-]*\.)?\d+)(?:\.[A-Za-z][\w.-]*)?$", re.MULTILINE | re.ASCII)
 MOAB_SILENT = re.compile(
     r"connect|communication error|timed out|server.*(down|not responding)|end of file",
@@ -251,7 +251,7 @@ class Moab(Torque):
         if result.exit_code == 0 and len(found) == 1:
             return (found.pop(),)
         unclear = found or MOAB_SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         if not USER.fullmatch(user):

@@ -19,7 +19,7 @@ from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
 from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT, NAMESPACE
 from jupyter_gpucluster.batch.kubernetes.manifest import escaped, pod_of, steps_of
-from jupyter_gpucluster.batch.reasons import kubernetes as reasons
+from jupyter_gpucluster.batch.kubernetes.pod_status import DISRUPTED, FAILED, REASONS
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     Capacity,
@@ -594,11 +594,11 @@ def test_a_pod_that_is_deleted_is_ending_until_its_container_has_ended() -> None
     assert told(deleted).state is JobState.FAILED
 
 
-@pytest.mark.parametrize("reason", [*reasons.DISRUPTED, *reasons.FAILED])
+@pytest.mark.parametrize("reason", [*DISRUPTED, *FAILED])
 def test_every_reason_of_an_end_has_a_sentence(reason: str) -> None:
-    state = {**reasons.DISRUPTED, **reasons.FAILED}[reason]
+    state = {**DISRUPTED, **FAILED}[reason]
     words = KUBERNETES.explain(JobStatus("p", state, reason=f"{reason}: something"))
-    assert words == reasons.ENDED[reason].format(message="something")
+    assert words == REASONS.say("ended", reason, message="something")
 
 
 def node(name: str, gpus: str, product: str = "A100", **more: Any) -> dict[str, Any]:

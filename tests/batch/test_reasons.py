@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
-from jupyter_gpucluster.batch.reasons import htcondor, lsf
-from jupyter_gpucluster.batch.reasons.slurm import HELD
+from jupyter_gpucluster.batch.reasons import Reasons, Rule
 from jupyter_gpucluster.core.job import JobState, JobStatus
 
 KINDS = ("BB", "Billing", "CPU", "Energy", "GRES", "License", "Mem", "Memory", "Node", "Unknown")
@@ -51,7 +50,7 @@ SLURM = find_backend("slurm")
     ],
 )
 def test_slurms_reasons_to_wait_have_sentences_of_their_own(reason: str) -> None:
-    state = JobState.HELD if reason in HELD else JobState.PENDING
+    state = Reasons("slurm").find("waiting", reason).state or JobState.PENDING
     words = SLURM.explain(JobStatus("7_0", state, reason=reason))
     assert words.endswith(".")
     assert not words.startswith("Slurm says")
@@ -221,13 +220,15 @@ def test_every_exit_status_of_pbs_s_own_has_a_sentence(code: int) -> None:
     assert "without having run" not in find_backend("pbs").explain(status)
 
 
-@pytest.mark.parametrize("code", sorted(htcondor.HELD_CODES))
-def test_a_hold_of_htcondor_in_unknown_words_is_told_by_its_code(code: int) -> None:
-    status = JobStatus("7.0", JobState.HELD, reason=f"Le travail est suspendu (code {code})")
-    assert find_backend("htcondor").explain(status) == htcondor.HELD_CODES[code]
+@pytest.mark.parametrize("_, rule", Reasons("htcondor").rules("held_codes"))
+def test_a_hold_of_htcondor_in_unknown_words_is_told_by_its_code(_: str, rule: Rule) -> None:
+    status = JobStatus("7.0", JobState.HELD, reason=f"Le travail est suspendu (code {rule.part})")
+    assert find_backend("htcondor").explain(status) == rule.say
 
 
-@pytest.mark.parametrize("reason", sorted(lsf.ENDED))
+@pytest.mark.parametrize(
+    "reason", [rule.part for _, rule in Reasons("lsf").rules("ended") if rule.state]
+)
 def test_every_end_that_lsf_has_a_state_for_has_a_sentence(reason: str) -> None:
     status = JobStatus("7[1]", JobState.FAILED, reason=f"{reason}: job ended", exit_code=1)
     assert "exit code" not in find_backend("lsf").explain(status)

@@ -18,8 +18,7 @@ from ...core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, 
 from ..base import Backend, Destination, Question, Routing, Sent, ended_with
 from ..directives import Syntax
 from ..quoting import memory_of
-from ..reasons import kubernetes as reasons
-from ..refusal import Phrases, refusal
+from ..refusal import refusal
 from .kubectl import (
     CONTEXT,
     DNS_LABEL,
@@ -35,10 +34,9 @@ from .kubectl import (
 )
 from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of
 from .own_pod import IMAGE, ask_about_own_pod, like_own_pod
-from .pod_status import MARK, OURS, PRODUCT, TASK, TASK_VARIABLE, gpus_of, status_of
+from .pod_status import MARK, OURS, PRODUCT, REASONS, TASK, TASK_VARIABLE, gpus_of, status_of
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
-PHRASES = Phrases(reasons.REFUSALS, own=reasons.OWN, system=reasons.OWN, noise=reasons.NOISE)
 LIMITS = "spec.containers[0].resources.limits"
 MOST_MARKS = 50
 """More of them would make a URL that proxies refuse; then all pods of ours are listed."""
@@ -57,8 +55,6 @@ SILENT = re.compile(
 """No answer, as opposed to a refusal."""
 NOWHERE = "localhost:8080"
 """The address that kubectl uses without a configured cluster; no server answers there."""
-NO_COMMAND = 127
-"""With it a shell ends whose script is not there."""
 UNITS = (("Gi", 2**30), ("G", 10**9), ("Mi", 2**20), ("M", 10**6), ("Ki", 2**10))
 
 
@@ -165,7 +161,7 @@ class Kubernetes(Backend):
             return names
         refuse_without_context(result)
         if result.exit_code and (not SILENT.search(result.stderr) or NOWHERE in result.stderr):
-            error = refusal(self.title, result, PHRASES, submission.count)
+            error = refusal(self.title, result, REASONS.phrases, submission.count)
             words = error.message.replace('error when creating "STDIN": ', "")
             raise BackendError(words, hint=error.hint, detail=error.detail, accepted=created)
         raise BackendUnavailable("Kubernetes did not answer kubectl.", detail=result.stderr)
@@ -186,21 +182,19 @@ class Kubernetes(Backend):
         if status.state in (JobState.PENDING, JobState.HELD):
             if reason == "Unschedulable":
                 said = message.partition(" preemption:")[0].rstrip(".")
-                known = (it for part, it in reasons.UNSCHEDULABLE if re.search(part, said))
-                advice = next(known, "")
+                advice = REASONS.say("unschedulable", said)
                 return f"{said}. {advice}".strip()
-            if sentence := reasons.WAITING.get(reason, ""):
-                return sentence.format(id=status.id, message=message)
+            if sentence := REASONS.say("waiting", reason, id=status.id, message=message):
+                return sentence
             told = status.reason.rstrip(".")
             return f"Kubernetes says: {told}." if told else "Waits for a node."
-        for begin, sentence in reasons.ENDED.items():
-            if reason.startswith(begin):
-                return sentence.format(message=message or "no reason given")
+        if sentence := REASONS.say("ended", reason, message=message or "no reason given"):
+            return sentence
         if status.state is JobState.FAILED:
             return _failure(status)
         return {
             JobState.OUT_OF_MEMORY: "It used more memory than job.memory gives it; ask for more.",
-            JobState.TIMEOUT: reasons.ENDED["DeadlineExceeded"],
+            JobState.TIMEOUT: REASONS.say("ended", "DeadlineExceeded"),
             JobState.CANCELLED: "It was deleted.",
             JobState.PREEMPTED: "It had to make room.",
             JobState.NODE_FAIL: "Its node failed.",
@@ -314,8 +308,8 @@ def _items(result: CommandResult) -> list[dict[str, Any]]:
 
 
 def _failure(status: JobStatus) -> str:
-    if status.exit_code == NO_COMMAND:
-        return reasons.NO_SCRIPT
+    if status.exit_code is not None and (known := REASONS.say("failed", str(status.exit_code))):
+        return known
     if status.exit_code is None:
         return f"Kubernetes ended it: {status.reason.rstrip('.') or 'no reason given'}."
     return ended_with(status.exit_code)

@@ -9,9 +9,10 @@ from typing import Any
 
 from ...core.job import Capacity, JobState, JobStatus
 from ..base import local_time
-from ..reasons import kubernetes as reasons
+from ..reasons import Reasons
 from .manifest import look
 
+REASONS = Reasons("kubernetes")
 OURS = "jupyter-gpucluster"
 MARK, TASK = f"{OURS}/mark", f"{OURS}/task"
 """Labels of a pod of ours."""
@@ -20,6 +21,27 @@ TASK_VARIABLE = "GPUCLUSTER_TASK"
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 GPUS = re.compile(r"[\w.-]+/gpu|nvidia\.com/mig-[\w.-]+", re.ASCII)
 """Resources that are GPUs or slices of them."""
+KUEUE = "kueue.x-k8s.io/"
+"""Beginning of the scheduling gates that Kueue takes away by itself."""
+
+DISRUPTED = {
+    "PreemptionByScheduler": JobState.PREEMPTED,
+    "EvictionByEvictionAPI": JobState.PREEMPTED,
+    "DeletionByTaintManager": JobState.NODE_FAIL,
+    "DeletionByPodGC": JobState.NODE_FAIL,
+}
+"""Of the condition DisruptionTarget, reasons to delete a pod: its outcome goes with it."""
+
+FAILED = {
+    "DeadlineExceeded": JobState.TIMEOUT,
+    "Evicted": JobState.PREEMPTED,
+    "Preempting": JobState.PREEMPTED,
+    "NodeLost": JobState.NODE_FAIL,
+    "NodeShutdown": JobState.NODE_FAIL,
+    "Shutdown": JobState.NODE_FAIL,
+    "Terminated": JobState.NODE_FAIL,
+}
+"""Of a pod's own status, reasons with which a kubelet or a controller has ended it."""
 
 
 def status_of(pod: dict[str, Any]) -> JobStatus:
@@ -45,7 +67,7 @@ def status_of(pod: dict[str, Any]) -> JobStatus:
         ended=local_time(over.get("finishedAt")),
         # The deadline counts from the time at which the pod came to its node.
         ends=began + seconds if began and started and isinstance(seconds, int) else None,
-        hopeless=reason.partition(": ")[0] in reasons.HOPELESS,
+        hopeless=REASONS.find("waiting", reason.partition(": ")[0]).hopeless,
     )
 
 
@@ -54,10 +76,10 @@ def _state(
 ) -> tuple[JobState, str]:
     """Return a pod's state, and the reason that Kubernetes gives with its message behind it."""
     phase, over = said.get("phase"), _dict(look(container, "state", "terminated"))
-    if (known := reasons.FAILED.get(_text(said.get("reason")))) is not None:
+    if (known := FAILED.get(_text(said.get("reason")))) is not None:
         return known, _told(said)
     disrupted = _condition(pod, "DisruptionTarget", "True")
-    if (known := reasons.DISRUPTED.get(_text(disrupted.get("reason")))) is not None:
+    if (known := DISRUPTED.get(_text(disrupted.get("reason")))) is not None:
         return known, _told(disrupted)
     if phase in ("Succeeded", "Failed") or over:
         # Another container, such as a mesh's, may keep the pod running.
@@ -77,7 +99,7 @@ def _waiting(pod: dict[str, Any], container: dict[str, Any]) -> tuple[JobState, 
     unplaced = _condition(pod, "PodScheduled", "False")
     if unplaced.get("reason") == "SchedulingGated":
         gates = [_text(gate.get("name")) for gate in _dicts(look(pod, "spec", "schedulingGates"))]
-        if gates and all(gate.startswith(reasons.KUEUE) for gate in gates):
+        if gates and all(gate.startswith(KUEUE) for gate in gates):
             return JobState.PENDING, "Kueue"
         return JobState.HELD, _told(unplaced)
     why = _told(unplaced) or _told(_dict(look(container, "state", "waiting")))
