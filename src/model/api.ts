@@ -202,7 +202,11 @@ export class ClusterApi {
         'api',
         ...path.map(encodeURIComponent)
       ) + URLExt.objectToQueryString(options.query ?? {});
-    const init: RequestInit = { method, headers: options.headers ?? {} };
+    const init: RequestInit = { method };
+    if (options.headers !== undefined) {
+      const { headers } = this.serverSettings.init;
+      init.headers = { ...(headers as object), ...options.headers };
+    }
     if (options.body !== undefined) {
       init.body = JSON.stringify(options.body);
     }
