@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.clusters import Clusters
+from jupyter_gpucluster.core.cluster import Phase, Target
+from jupyter_gpucluster.state.view import ClusterView
 
 from . import kubernetes_place
 from .behalf import Work
@@ -23,7 +26,23 @@ from .sge_site import SgeSite
 from .slurm_site import SlurmSite
 
 WriteProfile = Callable[[str, str], str]
+Run = Callable[..., ClusterView]
+SECONDS = 90.0
 FIXTURES = {"slurm": "site", "sge": "grid_engine", "oar": "oar"}
+
+
+def fixed(workers: int) -> Target:
+    return Target(workers, workers)
+
+
+def wait_until(
+    clusters: Clusters, name: str, reached: Callable[[ClusterView], bool], seconds: float = SECONDS
+) -> ClusterView:
+    deadline = time.monotonic() + seconds
+    while not reached(view := clusters.get(name)):
+        assert time.monotonic() < deadline, f"{view.phase.value}: {view.words}; {view.reason}"
+        time.sleep(0.1)
+    return view
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,8 +91,22 @@ def clusters(home: Path, site: SlurmSite, monkeypatch: pytest.MonkeyPatch) -> It
     for view in live:
         mine.stop(view.id)
     for view in live:
-        mine.wait_stopped(view.id, timeout=60)
+        assert mine.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
     assert site.queue() == [], "jobs outlived their cluster"
+
+
+@pytest.fixture
+def run(clusters: Clusters, write_profile: WriteProfile) -> Run:
+    """Start a cluster on Slurm with a profile of this text, and wait until its workers are ready.
+
+    It is stopped at the end of the test, if it still lives.
+    """
+
+    def run(text: str, workers: int = 1, *, name: str = "small") -> ClusterView:
+        view = clusters.start(write_profile(name, text), target=fixed(workers))
+        return clusters.wait_ready(view.id, timeout=SECONDS)
+
+    return run
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.state.control_client import Endpoint, ask
 
-from .conftest import WriteProfile
+from .conftest import SECONDS, Run, WriteProfile, fixed, wait_until
 from .slurm_site import SlurmSite
-from .test_slurm import SECONDS, fixed, wait_until
 
 IN_JOB = """
 head: {placement: job}
@@ -80,7 +79,7 @@ def devices() -> str:
 
 
 def test_a_head_has_a_gpu_of_its_own_beside_those_of_its_workers(
-    clusters: Clusters, home: Path, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, home: Path, site: SlurmSite, run: Run
 ) -> None:
     package = home / "modules/dask_cuda"
     package.mkdir(parents=True)
@@ -91,25 +90,20 @@ def test_a_head_has_a_gpu_of_its_own_beside_those_of_its_workers(
         job: {{gpus: 1, cpus: 2, memory: 1 GiB, walltime: "00:10:00", queue: gpu}}
         environment: {{variables: {{PYTHONPATH: "{package.parent}"}}}}
     """
-    view = clusters.start(write_profile("cards", text), target=fixed(1))
-    clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(text)
     with connect(view.name) as client:
         theirs, own = client.run(devices), client.run_on_scheduler(devices)
     [card] = theirs.values()
     assert {card, own} == {"0", "1"}
     [given] = site.run("squeue", "-h", "-o", "%b").split()
     assert given.endswith("gpu:2")
-    clusters.stop(view.id)
-    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
-    assert site.queue() == []
 
 
 def test_a_launcher_spreads_the_workers_beside_the_head_over_all_nodes(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:
     spread = IN_JOB.replace("job: {cpus: 1", "launcher: srun\njob: {nodes: 2, cpus: 2")
-    view = clusters.start(write_profile("spread", spread), target=fixed(2))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(spread, 2)
     assert len(site.queue()) == 1
     with connect(view.name) as client:
         names = [str(worker["name"]) for worker in client.scheduler_info()["workers"].values()]
@@ -117,9 +111,6 @@ def test_a_launcher_spreads_the_workers_beside_the_head_over_all_nodes(
     clusters.update(view.id, target=fixed(0))
     wait_until(clusters, view.id, lambda v: v.workers.ready == 0)
     assert len(site.queue()) == 1, "the head lives on in its job"
-    clusters.stop(view.id)
-    clusters.wait_stopped(view.id, timeout=SECONDS)
-    assert site.queue() == []
 
 
 def test_a_head_that_waits_says_why_and_is_cancelled_by_stop(
@@ -157,10 +148,9 @@ def test_a_job_that_ends_before_its_head_is_up_says_why(
 
 
 def test_a_head_that_is_killed_in_its_job_is_found_by_whoever_looks(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:
-    view = clusters.start(write_profile("inside", IN_JOB), target=fixed(2))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(IN_JOB, 2)
     head = ClusterDirectory(Path(view.directory)).read_record().head
     assert head is not None
     os.kill(head.pid, signal.SIGKILL)
@@ -198,27 +188,20 @@ def commands_but_slurms(home: Path) -> str:
 
 
 def test_a_head_on_a_node_without_sbatch_says_that_it_cannot_grow(
-    clusters: Clusters, home: Path, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, home: Path, site: SlurmSite, run: Run
 ) -> None:
-    profile = write_profile("bare", IN_JOB + commands_but_slurms(home))
-    view = clusters.start(profile, target=fixed(1))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(IN_JOB + commands_but_slurms(home))
     clusters.update(view.id, target=fixed(2))
     view = wait_until(clusters, view.id, lambda v: "cannot grow" in v.reason)
     assert "head.submit: relay" in view.reason
     assert view.workers.ready == 1
-    clusters.stop(view.id)
-    clusters.wait_stopped(view.id, timeout=SECONDS)
-    assert site.queue() == []
 
 
 def test_a_relay_submits_and_cancels_for_a_head_on_a_node_without_sbatch(
-    clusters: Clusters, home: Path, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, home: Path, site: SlurmSite, run: Run
 ) -> None:
     relayed = IN_JOB.replace("placement: job", "placement: job, submit: relay")
-    profile = write_profile("relayed", relayed + commands_but_slurms(home))
-    view = clusters.start(profile, target=fixed(2))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(relayed + commands_but_slurms(home), 2)
     assert len(site.queue()) == 2
     relay = ClusterDirectory(Path(view.directory)).read_relay()
     assert relay is not None
@@ -227,6 +210,3 @@ def test_a_relay_submits_and_cancels_for_a_head_on_a_node_without_sbatch(
     os.utime(begun, (0, 0))
     clusters.update(view.id, target=fixed(1))
     wait_until(clusters, view.id, lambda _: len(site.queue()) == 1)
-    clusters.stop(view.id)
-    clusters.wait_stopped(view.id, timeout=SECONDS)
-    assert site.queue() == []

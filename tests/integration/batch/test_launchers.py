@@ -23,11 +23,10 @@ from jupyter_gpucluster.launch.script.job import MARK
 from tests.launch.script.test_launchers import NAMED, Job
 from tests.waiting import until, workers_of
 
-from .conftest import WriteProfile
+from .conftest import SECONDS, WriteProfile, wait_until
 from .real_site import free_ports
 from .slurm_site import SlurmSite
 from .ssh_site import SshSite
-from .test_slurm import SECONDS, wait_until
 
 TWO_NODES = """
 job: {nodes: 2, cpus: 8, memory: 2000 MiB, walltime: "00:10:00", queue: cpu}

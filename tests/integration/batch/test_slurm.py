@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
-from jupyter_gpucluster.core.cluster import ENDED, Phase, Target
+from jupyter_gpucluster.core.cluster import ENDED, Phase
 from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.state.view import ClusterView
 from tests.waiting import until
 
-from .conftest import WriteProfile
+from .conftest import SECONDS, Run, WriteProfile, fixed, wait_until
 from .life import Life, live_and_end_clean, worker_of
 from .ordinary_user import Person
 from .places import RealPlace
@@ -28,21 +25,6 @@ from .slurm_site import SlurmSite
 SMALL = """
 job: {cpus: 1, memory: 500 MiB, walltime: "00:10:00", queue: cpu}
 """
-SECONDS = 90.0
-
-
-def fixed(workers: int) -> Target:
-    return Target(workers, workers)
-
-
-def wait_until(
-    clusters: Clusters, name: str, reached: Callable[[ClusterView], bool], seconds: float = SECONDS
-) -> ClusterView:
-    deadline = time.monotonic() + seconds
-    while not reached(view := clusters.get(name)):
-        assert time.monotonic() < deadline, f"{view.phase.value}: {view.words}; {view.reason}"
-        time.sleep(0.1)
-    return view
 
 
 @pytest.mark.parametrize("place", ["slurm"], indirect=True)
@@ -168,11 +150,9 @@ def test_gpu_jobs_are_asked_for_as_gpus(
 
 
 def test_results_outlive_the_walltime_of_the_job_that_holds_them(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:
-    policy = "policy: {replacements: 0, drain_before: 10 min}\n"
-    view = clusters.start(write_profile("small", SMALL + policy), target=fixed(1))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(SMALL + "policy: {replacements: 0, drain_before: 10 min}\n")
     [first] = site.queue()
     with connect(view.name) as client:
         kept = client.scatter(list(range(30)))
@@ -190,12 +170,9 @@ def test_results_outlive_the_walltime_of_the_job_that_holds_them(
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_cluster_without_a_head_leaves_no_job_behind(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile, hangs: bool
+    clusters: Clusters, site: SlurmSite, run: Run, hangs: bool
 ) -> None:
-    view = clusters.start(write_profile("small", SMALL), target=fixed(2))
-    view = clusters.wait_ready(view.id, timeout=SECONDS)
-    other = clusters.start(write_profile("other", SMALL), target=fixed(1))
-    clusters.wait_ready(other.id, timeout=SECONDS)
+    view, other = run(SMALL, 2), run(SMALL, name="other")
     head = ClusterDirectory(Path(view.directory)).read_record().head
     assert head is not None
     if hangs:
@@ -209,5 +186,3 @@ def test_a_cluster_without_a_head_leaves_no_job_behind(
     assert "Its jobs were cancelled" in over.reason
     wait_until(clusters, other.id, lambda _: len(site.queue()) == 1)
     assert {job.state for job in clusters.jobs(view.id)} == {JobState.CANCELLED}
-    clusters.stop(other.id)
-    clusters.wait_stopped(other.id, timeout=SECONDS)

@@ -17,10 +17,8 @@ from jupyter_gpucluster.core.cluster import ENDED, Phase
 from jupyter_gpucluster.core.job import JobState, JobStatus
 
 from .accounted_slurm import AccountedSlurm
-from .conftest import WriteProfile, as_root
-from .test_slurm import fixed, wait_until
+from .conftest import SECONDS, WriteProfile, as_root, fixed, wait_until
 
-SECONDS = 90.0
 EATS = "python3 -c 'import time; x = bytearray(400 * 2**20); time.sleep(60)' || exit 1"
 """Writes to all of it, so that it counts."""
 NOBODY = "nobody"

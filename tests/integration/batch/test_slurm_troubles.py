@@ -14,11 +14,10 @@ from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.job import Job, JobState
 
-from .conftest import WriteProfile
+from .conftest import SECONDS, Run, WriteProfile, fixed, wait_until
 from .places import RealPlace
 from .refusing import refusal
 from .slurm_site import SlurmSite
-from .test_slurm import SECONDS, fixed, wait_until
 
 
 @pytest.mark.parametrize("place", ["slurm"], indirect=True)
@@ -85,17 +84,12 @@ def test_what_steers_a_user_s_own_commands_hides_no_job_and_no_gpu(
     assert all(job.ends is not None for job in jobs)
     with connect(view.name) as client:
         assert client.submit(lambda: 42).result() == 42
-    clusters.stop(view.id)
-    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
-    assert site.queue() == []
 
 
 def test_a_preempted_job_waits_and_comes_back(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:
-    job = 'job: {cpus: 8, memory: 500 MiB, walltime: "00:10:00", queue: scavenge}\n'
-    view = clusters.start(write_profile("scavenger", job), target=fixed(1))
-    clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run('job: {cpus: 8, memory: 500 MiB, walltime: "00:10:00", queue: scavenge}\n')
     nodes = str(site.gpu_nodes)
     better = ["sbatch", "--parsable", "-p", "gpu", "-N", nodes, "-n", nodes, "-c8", "-o/dev/null"]
     winner = site.run(*better, "--wrap", "sleep 60").strip()
@@ -109,7 +103,7 @@ def test_a_preempted_job_waits_and_comes_back(
 
 
 def test_each_way_to_lose_a_job_has_its_own_words(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
+    clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:
     text = """
         job: {cpus: 1, memory: 400 MiB, walltime: "00:10:00", queue: cpu,
@@ -117,8 +111,7 @@ def test_each_way_to_lose_a_job_has_its_own_words(
         workers: {extra_args: [--no-nanny, --memory-limit, "0"]}
         policy: {at_walltime: stop, drain_before: null}
     """
-    view = clusters.start(write_profile("doomed", text), target=fixed(3))
-    clusters.wait_ready(view.id, timeout=SECONDS)
+    view = run(text, 3)
     first, second, third = clusters.jobs(view.id)
     # Slurm looks for jobs over their time twice a minute: it goes on meanwhile.
     site.run("scontrol", "update", f"JobId={first.id}", "EndTime=now+5")
