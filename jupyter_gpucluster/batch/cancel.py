@@ -134,7 +134,7 @@ async def cancel_jobs_of(
 
 
 def _outcome(record: Record, found: _Found) -> str:
-    """Say what became of the jobs that were asked to end."""
+    """Describe the result for the jobs that were cancelled."""
     if found.left:
         ids = sorted([*found.left, *found.doubtful])
         return _by_hand(record, "Asked to end, they have not yet", ids)
@@ -290,7 +290,7 @@ def _proof(job: Job, evidence: Evidence, now: float) -> tuple[str, JobStatus] | 
 
 
 def _perhaps_submitted(record: Record, marks: Iterable[str]) -> str:
-    """Say that jobs may appear whose submission was under way when the head ended."""
+    """Warn of jobs that may appear: their submission was under way when the head ended."""
     named = ", ".join(sorted(marks))
     if not named:
         return ""
@@ -302,7 +302,7 @@ def _perhaps_submitted(record: Record, marks: Iterable[str]) -> str:
 
 
 def unproved_by_hand(record: Record, ids: Sequence[str]) -> str:
-    """Say that the end of jobs is not proved, and which command ends them."""
+    """Report that the end of jobs is not proved, and name the command that ends them."""
     title, jobs = find_backend(record.spec.backend).title, "jobs" if len(ids) > 1 else "job"
     named = f"{jobs} {', '.join(ids)}"
     return _by_hand(record, f"{title} does not list {named}, and nothing proves the end", ids)

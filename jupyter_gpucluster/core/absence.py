@@ -71,7 +71,7 @@ def missed(job: Job, now: float) -> Job:
 
 
 def is_unproved(job: Job, now: float) -> bool:
-    """Tell whether listings have lacked a job, not known to have ended, for too long to wait."""
+    """Determine whether listings have lacked a job, not known to have ended, for too long."""
     since = job.missing_since
     return (
         job.ended is None

@@ -36,7 +36,7 @@ class HeldJobWatch:
         self.asked: float | None = None
 
     async def look(self, listing: Mapping[str, JobStatus] | None, now: float) -> str:
-        """Say that the allocation is over, or nothing.
+        """Return the message that the allocation is over, empty if it is not.
 
         Parameters
         ----------

@@ -65,7 +65,7 @@ def readings(scheduler: Scheduler) -> tuple[GpuReading, ...]:
 
 
 def moved(shown: Iterable[GpuReading], found: Iterable[GpuReading]) -> bool:
-    """Tell whether GPUs do something else by now than what was shown."""
+    """Determine whether the GPUs' readings differ from those that were shown."""
     before = {reading.worker: levels(reading) for reading in shown}
     return any(
         abs(new - old) > FAR
@@ -93,7 +93,7 @@ def reading_of(worker: str, told: Mapping[str, Any]) -> GpuReading:
 
 
 def identity_troubles(found: Iterable[GpuReading]) -> list[str]:
-    """Say which workers compute on the same GPU, and which have none."""
+    """Name the workers that compute on the same GPU, and those without one."""
     holders: dict[tuple[str, str], list[str]] = {}
     troubles = []
     for reading in found:
@@ -111,7 +111,7 @@ def identity_troubles(found: Iterable[GpuReading]) -> list[str]:
 
 
 def count_troubles(found: Iterable[GpuReading], expected: int) -> list[str]:
-    """Say which jobs hold more workers than they were given GPUs."""
+    """Name the jobs that hold more workers than they were given GPUs."""
     counts = Counter(job_of(reading.worker) for reading in found)
     return [
         f"{job} has {count} GPU workers instead of {expected}: each task of the job may have "
@@ -168,7 +168,7 @@ class MissingWorkers:
 
 
 def slice_troubles(found: Iterable[GpuReading], record: Record) -> list[str]:
-    """Say which workers on slices of a GPU would not move data to main memory in time."""
+    """Name the workers on slices of a GPU that would not move data to main memory in time."""
     if record.spec.worker.device_memory_limit is not None:
         return []
     return [
@@ -180,7 +180,7 @@ def slice_troubles(found: Iterable[GpuReading], record: Record) -> list[str]:
 
 
 def xid_troubles(found: Iterable[GpuReading]) -> list[str]:
-    """Say which errors the driver has reported, and whose they mostly are."""
+    """Name the errors that the driver has reported, and their usual origin."""
     return [
         f"{reading.worker} on {reading.host}: the driver reports XID {number}"
         f" ({XIDS.get(number, 'see the documentation of the NVIDIA driver')})."

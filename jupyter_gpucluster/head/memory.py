@@ -132,11 +132,11 @@ class MemoryShares:
             self.task = asyncio.create_task(self.settle())
 
     def idle(self) -> bool:
-        """Tell whether no limits are being changed."""
+        """Return whether no limits are being changed."""
         return self.task is None or self.task.done()
 
     def unsettled(self) -> bool:
-        """Tell whether the limits differ from the share of the workers that are wanted."""
+        """Return whether the limits differ from the share of the workers that are wanted."""
         share = share_of(self.record_of().spec, self.wanted)
         return self.room != self.wanted or any(limit != share for limit in self.own().values())
 

@@ -27,7 +27,7 @@ RESTART_SECONDS = 15.0
 def describe(
     record: Record, counts: WorkerCounts, leaving: int, starts_in: float | None = None
 ) -> str:
-    """Say in a few words how far the cluster is.
+    """Describe the cluster's state in a few words.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def describe(
 
 
 def _in_about(seconds: float | None) -> str:
-    """Say roughly how long; the numbers that systems give are guesses."""
+    """Return a rough duration; the numbers that systems give are guesses."""
     if seconds is None or seconds <= 0:
         return ""
     if seconds < 3600:
@@ -83,13 +83,13 @@ def _in_about(seconds: float | None) -> str:
 
 
 def group_words(record: Record, seen: Observation) -> list[str]:
-    """Say how far each worker group is."""
+    """Describe the state of each worker group."""
     counts = {group.name: count_group(record, group, seen) for group in record.spec.groups}
     return [f"{count.ready} of {count.asked} {name} workers" for name, count in counts.items()]
 
 
 def absence(record: Record, now: float) -> str:
-    """Say which jobs do not answer, and what follows; a worker may restart within moments."""
+    """Name the jobs that do not answer, and the next step; a worker may restart within moments."""
     absent = [
         job.key
         for job in staying(record)
@@ -106,7 +106,7 @@ def absence(record: Record, now: float) -> str:
 
 
 def unlisted(record: Record, system: str) -> str:
-    """Say which jobs the system's listings lack."""
+    """Name the jobs that the system's listings lack."""
     missing = [job for job in record.jobs if not job.is_over and job.missing >= LISTINGS_UNTIL_GONE]
     if not missing:
         return ""

@@ -94,7 +94,7 @@ def watch(directory: ClusterDirectory, record: Record) -> Job:
 
 
 def due(directory: ClusterDirectory, record: Record, job: Job) -> bool:
-    """Tell whether the last answer is older than it may be."""
+    """Return whether the last answer is older than it may be."""
     try:
         age = time.time() - directory.headjob_file.stat().st_mtime
     except OSError:
@@ -239,7 +239,7 @@ def wait_gone(record: Record, seconds: float) -> None:
 
 
 def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
-    """Say why a cluster is over whose head was in this job."""
+    """Return why a cluster is over whose head was in this job."""
     when = "ended before the head was up" if record.head is None else "is gone, with the head"
     state = f" ({job.state.value.replace('_', ' ')})" if job.is_over else ""
     code = "" if job.exit_code is None else f" Exit code {worded(job.exit_code)}."

@@ -25,7 +25,7 @@ ASKED_TO_STOP = "asked-to-stop"
 """The same of a stop that the head may not have put on record before it died."""
 WHILE_STOPPING = "Its scheduler process ended while the cluster stopped."
 KILL_SECONDS = 5.0
-"""A killed process is gone at once, but where it waits for a disk that does not answer."""
+"""A killed process is gone at once, unless it waits for a disk that does not answer."""
 
 
 def end_head(directory: ClusterDirectory, record: Record, remark: str = "") -> Record:
@@ -55,7 +55,7 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
         if is_alive(head) is None:
             (directory.path / FORCED).unlink(missing_ok=True)
             raise HeadUnreachable(
-                f"The head of {record.name} runs on {head.host}.",
+                f"The scheduler process of {record.name} runs on {head.host}.",
                 hint=f"End it there: ssh {head.host} jupyter gpucluster stop --force {record.id}",
             )
         kill_group(head.pid, head.start_time, grace=0)
@@ -147,7 +147,7 @@ def bury(
 
 
 def stopping(directory: ClusterDirectory, record: Record) -> bool:
-    """Tell whether a stop was under way when the head died."""
+    """Return whether a stop was under way when the head died."""
     return record.stop_requested is not None or (directory.path / ASKED_TO_STOP).exists()
 
 
@@ -159,7 +159,7 @@ def over(job: Job, now: float) -> Job:
 
 
 def cause(directory: ClusterDirectory, record: Record) -> str:
-    """Say what can be seen of a head's death."""
+    """Return the visible cause of a head's death."""
     if record.head is not None:
         seen = "Its head is gone: it was killed, or the machine was restarted."
     elif directory.process_file.exists():

@@ -191,7 +191,7 @@ class News:
             self.record = replace(self.record, expired=self.record.expired + 1)
 
     def find_cause(self, key: str, status: JobStatus) -> str:
-        """Say why a job ended in the backend's words, and the log's where it ended by itself."""
+        """Return why a job ended, from the batch system or, if it ended by itself, from its log."""
         explained = self.seen.explain(status)
         by_itself = status.state not in FINAL or (
             status.state is JobState.FAILED and (status.exit_code is None or status.exit_code > 0)
@@ -227,7 +227,7 @@ class News:
         return replace(self.back(job), leaving=None, abandoned=False, cancelled=None)
 
     def should_be_here(self, job: Job) -> bool:
-        """Tell whether a job is listed as running that had workers, and is to have them."""
+        """Return whether a job is listed as running that had workers, and is to have them."""
         listed = job.state is JobState.RUNNING and not job.missing
         return listed and job.connected and job.leaving is None
 
@@ -240,7 +240,7 @@ class News:
 
 
 def _signal(status: JobStatus, explained: str) -> str:
-    """Say what killed a worker whose job's script lived on to tell it, as shells do."""
+    """Name the signal that killed a worker, from the exit code of its job's script."""
     number = (status.exit_code or 0) - 128
     if not 0 < number < 65 or "signal" in explained:
         return ""

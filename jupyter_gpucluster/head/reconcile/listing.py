@@ -81,7 +81,7 @@ def _nothing(before: Reported) -> Reported:
 
 
 def _is_due(job: Job, before: Reported, now: float) -> bool:
-    """Tell whether to look for a job that listings lack: ever more seldom."""
+    """Return whether to look for a job that listings lack: ever more seldom."""
     last, since = before.traced.get(job.id), job.missing_since
     return last is None or since is None or now - last >= (now - since) / 10
 

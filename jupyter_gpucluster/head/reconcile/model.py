@@ -138,7 +138,7 @@ Action = Submit | Retire | Cancel | Finish | Note
 
 
 def given_up_unlisted(job: Job) -> bool:
-    """Tell whether a job was given up because listings lacked it, and may still live."""
+    """Return whether a job was given up because listings lacked it, and may still live."""
     return not job.is_over and job.abandoned and job.missing_since is not None
 
 

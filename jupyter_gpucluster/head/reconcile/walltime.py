@@ -47,7 +47,7 @@ def _before_end(job: Job, record: Record, seconds: float) -> float | None:
 
 
 def reached(job: Job, status: JobStatus, record: Record) -> bool:
-    """Tell whether a job that worked was ended by its walltime; not every system says so."""
+    """Determine whether a job that worked was ended by its walltime; not every system says so."""
     if not job.connected or job.ended is None or status.state in OTHER_CAUSES:
         return False
     end = end_of(job, record)
@@ -56,7 +56,7 @@ def reached(job: Job, status: JobStatus, record: Record) -> bool:
 
 
 def left_in_time(job: Job, status: JobStatus, record: Record) -> bool:
-    """Tell whether a job's workers left by themselves because of its walltime.
+    """Determine whether a job's workers left by themselves because of its walltime.
 
     They know the walltime that was asked for; an administrator may have changed it since.
     """
