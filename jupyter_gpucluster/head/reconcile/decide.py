@@ -270,7 +270,8 @@ class _Step(News):
             return
         deaths = recent_deaths(self.record, self.now)
         if len(deaths) > self.record.spec.policy.replacements:
-            why = f"{len(deaths)} workers failed within {DEATHS_WINDOW / 60:.0f} minutes"
+            failed = f"{len(deaths)} worker{'s' if len(deaths) > 1 else ''} failed"
+            why = f"{failed} within {DEATHS_WINDOW / 60:.0f} minutes"
             cause = next((job.cause for job in reversed(deaths) if job.cause), "")
             reason = f"{why}: {cause}" if cause else f"{why}."
             if staying(self.record):

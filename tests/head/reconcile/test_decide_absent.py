@@ -48,7 +48,7 @@ def test_what_was_given_up_is_cancelled_ever_more_seldom_until_it_is_gone() -> N
 def test_what_was_given_up_counts_against_the_budget() -> None:
     play = absent(Policy(replacements=0))
     assert of(Submit, play.step(ABSENT_SECONDS)) == []
-    assert play.record.reason.startswith("1 workers failed within 10 minutes: None of its workers")
+    assert play.record.reason.startswith("1 worker failed within 10 minutes: Its workers did not")
     assert play.record.reason.endswith("No more are started for now.")
 
 
