@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import LimitReached
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.host.memory_shares import amount, check_memory, share_of
 from jupyter_gpucluster.launch.sizes import sizes_of
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
+from tests.launch.specs import spec_for
 
 GIB = 2**30
 SMALL = Machine(cpus=8, memory=3 * GIB // 2)
@@ -27,17 +25,7 @@ def a_profile(backend: str = "local", **sections: Any) -> Profile:
 
 
 def a_spec(profile: Profile, workers: int = 2, machine: Machine = CPUS) -> Spec:
-    return make_spec(
-        profile,
-        name="x",
-        workers=workers,
-        machine=machine,
-        python="/opt/python",
-        environment="",
-        directory=ClusterDirectory(Path("/state/abc123")),
-        scratch=Path("/tmp/x"),
-        options={},
-    )
+    return spec_for(profile, workers=workers, machine=machine)
 
 
 def refusal(spec: Spec, workers: int, *, automatic: bool = False) -> tuple[str, str]:

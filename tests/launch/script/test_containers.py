@@ -15,8 +15,8 @@ from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
+from tests.launch.specs import spec_for
 
 IMAGE = "/images/my rapids.sif"
 STARTER = "/state/abc123/jobs/workerstart.py"
@@ -25,17 +25,7 @@ STARTER = "/state/abc123/jobs/workerstart.py"
 def script_of(directory: str = "/state/abc123", backend: str = "slurm", **profile: Any) -> str:
     parsed = Profile.model_validate({"title": "x", "backend": backend, **profile})
     place = ClusterDirectory(Path(directory))
-    spec = make_spec(
-        parsed,
-        name="x",
-        workers=1,
-        machine=Machine(4, 2**33),
-        python="/opt/python",
-        environment="",
-        directory=place,
-        scratch=Path("/tmp/x"),
-        options={},
-    )
+    spec = spec_for(parsed, place, machine=Machine(4, 2**33))
     return render(parsed, spec, find_backend(backend), place)
 
 

@@ -16,9 +16,9 @@ from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile, find_profile, load_profiles
 from tests.integration.local.conftest import put_profile
+from tests.launch.specs import spec_for
 
 MACHINE = Machine(cpus=8, memory=2**34, gpus=("0", "1"))
 GIB = 2**30
@@ -36,10 +36,14 @@ def worker_line(machine: Machine = MACHINE, *, protocol: str = "tls", **workers:
         {"title": "x", "backend": "local", "workers": workers, "network": {"protocol": protocol}}
     )
     directory = ClusterDirectory(Path("/state/abc123"))
-    spec = make_spec(
-        profile, name="x", workers=2, machine=machine, python="python", environment="",
-        directory=directory, scratch=Path("/tmp/gpc-abc123-x"), options={},
-    )  # fmt: skip
+    spec = spec_for(
+        profile,
+        directory,
+        workers=2,
+        machine=machine,
+        python="python",
+        scratch=Path("/tmp/gpc-abc123-x"),
+    )
     text = render(profile, spec, find_backend("local"), directory).replace(MARK, "gpc-abc123-1")
     return shlex.split(text.splitlines()[-1])
 

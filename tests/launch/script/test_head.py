@@ -17,8 +17,8 @@ from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.host.processes import start_time
 from jupyter_gpucluster.launch.script.head import head_lines
 from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
+from tests.launch.specs import spec_for
 from tests.waiting import until
 
 KEY = "gpc-abc123-0_0"
@@ -38,16 +38,8 @@ def script_of(
         {"title": "x", "backend": "slurm", "head": {"placement": "job", **keys}}
         | ({"job": {"gpus": 3}} if keys else {})
     )
-    spec = make_spec(
-        profile,
-        name="x",
-        workers=1,
-        machine=Machine(4, 2**33),
-        python=str(python),
-        environment="",
-        directory=directory,
-        scratch=Path(),
-        options={},
+    spec = spec_for(
+        profile, directory, machine=Machine(4, 2**33), python=str(python), scratch=Path()
     )
     assert spec.in_job
     text = render(profile, spec, find_backend("slurm"), directory, str(program))
@@ -157,9 +149,8 @@ def test_gpus_of_the_head_do_not_go_with_a_launcher(home: Path) -> None:
         }
     )
     directory = ClusterDirectory(home / "abc123")
-    spec = make_spec(
-        profile, name="x", workers=2, machine=Machine(4, 2**33), python="python", environment="",
-        directory=directory, scratch=Path(), options={},
-    )  # fmt: skip
+    spec = spec_for(
+        profile, directory, workers=2, machine=Machine(4, 2**33), python="python", scratch=Path()
+    )
     with pytest.raises(InvalidInput, match="one node without a launcher"):
         render(profile, spec, find_backend("slurm"), directory, "head")

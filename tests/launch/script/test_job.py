@@ -24,8 +24,8 @@ from jupyter_gpucluster.host.log_diagnosis import remarks
 from jupyter_gpucluster.launch.script.job import MARK, render
 from jupyter_gpucluster.launch.script.worker_command import core_lines
 from jupyter_gpucluster.launch.sizes import sizes_of
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
+from tests.launch.specs import spec_for
 
 GIB = 2**30
 CPUS = Machine(cpus=8, memory=16 * GIB)
@@ -61,16 +61,13 @@ def a_spec(
     workers: int = 2,
     python: str = "/opt/env/bin/python",
 ) -> Spec:
-    return make_spec(
+    return spec_for(
         profile,
-        name="here",
+        ClusterDirectory(directory),
         workers=workers,
         machine=machine,
         python=python,
-        environment="",
-        directory=ClusterDirectory(directory),
         scratch=Path("/tmp/gpc-abc123-x"),
-        options={},
     )
 
 

@@ -19,8 +19,8 @@ from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
+from tests.launch.specs import spec_for
 from tests.mounting import ROOT_ONLY, fill_inodes, mounted
 from tests.waiting import until
 
@@ -43,16 +43,13 @@ class BatchJob:
         profile = Profile.model_validate(
             {"title": "x", "backend": "slurm", "environment": {"prologue": prologue}}
         )
-        spec = make_spec(
+        spec = spec_for(
             profile,
-            name="x",
+            self.directory,
             workers=4,
             machine=Machine(4, 2**33),
             python=str(python),
-            environment="",
-            directory=self.directory,
             scratch=home / "scratch",
-            options={},
         )
         # Slurm refuses such a path; its lines are comments to the shell that runs the rest.
         plain = ClusterDirectory(Path("/state/abc123"))

@@ -27,12 +27,12 @@ from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import HOST_READER, MARK, render
 from jupyter_gpucluster.launch.script.launchers import find_dialect, lay_out, options_of
 from jupyter_gpucluster.launch.script.worker_command import WORKER_STARTER
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.node import node_list, start_worker
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.sections import Launcher
 from tests.integration.batch.real_site import free_ports
 from tests.integration.batch.ssh_site import SshSite
+from tests.launch.specs import spec_for
 from tests.waiting import until, workers_of
 
 GIB = 2**30
@@ -56,16 +56,12 @@ class Job:
         self.nodes = home / "nodes"
         self.nodes.write_text("n1\nn2\n")
         parsed = Profile.model_validate({"title": "x", "backend": "pbs", **profile})
-        self.spec = make_spec(
+        self.spec = spec_for(
             parsed,
-            name="x",
-            workers=1,
+            self.directory,
             machine=Machine(4, 2**33),
             python=str(worker),
-            environment="",
-            directory=self.directory,
             scratch=home / "scratch",
-            options={},
         )
         backend = find_backend(parsed.backend)
         self.script = render(parsed, self.spec, backend, self.directory)
@@ -101,16 +97,9 @@ class Job:
 
 
 def spec_of(**profile: Any) -> Spec:
-    return make_spec(
+    return spec_for(
         Profile.model_validate({"title": "x", "backend": "slurm", **profile}),
-        name="x",
-        workers=1,
         machine=Machine(4, 2**33),
-        python="/opt/python",
-        environment="",
-        directory=ClusterDirectory(Path("/state/abc123")),
-        scratch=Path("/tmp/x"),
-        options={},
     )
 
 

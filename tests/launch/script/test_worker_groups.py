@@ -14,8 +14,8 @@ from jupyter_gpucluster.core.serialize import from_json, to_json
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import group_scripts
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
+from tests.launch.specs import spec_for
 
 GIB = 2**30
 DIRECTORY = ClusterDirectory(Path("/state/abc123"))
@@ -29,17 +29,7 @@ def a_profile(**group: Any) -> Profile:
 
 
 def spec_of(profile: Profile) -> Spec:
-    return make_spec(
-        profile,
-        name="x",
-        workers=4,
-        machine=Machine(4, 2**33),
-        python="/opt/python",
-        environment="",
-        directory=DIRECTORY,
-        scratch=Path("/tmp/x"),
-        options={},
-    )
+    return spec_for(profile, DIRECTORY, workers=4, machine=Machine(4, 2**33))
 
 
 def test_a_group_has_its_own_job_in_the_same_account_and_nothing_of_the_gpus() -> None:
