@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Generator, Iterator, Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 from distributed.objects import SchedulerInfo
@@ -15,13 +17,28 @@ from ..core.errors import InvalidInput
 from ..launch.request import Request
 from .attachment import Attachment
 from .connect import CONNECT_SECONDS, dashboard_link
-from .page import status_rows
-from .targets import Adaptation, first_target, fixed, number
 
 if TYPE_CHECKING:
     from tornado.ioloop import IOLoop
 
     from ..state.view import ClusterView
+
+
+class Adaptation:
+    """The bounds that a cluster follows the load in; asynchronously it may be awaited."""
+
+    def __init__(self, minimum: int, maximum: int, request: Awaitable[None] | None) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+        self._request = request
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        if self._request is not None:
+            yield from self._request.__await__()
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(minimum={self.minimum}, maximum={self.maximum})"
 
 
 class GPUCluster(Attachment):
@@ -238,3 +255,60 @@ class GPUCluster(Attachment):
         rows = status_rows(self._view, self.dashboard_link)
         html: str = super()._repr_html_(cluster_status=cluster_status or rows)
         return html
+
+
+# Numbers of workers as callers of Dask give them.
+
+
+def first_target(workers: int | None, adapt: tuple[int, int] | None) -> Target | None:
+    """Return what a new cluster is asked for; None leaves it to the profile."""
+    if adapt is not None:
+        if workers is not None:
+            raise InvalidInput("Give workers or adapt, not both.", detail="target")
+        minimum, maximum = adapt
+        return Target(number(minimum, "adapt"), number(maximum, "adapt"))
+    return None if workers is None else fixed(workers, "workers")
+
+
+def fixed(count: int, name: str) -> Target:
+    """Return the target of a fixed number."""
+    return Target(number(count, name), number(count, name))
+
+
+def number(value: object, name: str) -> int:
+    """Return a number of workers, NumPy's integers included; raises `InvalidInput`."""
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]  # whether it fits is the question
+    except TypeError:
+        count = -1
+    if count < 0 or isinstance(value, bool):
+        raise InvalidInput(f"{name} takes a whole number of workers, not {value!r}.")
+    return count
+
+
+# Rows that a cluster adds to Dask's HTML.
+
+
+def status_rows(view: ClusterView, dashboard_link: str) -> str:
+    """Return table rows; everything in them is escaped."""
+    return "".join(
+        f'<tr><td colspan="2" style="text-align: left;"><strong>{escape(name)}:</strong> '
+        f"{escape(value)}</td></tr>"
+        for name, value in _facts(view, dashboard_link)
+    )
+
+
+def _facts(view: ClusterView, dashboard_link: str) -> Iterator[tuple[str, str]]:
+    target = view.target
+    yield "Profile", view.title or view.profile
+    if target.adaptive:
+        yield f"Requested ({view.unit})", f"{target.minimum} to {target.maximum}, with the load"
+    else:
+        yield f"Requested ({view.unit})", str(target.maximum)
+    if not view.encrypted:
+        yield "Warning", "not encrypted"
+    if view.simulated:
+        yield "Warning", "simulated"
+    if not dashboard_link:
+        # The head wants a token with each request, which Jupyter's proxy adds and no browser has.
+        yield "How to open the dashboard", "through JupyterLab, from the list of clusters"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 
-from ..batch import find_backend, on_this_machine
-from ..batch.contradictions import directives_of
+from ..batch import find_backend
 from ..batch.queue import submit_line
 from ..core.cluster import EXISTING, spec_of_group
 from ..core.errors import InvalidInput
@@ -31,11 +31,12 @@ def preview(root: Path, request: Request) -> Script:
     spec = plan.spec(directory, Path(tempfile.gettempdir()) / "gpc-<id>")
     backend = find_backend(profile.backend)
     workers = plan.target.maximum
-    scripts = [("", workers, render(profile, spec, backend, directory))]
+    plain = render(profile, spec, backend, directory)
+    scripts = [("", workers, plain)]
     if spec.in_job:
         head = render(profile, spec, backend, directory, head_command(spec, directory))
         left = workers - spec.worker.per_job
-        rest = [("", left, scripts[0][2])] if left > 0 else []
+        rest = [("", left, plain)] if left > 0 else []
         scripts = [("", spec.worker.per_job, head), *rest]
     for group, script in group_scripts(profile, spec, backend, directory):
         scripts.append((group, profile.groups[group].count, script))
@@ -54,16 +55,13 @@ def preview(root: Path, request: Request) -> Script:
             arguments=part.job.submit_args,
         )
         commands.append(submit_line(backend, submission))
-    interactive = ""
-    if not on_this_machine(spec.backend):
-        given = bool(profile.dask_config)
-        lines = directives_of(backend, spec.job, "x", "/dev/null", as_given=given)
-        interactive = backend.interactive_line(lines, spec.job.submit_args)
+    # The head of the script holds the directives, and ends before a profile's own lines.
+    lines = [*itertools.takewhile(lambda line: line.startswith("#"), plain.splitlines())]
     return Script(
         text="\n".join(texts),
         command="\n".join(commands),
         gpu_hours_estimate=gpu_hours_estimate(spec, workers),
         survives=plan.survival.survives,
         survival=plan.survival.words,
-        interactive=interactive,
+        interactive=backend.interactive_line(lines, spec.job.submit_args),
     )

@@ -18,7 +18,7 @@ from distributed.core import Status
 
 from jupyter_gpucluster import GPUCluster, connect
 from jupyter_gpucluster.client.connect import client_environment, dashboard_link, jupyter_base
-from jupyter_gpucluster.client.targets import first_target, number
+from jupyter_gpucluster.client.gpucluster import first_target, number
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import (
