@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.host.log_diagnosis import GPU_CAUSES, REMARKS, diagnose, remarks
+from jupyter_gpucluster.host.log_diagnosis import diagnose, explanations, remarks
 
 LOGS = {
     "given no GPU": "ValueError: Devices in CUDA_VISIBLE_DEVICES must be comma-separated integers"
@@ -16,8 +16,8 @@ LOGS = {
     "not loaded": "pynvml.NVMLError_DriverNotLoaded: Driver Not Loaded",
     "older than the CUDA": "cudaErrorInsufficientDriver: CUDA driver version is insufficient for"
     " CUDA runtime version",
-    "Somebody else computes": "cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are busy or"
-    " unavailable",
+    "Another process uses the GPU": "cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are busy"
+    " or unavailable",
     "fewer GPUs than workers": "cudaErrorInvalidDevice: invalid device ordinal",
     "make workers.rmm_pool smaller": "MemoryError: std::bad_alloc: out_of_memory: CUDA error",
     "dask-cuda is not installed": "/opt/env/bin/python: Error while finding module specification"
@@ -33,7 +33,7 @@ def test_a_log_is_put_into_words(words: str) -> None:
 
 
 def test_each_cause_is_tried() -> None:
-    assert len({diagnose(log) for log in LOGS.values()}) == len(GPU_CAUSES)
+    assert len({diagnose(log) for log in LOGS.values()}) == len(explanations("gpu_causes"))
 
 
 def test_a_log_that_speaks_for_itself_is_left_alone() -> None:
@@ -60,5 +60,5 @@ def test_a_warning_of_a_worker_that_runs_is_put_into_words(words: str) -> None:
 
 
 def test_each_warning_is_tried_and_a_quiet_log_gives_none() -> None:
-    assert len(WARNINGS) == len(REMARKS)
+    assert len(WARNINGS) == len(explanations("remarks"))
     assert remarks("distributed.worker - INFO - Registered to: tls://10.0.0.1:1") == []
