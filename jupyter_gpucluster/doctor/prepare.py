@@ -63,7 +63,7 @@ def job_files(root: Path) -> Iterator[ClusterDirectory]:
     make_private(root.parent)
     make_private(place)
     for old in place.iterdir():
-        # Whoever made it was killed; a job that it left ends when it misses its lease.
+        # Its process was killed; a job that it left ends when it misses its lease.
         with contextlib.suppress(FileNotFoundError):  # another check is just done
             if time.time() - old.stat().st_mtime > FORGOTTEN_SECONDS:
                 shutil.rmtree(old, ignore_errors=True)
@@ -76,7 +76,7 @@ def job_files(root: Path) -> Iterator[ClusterDirectory]:
 
 
 def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -> Probe:
-    """Write the job's script and what it runs and reads.
+    """Write the job's script, the probe that it runs, and the settings that it reads.
 
     Raises
     ------
@@ -89,8 +89,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
     expected = _expected(profile, spec, plan)
     write_private(directory.jobs / "probe.py", Path(probe.__file__).read_bytes())
     write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
-    container = profile.environment.container
-    relayed = profile.head.submit == "relay"
+    submits = expected.in_job and profile.head.submit == "direct"
     settings = {
         "secret": listener.secret,
         "port": listener.port,
@@ -98,11 +97,9 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
         "ranks": expected.ranks,
         "nodes": expected.nodes,
         "interface": expected.interface,
-        "python": container.python if container else spec.python,
+        "python": expected.python,
         "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
-        "programs": []
-        if not expected.in_job or relayed
-        else batch_system.programs_of(find_backend(profile.backend)),
+        "programs": batch_system.programs_of(find_backend(profile.backend)) if submits else [],
     }
     write_private(directory.jobs / "probe.json", json.dumps(settings).encode())
     now = time.time()
