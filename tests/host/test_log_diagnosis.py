@@ -16,8 +16,8 @@ LOGS = {
     "not loaded": "pynvml.NVMLError_DriverNotLoaded: Driver Not Loaded",
     "older than the CUDA": "cudaErrorInsufficientDriver: CUDA driver version is insufficient for"
     " CUDA runtime version",
-    "Another process uses the GPU": "cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are busy"
-    " or unavailable",
+    "Another process uses the GPU": "cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are"
+    " busy or unavailable",
     "fewer GPUs than workers": "cudaErrorInvalidDevice: invalid device ordinal",
     "make workers.rmm_pool smaller": "MemoryError: std::bad_alloc: out_of_memory: CUDA error",
     "dask-cuda is not installed": "/opt/env/bin/python: Error while finding module specification"
