@@ -58,7 +58,7 @@ def wait_ready(
     wait
         Seconds, infinity for no limit, None for no wait at all.
     meanwhile
-        Completes the sentence about the cluster after Ctrl-C: ``goes on``.
+        Completes the sentence about the cluster after Ctrl-C: ``continues``.
     wanted
         The requested target, if there is one.
 

@@ -106,10 +106,10 @@ def check_interface(name: str, key: str) -> None:
     if addresses.get(name):
         return
     there = [f"{each} ({address})" for each, address in addresses.items() if address]
-    trouble = "has no IPv4 address" if name in addresses else "is none of this host's"
+    trouble = "has an interface without IPv4 address" if name in addresses else "has no interface"
     raise InvalidInput(
-        f"The network interface {name!r} {trouble}; it has {', '.join(there)}.",
-        hint=f"Name one of these in {key}; where nodes have others, workers take that of"
+        f"This host {trouble} {name!r} (it has: {', '.join(there)}).",
+        hint=f"Set {key} to one of them; where nodes have others, workers take that of"
         " network.interface and the scheduler that of head.interface.",
         detail=key,
     )

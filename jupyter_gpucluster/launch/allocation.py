@@ -214,7 +214,7 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
     if not queries:
         programs = ", ".join(dict.fromkeys(query.programs[0] for query in possible.values()))
         raise InvalidInput(
-            f"No batch system that tells the nodes of job {number} can be asked from here"
+            f"No batch system that shows the nodes of job {number} can be asked from here"
             f" (no {programs}).",
             hint=OTHERWISE,
             detail=FIELD,

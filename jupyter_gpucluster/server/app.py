@@ -36,9 +36,9 @@ class GpuClusterApp(ExtensionApp):
 
     busy_clusters_count = Bool(
         False,
-        help="""Whether a cluster that computes keeps this server from being culled for idleness.
+        help="""True: a cluster that computes keeps this server from being culled for idleness.
 
-        Clusters go on without a server, so by default they do not. What users do counts always;
+        Clusters continue without a server, so by default they do not. What users do counts always;
         requests of open pages and dashboards never do.""",
     ).tag(config=True)
 

@@ -86,7 +86,7 @@ def test_ctrl_c_ends_the_wait_and_leaves_the_cluster(desk: Desk) -> None:
 
     desk.clusters.on_wait = press
     assert desk.types("start", "local", "--wait") == 130
-    assert "error: No longer waiting; cluster local-1 goes on." in desk.err
+    assert "error: No longer waiting; cluster local-1 continues." in desk.err
     assert desk.clusters.get("local-1").phase is Phase.STARTING
 
 

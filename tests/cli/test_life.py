@@ -113,7 +113,7 @@ def test_ctrl_c_while_waiting_leaves_the_cluster(gpucluster: CommandLine) -> Non
     # A fast machine may have been ready before.
     if process.returncode != 0:
         assert process.returncode == 130
-        assert "cluster local-1 goes on." in err
+        assert "cluster local-1 continues." in err
     assert "Traceback" not in err
     assert gpucluster("scale", "local-1", "--workers", "1", "--wait", "60").code == 0
 

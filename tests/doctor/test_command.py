@@ -169,7 +169,7 @@ def test_missing_commands_are_named(home: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "words, message",
     [
-        (("nosuch",), "neither a profile nor a cluster 'nosuch'"),
+        (("nosuch",), "no profile and no cluster named 'nosuch'"),
         (("local", "--job"), "submits no jobs"),
         (("--job",), "needs a profile"),
     ],

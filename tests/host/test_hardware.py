@@ -136,7 +136,7 @@ def test_a_look_around_finds_something_to_work_with(monkeypatch: pytest.MonkeyPa
 def test_an_interface_that_is_not_there_is_refused_with_those_that_are() -> None:
     hardware.check_interface("lo", "head.interface")
     with pytest.raises(
-        InvalidInput, match=r"'ib9' is none of this host's; it has .*lo \(127\."
+        InvalidInput, match=r"This host has no interface 'ib9' \(it has: .*lo \(127\."
     ) as e:
         hardware.check_interface("ib9", "network.interface")
     assert e.value.detail == "network.interface"

@@ -139,7 +139,7 @@ def run_scale(arguments: argparse.Namespace, session: Session) -> Outcome:
     view = clusters.get(arguments.name)
     refuse_gpus_of(view.unit, arguments, f"Cluster {view.name}")
     view = clusters.update(view.id, target=target)
-    view, failed = wait_ready(view, arguments.wait, session, "goes on to its target", target)
+    view, failed = wait_ready(view, arguments.wait, session, "continues to its target", target)
     if failed is not None:
         return failed
     text = f"{view.name}: scaling to {target_text(view)}; {state(view)}"

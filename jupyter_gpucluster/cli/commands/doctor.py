@@ -70,7 +70,7 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> d
             report = doctor.examine_cluster(session.clusters, subject)
         except ClusterNotFound:
             raise InvalidInput(
-                f"There is neither a profile nor a cluster {subject!r}.", hint=unknown.hint
+                f"There is no profile and no cluster named {subject!r}.", hint=unknown.hint
             ) from None
     if arguments.job:
         raise InvalidInput(

@@ -26,7 +26,7 @@ def run_start(arguments: argparse.Namespace, session: Session) -> Outcome:
     view = session.clusters.start(request)
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
-    view, failed = wait_ready(view, arguments.wait, session, "goes on", view.target)
+    view, failed = wait_ready(view, arguments.wait, session, "continues", view.target)
     if failed is not None:
         return failed
     hours = view.gpu_hours_estimate
