@@ -99,7 +99,7 @@ def wait_for_scheduler(clusters: Clusters, name: str, *, timeout: float | None) 
 
 
 def has_scheduler(view: ClusterView) -> bool:
-    """Tell whether a scheduler can be reached; raises `ClusterConflict` where none ever will."""
+    """Return whether a scheduler can be reached; raises `ClusterConflict` where none ever will."""
     if view.phase in ENDED or view.phase is Phase.STOPPING:
         reason = f": {view.reason}" if view.reason else "."
         raise ClusterConflict(

@@ -34,6 +34,6 @@ def security_for(info: Mapping[str, Any]) -> Security | None:
 
 
 def is_up(view: ClusterView) -> bool:
-    """Tell whether a cluster's scheduler can be expected to answer."""
+    """Return whether a cluster's scheduler can be expected to answer."""
     gone = ENDED | {Phase.STOPPING, Phase.UNREACHABLE}
     return bool(view.scheduler_address) and view.phase not in gone

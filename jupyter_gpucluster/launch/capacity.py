@@ -118,7 +118,7 @@ def _local(profile: Profile, held: int) -> dict[str, Any]:
 
 
 def _words(backend: Backend, profile: Profile, found: list[Capacity]) -> str:
-    """Say what is free where the profile's jobs go, else everywhere."""
+    """Return the free GPUs where the profile's jobs go, else everywhere, as a sentence."""
     if not found:
         return f"{backend.title} knows of no GPUs."
     wanted = [one for one in found if one.partition == profile.job.queue] or found

@@ -78,7 +78,7 @@ def _name(common: str) -> x509.Name:
 
 
 def _use(*, signs: bool) -> x509.KeyUsage:
-    """Say what a key is for; with it and the key identifiers Python 3.13's strict checks pass."""
+    """Return the uses of a key; with these and key identifiers it passes Python 3.13's checks."""
     return x509.KeyUsage(
         digital_signature=not signs,
         key_cert_sign=signs,

@@ -41,7 +41,7 @@ class Plan:
     machine: Machine
     environment: Environment
     head_here: bool
-    """Whether the head is a process of this machine, not one inside a job."""
+    """True if the head is a process of this machine, not one inside a job."""
     survival: Survival
     joined: Joined | None = None
     """The allocation that the request names."""

@@ -71,17 +71,17 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
 
 
 def _encrypted(profile: Profile) -> bool | None:
-    """Tell whether clusters of a profile are encrypted, None where an option or a file tells."""
+    """Return whether clusters of a profile are encrypted; None if an option or a file decides."""
     chosen = {option.field for option in profile.options.values()}
     if profile.backend == EXISTING:
         address = profile.existing.address
-        told = address.startswith(("tls://", "tcp://")) and "existing.address" not in chosen
-        return address.startswith("tls://") if told else None
+        known = address.startswith(("tls://", "tcp://")) and "existing.address" not in chosen
+        return address.startswith("tls://") if known else None
     return None if "network.protocol" in chosen else profile.network.protocol == "tls"
 
 
 def _words(loaded: LoadedProfile, machine: Machine, sizes: Sizes) -> str:
-    """Say what a worker is here where that needs saying, and where there are none."""
+    """Return a remark about the workers of a profile, if one is needed."""
     if sizes.simulated:
         return "Simulation: CPU workers of this machine stand for GPUs."
     if loaded.profile.backend in WAYS_OUT:

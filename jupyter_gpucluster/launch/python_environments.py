@@ -97,7 +97,7 @@ class Environment:
 
     ``versions`` maps "python", "dask", "distributed", "dask_cuda", "distributed_ucxx", "bokeh",
     "ipykernel", "cryptography" and "jupyter_gpucluster" to what is installed; a package that is
-    missing has no key.  ``problems`` each name their cure; with ``suitable`` they are no obstacle.
+    missing has no key.  ``problems`` each name their fix; with ``suitable`` they are no obstacle.
     ``gpu_problems`` matter on a GPU profile only.
     """
 
@@ -180,17 +180,17 @@ def require_new_enough(python: str, hint: str = "Choose another Python.") -> Non
 
 
 def has_ucx(environment: Environment) -> bool:
-    """Tell whether a cluster there could speak UCX."""
+    """Return whether a cluster there could use UCX."""
     return "distributed_ucxx" in environment.versions
 
 
 def require_ucx(environment: Environment, what: str = "network.protocol: ucx") -> None:
     """Raise `UnsuitableEnvironment` where nothing could speak UCX, which something needs."""
     if not has_ucx(environment):
-        cure = install_words(environment.python, "distributed-ucxx-cu12")
+        fix = install_words(environment.python, "distributed-ucxx-cu12")
         raise UnsuitableEnvironment(
             f"{environment.title} lacks distributed-ucxx, which {what} needs.",
-            hint=f"{cure[0].upper()}{cure[1:]} (or cu13), or take another Python or protocol.",
+            hint=f"{fix[0].upper()}{fix[1:]} (or cu13), or take another Python or protocol.",
             detail="python",
         )
 
@@ -218,17 +218,17 @@ def _candidates() -> list[Environment]:
 
 def _kernel(name: str, spec: Mapping[str, Any]) -> Environment:
     argv = spec.get("argv") or [""]
-    command = str(_told(spec) or argv[0])
+    command = str(_registered_python(spec) or argv[0])
     found = sys.executable if OWN_KERNEL_COMMANDS.fullmatch(command) else shutil.which(command)
     python = str(Path(found).absolute()) if found else command
     kernel = Environment(name, spec.get("display_name") or name, python, suitable=False)
     if found:
         return kernel
-    cure = "install the kernel again, or remove it with `jupyter kernelspec remove`"
-    return replace(kernel, problems=(f"Its program {command!r} does not exist; {cure}.",))
+    fix = "install the kernel again, or remove it with `jupyter kernelspec remove`"
+    return replace(kernel, problems=(f"Its program {command!r} does not exist; {fix}.",))
 
 
-def _told(spec: Mapping[str, Any]) -> object:
+def _registered_python(spec: Mapping[str, Any]) -> object:
     """Return the Python that a kernel registered here runs in, maybe by a launcher script."""
     metadata = spec.get("metadata")
     ours = metadata.get(KERNEL_METADATA) if isinstance(metadata, dict) else None
@@ -250,12 +250,12 @@ def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
     obstacles = _obstacles(candidate.python, versions)
     problems = obstacles
     if not obstacles and "bokeh" not in versions:
-        cure = install_words(candidate.python, "bokeh")
-        problems = [f"bokeh is missing, so there is no dashboard; {cure}."]
+        fix = install_words(candidate.python, "bokeh")
+        problems = [f"bokeh is missing, so there is no dashboard; {fix}."]
     gpu_problems = []
     if "dask_cuda" not in versions:
-        cure = install_words(candidate.python, "dask-cuda[cu12]")
-        gpu_problems = [f"dask-cuda is missing, which GPU workers need; {cure} (or cu13)."]
+        fix = install_words(candidate.python, "dask-cuda[cu12]")
+        gpu_problems = [f"dask-cuda is missing, which GPU workers need; {fix} (or cu13)."]
     return replace(
         candidate,
         suitable=not obstacles,
@@ -269,10 +269,10 @@ def _obstacles(python: str, versions: Mapping[str, str]) -> list[str]:
     if too_old := _too_old(versions["python"]):
         return [too_old]
     first, end = SUPPORTED_DASK
-    cure = install_words(python, f"dask>={first},<{end}", f"distributed>={first},<{end}")
+    fix = install_words(python, f"dask>={first},<{end}", f"distributed>={first},<{end}")
     found = {name: versions.get(name) for name in ("dask", "distributed")}
     if missing := [name for name, version in found.items() if version is None]:
-        return [f"{' and '.join(missing)} not installed; {cure}."]
+        return [f"{' and '.join(missing)} not installed; {fix}."]
     outside = [
         f"{name} {version}"
         for name, version in found.items()
@@ -280,9 +280,9 @@ def _obstacles(python: str, versions: Mapping[str, str]) -> list[str]:
     ]
     if outside:
         needed = f"{first} or newer, before {end}"
-        return [f"{' and '.join(outside)} not supported ({needed}); {cure}."]
+        return [f"{' and '.join(outside)} not supported ({needed}); {fix}."]
     if found["dask"] != found["distributed"]:
-        return [f"dask {found['dask']} and distributed {found['distributed']} differ; {cure}."]
+        return [f"dask {found['dask']} and distributed {found['distributed']} differ; {fix}."]
     return []
 
 
@@ -422,8 +422,8 @@ def _parse(name: str, answer: subprocess.CompletedProcess[str]) -> Interpreter:
     for line in answer.stdout.splitlines():
         if line.startswith(PROBE_MARK):
             with contextlib.suppress(ValueError, LookupError, TypeError):  # no Python, then
-                told = json.loads(line.removeprefix(PROBE_MARK))
-                versions = {"python": told["python"], **told["versions"]}
-                return Interpreter(versions, tuple(told["paths"]))
+                answered = json.loads(line.removeprefix(PROBE_MARK))
+                versions = {"python": answered["python"], **answered["versions"]}
+                return Interpreter(versions, tuple(answered["paths"]))
     last = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
     return Interpreter(trouble=f"{name} fails: {last}")

@@ -18,11 +18,11 @@ class Sizes:
 
     simulated: bool
     spread: bool
-    """Whether a launcher spreads local workers over the nodes of an allocation."""
+    """True if a launcher spreads local workers over the nodes of an allocation."""
     alone: bool
-    """Whether the workers share this machine, with its real cores, memory and GPUs."""
+    """True if the workers share this machine, with its real cores, memory and GPUs."""
     gpus: bool
-    """Whether each worker gets a GPU."""
+    """True if each worker gets a GPU."""
     per_job: int
     """Workers of one job."""
     memory: int | None
@@ -34,7 +34,7 @@ class Sizes:
 
     @property
     def here(self) -> bool:
-        """Whether jobs are processes of this machine, also simulated ones."""
+        """True if jobs are processes of this machine, also simulated ones."""
         return self.alone or self.simulated
 
 

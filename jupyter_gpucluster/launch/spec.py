@@ -43,14 +43,14 @@ NO_REAL_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
 
 def shown_title(profile: Profile, sizes: Sizes) -> str:
     """Return the title for users, which says that a simulation is one."""
-    said = not sizes.simulated or "simulat" in profile.title.lower()
-    return profile.title if said else f"{profile.title} (simulation)"
+    clear = not sizes.simulated or "simulat" in profile.title.lower()
+    return profile.title if clear else f"{profile.title} (simulation)"
 
 
 def budget(profile: Profile) -> float | None:
     """Return the GPU-hours that a cluster may use, None where nothing says."""
-    said = (profile.policy.gpu_hours, profile.limits.gpu_hours)
-    return min((float(hours) for hours in said if hours is not None), default=None)
+    limits = (profile.policy.gpu_hours, profile.limits.gpu_hours)
+    return min((float(hours) for hours in limits if hours is not None), default=None)
 
 
 def make_spec(

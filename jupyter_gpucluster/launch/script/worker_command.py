@@ -107,9 +107,9 @@ def worker_command(
     )
     # The class rounds a limit, perhaps to more than there is, and always writes one.
     limit = spec.worker.memory_limit
-    told = f"--name {WORKER_NAME} --nthreads {threads}"
-    exact = told if limit is None else f"{told} --memory-limit {limit}"
-    line = line.replace(f"{told} --memory-limit 1.00MiB", exact, 1)
+    usual = f"--name {WORKER_NAME} --nthreads {threads}"
+    exact = usual if limit is None else f"{usual} --memory-limit {limit}"
+    line = line.replace(f"{usual} --memory-limit 1.00MiB", exact, 1)
     if any(word.partition("=")[0] == "--name" for word in extra):  # the last one counts
         line += f" --name {WORKER_NAME}"
     return line
