@@ -379,7 +379,7 @@ ENDS = {
     JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
     JobState.NODE_FAIL: "Its node failed.",
     JobState.PREEMPTED: "A job of higher priority took its place.",
-    JobState.CANCELLED: "It was cancelled by another user.",
+    JobState.CANCELLED: "It was cancelled by a user.",
 }
 """Sentences about states that need no reason."""
 MEANINGS = {126: "command cannot be executed", 127: "command not found"}

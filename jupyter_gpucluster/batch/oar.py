@@ -261,7 +261,7 @@ class Oar(Backend):
         if status.state is JobState.CANCELLED:
             if reason in ("root", "oar"):
                 return "It was ended by the site: its node may have failed."
-            return f"It was cancelled by {reason or 'somebody'}."
+            return f"It was cancelled by {reason or 'a user'}."
         if sentence := REASONS.say("ended", reason):
             return sentence
         if status.state is JobState.FAILED:

@@ -297,7 +297,7 @@ class Pbs(Backend):
             return sentence
         if status.state is JobState.CANCELLED:
             _, said, by = reason.rpartition(" and terminated by ")
-            return f"It was cancelled by {by if said else 'somebody'}."
+            return f"It was cancelled by {by if said else 'a user'}."
         if status.state is JobState.FAILED:
             if status.exit_code is None:
                 return "It ended without having run; a job that it depends on may have failed."

@@ -146,7 +146,7 @@ def test_nothing_is_an_empty_list_only_where_no_job_was_asked_for() -> None:
             "It was cancelled by bob.",
         ),
         ("FRAG_JOB_REQUEST", "User root requested to", JobState.CANCELLED, "It was ended by the"),
-        ("NEWER_EVENT", "", JobState.FAILED, "OAR ended it and does not tell why"),
+        ("NEWER_EVENT", "", JobState.FAILED, "OAR ended it without a reason"),
     ],
 )
 def test_events_tell_why_a_job_was_ended(

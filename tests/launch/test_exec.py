@@ -87,7 +87,7 @@ def test_on_this_machine_it_is_a_shell_here_that_sees_the_worker_s_gpu() -> None
 
 def test_a_node_that_nobody_tells_cannot_be_reached_by_ssh() -> None:
     job = Job(ONE, 0, JobState.RUNNING, "12.head")
-    with pytest.raises(ClusterConflict, match="does not tell the node"):
+    with pytest.raises(ClusterConflict, match="does not show the node"):
         entered(look_of(replace(SPEC, backend="pbs"), (job,)))
 
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_entered_is_told_with_the_reason() -> None:
         entered(look_of(jobs=()))
     with pytest.raises(ClusterConflict, match="is stopped"):
         entered(look_of(phase=Phase.STOPPED))
-    with pytest.raises(ClusterConflict, match="somebody else"):
+    with pytest.raises(ClusterConflict, match="another user"):
         entered(look_of(replace(SPEC, backend="existing")))
     with pytest.raises(InvalidInput, match="not the name of a worker"):
         entered(look_of(), worker="tls://1.2.3.4:5")
