@@ -300,12 +300,12 @@ class Slurm(Backend):
         if rule.hopeless:  # where a site has Slurm cancel such jobs
             return rule.say
         return {
-            JobState.SUSPENDED: "Suspended by the site; it goes on when it is resumed.",
+            JobState.SUSPENDED: "Suspended by the site; it continues when it is resumed.",
             JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
             JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
             JobState.NODE_FAIL: "Its node failed.",
             JobState.PREEMPTED: "A job of higher priority took its place.",
-            JobState.CANCELLED: "It was cancelled by somebody.",
+            JobState.CANCELLED: "It was cancelled by a user.",
             JobState.FAILED: _failure(status),
         }.get(status.state, "")
 

@@ -89,7 +89,7 @@ class Reasons:
 
     @cached_property
     def phrases(self) -> Phrases:
-        """How the submit command writes, and which cure fits which refusal."""
+        """The form of the submit command's messages, and the fix of each refusal."""
         lines = dict(self._tables.get("lines", {}))
         prefix = lines.pop("prefix", "")
         patterns = {name: re.compile(text) for name, text in lines.items()}
