@@ -92,8 +92,8 @@ class ProcessRunner:
             signal_group(process.pid, signal.SIGKILL)
             await process.wait()
             return CommandResult(tuple(argv), None, "", "no answer")
-        told, said = out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-        return CommandResult(tuple(argv), process.returncode, told, said)
+        stdout, stderr = out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+        return CommandResult(tuple(argv), process.returncode, stdout, stderr)
 
 
 class JobServerRunner:
@@ -158,8 +158,8 @@ class JobServerRunner:
                     continue
                 exit_code, out, err = answer["exit_code"], answer["stdout"], answer["stderr"]
                 return CommandResult(tuple(argv), exit_code, out, err)
-        told = f"It ended {JOB_SERVERS} times in a row, at last with exit code {code}."
-        return CommandResult(tuple(argv), 127, "", told)
+        report = f"It ended {JOB_SERVERS} times in a row, at last with exit code {code}."
+        return CommandResult(tuple(argv), 127, "", report)
 
     def limit(self) -> float:
         """Return the seconds after which a request counts as unanswered."""
@@ -255,8 +255,8 @@ def submit_line(backend: Backend, submission: Submission) -> str:
 
 def words_of(backend: Backend, result: CommandResult) -> tuple[str, ...]:
     """Return the lines on standard error that belong to no complete answer."""
-    said = backend.remarks.sub("", result.stderr) if backend.remarks else result.stderr
-    lines = (line.strip() for line in said.splitlines())
+    output = backend.remarks.sub("", result.stderr) if backend.remarks else result.stderr
+    lines = (line.strip() for line in output.splitlines())
     return tuple(line[:300] for line in lines if line)[:MOST_REMARKS]
 
 
@@ -316,8 +316,8 @@ class Queue:
                 await self.cancel(error.accepted)
             raise
         # A job may end before any listing has it, and the site's own lines come with this, too.
-        said = frozenset(map(_bare, words_of(self.backend, result)))
-        await asyncio.to_thread(self.remember, self.remarks | said)
+        output = frozenset(map(_bare, words_of(self.backend, result)))
+        await asyncio.to_thread(self.remember, self.remarks | output)
         return ids
 
     async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
@@ -380,8 +380,8 @@ class Queue:
                 jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
         lacks = any(id not in jobs for id in expected)
         if lacks and (unusual := lines.keys() - self.usual()):
-            said = next(line for bare, line in lines.items() if bare in unusual)
-            self.cure = f"{self.backend.title} left out jobs and wrote: {said[:200]}"
+            output = next(line for bare, line in lines.items() if bare in unusual)
+            self.cure = f"{self.backend.title} left out jobs and wrote: {output[:200]}"
             return None
         if expected and not lacks:
             self.remember(frozenset(lines))

@@ -39,9 +39,9 @@ def diagnose(log: str) -> str:
 def first_error(lines: Sequence[str]) -> str:
     """Return the last line of a log that names an error, and what is behind it."""
     found = next((line for line in reversed(lines) if ERROR_LINE.search(line)), "")
-    said = "".join(c for c in found.strip() if c.isprintable())[:200]
+    shown = "".join(c for c in found.strip() if c.isprintable())[:200]
     meant = diagnose("\n".join(lines))
-    return f"{meant} ({said})" if meant and said else meant or said
+    return f"{meant} ({shown})" if meant and shown else meant or shown
 
 
 def log_end(lines: Sequence[str]) -> str:

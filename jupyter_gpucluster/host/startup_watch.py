@@ -109,8 +109,8 @@ def place_of(lines: Sequence[str], now: float) -> Place:
     phases = [(number, found) for number, line in enumerate(lines) if (found := read_phase(line))]
     number, (what, since) = phases[-1] if phases else (-1, ("", 0.0))
     rest = lines[number + 1 :]
-    said = [line for line in rest if line != STACK and not FRAME.fullmatch(line)]
-    last = "".join(c for c in said[-1] if c.isprintable())[:LINE] if said else ""
+    texts = [line for line in rest if line != STACK and not FRAME.fullmatch(line)]
+    last = "".join(c for c in texts[-1] if c.isprintable())[:LINE] if texts else ""
     if "to connect to" in last:
         words = f"it does not reach the scheduler; see network.interface ({last})"
         return Place("unreachable", words)

@@ -103,47 +103,47 @@ def directory(path: str) -> dict[str, Any]:
     there = place
     while not os.path.isdir(there) and there != "/":  # noqa: PTH112
         there = os.path.dirname(there)  # noqa: PTH120
-    told: dict[str, Any] = {"path": place, "trouble": "", "file_system": file_system(there)}
+    report: dict[str, Any] = {"path": place, "trouble": "", "file_system": file_system(there)}
     try:
         handle, name = tempfile.mkstemp(prefix=".gpc-doctor-", dir=there)
         os.close(handle)
         os.unlink(name)  # noqa: PTH108
         room = os.statvfs(there)
-        told["free"] = room.f_bavail * room.f_frsize
-        told["free_files"] = room.f_favail if room.f_files else None
+        report["free"] = room.f_bavail * room.f_frsize
+        report["free_files"] = room.f_favail if room.f_files else None
     except OSError as error:
-        told["trouble"] = f"{there}: {error.strerror}"
-    return told
+        report["trouble"] = f"{there}: {error.strerror}"
+    return report
 
 
 def graphics() -> dict[str, Any]:
-    """Return what can be told of GPUs without a library of CUDA's."""
-    told: dict[str, Any] = {
+    """Return data of GPUs without a library of CUDA's."""
+    report: dict[str, Any] = {
         "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "driver": Path("/proc/driver/nvidia/version").exists(),
         "listed": [],
         "trouble": "",
     }
     if shutil.which("nvidia-smi") is None:
-        told["trouble"] = "there is no nvidia-smi"
-        return told
-    code, said = run(["nvidia-smi", "-L"])
+        report["trouble"] = "there is no nvidia-smi"
+        return report
+    code, output = run(["nvidia-smi", "-L"])
     if code:
-        told["trouble"] = f"nvidia-smi -L: {said.strip()[-300:] or code}"
+        report["trouble"] = f"nvidia-smi -L: {output.strip()[-300:] or code}"
     else:
-        told["listed"] = [line.strip() for line in said.splitlines() if line.startswith("GPU ")]
-    return told
+        report["listed"] = [line.strip() for line in output.splitlines() if line.startswith("GPU ")]
+    return report
 
 
 def first_import(python: str, modules: list[str]) -> dict[str, Any]:
     """Let a Python import modules; return versions, troubles and the seconds from its start."""
     began = time.monotonic()
-    code, said = run([python, "-c", IMPORTING, *modules], seconds=IMPORT_SECONDS)
-    for line in said.splitlines():
+    code, output = run([python, "-c", IMPORTING, *modules], seconds=IMPORT_SECONDS)
+    for line in output.splitlines():
         if line.startswith(PRINTED):
-            told: dict[str, Any] = json.loads(line[len(PRINTED) :])
-            return {**told, "seconds": time.monotonic() - began}
-    last = (said.strip().splitlines() or [f"exit code {code}"])[-1]
+            report: dict[str, Any] = json.loads(line[len(PRINTED) :])
+            return {**report, "seconds": time.monotonic() - began}
+    last = (output.strip().splitlines() or [f"exit code {code}"])[-1]
     return {"versions": {}, "troubles": {"": last}, "seconds": time.monotonic() - began}
 
 
@@ -215,12 +215,12 @@ def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
         with socket.create_connection((address, port), CALL_SECONDS) as line:
             line.settimeout(CALL_SECONDS)
             line.sendall(f"{secret} {name}\n".encode())
-            said, _, clock = read_line(line).partition(" ")
+            output, _, clock = read_line(line).partition(" ")
     except socket.timeout:  # another class before Python 3.10
         return {"trouble": f"no answer within {CALL_SECONDS:.0f} s"}
     except OSError as error:
         return {"trouble": error.strerror or str(error)}
-    if said != answer_to(secret):
+    if output != answer_to(secret):
         return {"trouble": "another server answers there"}
     with contextlib.suppress(ValueError):
         return {"trouble": "", "ahead": float(clock) - (began + time.time()) / 2}
@@ -229,13 +229,13 @@ def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
 
 def read_line(line: socket.socket) -> str:
     """Read up to a line end, and no more than a call has."""
-    said = b""
-    while not said.endswith(b"\n") and len(said) < 300:
+    output = b""
+    while not output.endswith(b"\n") and len(output) < 300:
         part = line.recv(300)
         if not part:
             break
-        said += part
-    return said.decode("utf-8", "replace").strip()
+        output += part
+    return output.decode("utf-8", "replace").strip()
 
 
 # A rank of the job.
@@ -252,7 +252,7 @@ def main(arguments: list[str]) -> int:
     listener = Listener(plan["secret"])
     me = {"name": name, "host": host(), "interfaces": interfaces(), "usual": usual_address()}
     write(place / "answers" / f"{name}.hello", {**me, "port": listener.port})
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         **me,
         "file_system": file_system(str(place)),
         "home": {
@@ -266,8 +266,8 @@ def main(arguments: list[str]) -> int:
         "imports": first_import(plan["python"], plan["modules"]),
     }
     others = wait_for(place, ".hello", plan["ranks"])
-    told["neighbour"] = call_next(name, others, plan)
-    write(place / "answers" / f"{name}.json", told)
+    report["neighbour"] = call_next(name, others, plan)
+    write(place / "answers" / f"{name}.json", report)
     # A launcher ends all ranks when one of them ends, and the others may yet call this one.
     wait_for(place, ".json", plan["ranks"])
     listener.close()
@@ -294,8 +294,8 @@ def answers(place: Path, suffix: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(OSError):
         for path in sorted((place / "answers").iterdir()):
-            if path.suffix == suffix and path.stem != "ssh" and (told := read(path)):
-                found[path.stem] = told
+            if path.suffix == suffix and path.stem != "ssh" and (report := read(path)):
+                found[path.stem] = report
     return found
 
 
@@ -307,18 +307,18 @@ def call_next(name: str, others: dict[str, dict[str, Any]], plan: dict[str, Any]
         its = others[other]
         if its["host"] != host():
             address = its["interfaces"].get(plan["interface"]) or its["usual"]
-            told = call(address, its["port"], plan["secret"], name)
-            return {"host": its["host"], "address": address, "trouble": told["trouble"]}
+            report = call(address, its["port"], plan["secret"], name)
+            return {"host": its["host"], "address": address, "trouble": report["trouble"]}
     return {}
 
 
 def try_ssh(command: list[str], nodes: int) -> dict[str, Any]:
     """Log in to each of the job's nodes as the launcher does, without a password."""
     reader = str(Path(__file__).with_name("hostlists.py"))
-    code, said = run([sys.executable, reader, str(nodes), "{}"])
+    code, output = run([sys.executable, reader, str(nodes), "{}"])
     if code:
-        return {"hosts": [], "troubles": {"": said.strip()}}
-    hosts = said.split()
+        return {"hosts": [], "troubles": {"": output.strip()}}
+    hosts = output.split()
     return {"hosts": hosts, "troubles": log_in(command, hosts)}
 
 
@@ -327,9 +327,9 @@ def log_in(command: list[str], hosts: list[str]) -> dict[str, str]:
     patient = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]
     troubles = {}
     for each in hosts:
-        code, said = run([*command, *patient, each, "true"])
+        code, output = run([*command, *patient, each, "true"])
         if code:
-            lines = [line for line in said.strip().splitlines() if line.strip()]
+            lines = [line for line in output.strip().splitlines() if line.strip()]
             troubles[each] = (lines or [f"exit code {code}"])[-1]
     return troubles
 
@@ -337,16 +337,16 @@ def log_in(command: list[str], hosts: list[str]) -> dict[str, str]:
 def read(path: Path) -> dict[str, Any] | None:
     """Return what a file holds, None where it is not there yet."""
     try:
-        told: dict[str, Any] = json.loads(path.read_text())
+        report: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return told
+    return report
 
 
-def write(path: Path, told: dict[str, Any]) -> None:
+def write(path: Path, report: dict[str, Any]) -> None:
     """Write a file whole or not at all."""
     draft = path.with_name(f".{path.name}.new")
-    draft.write_text(json.dumps(told))
+    draft.write_text(json.dumps(report))
     draft.replace(path)
 
 

@@ -231,8 +231,8 @@ def check_scheduler(directory: ClusterDirectory) -> None:
         if not _is_gone(error):
             return  # Dask's own client tries again, and says in the end what is wrong
         why = error.strerror or str(error)
-        told = f"No scheduler of it answers at {file['address']}, which its file names: {why}."
-        raise gone(record, told) from error
+        problem = f"No scheduler of it answers at {file['address']}, which its file names: {why}."
+        raise gone(record, problem) from error
 
 
 def _is_gone(error: OSError) -> bool:
@@ -264,8 +264,10 @@ def check_answer(directory: ClusterDirectory, answered: str) -> None:
     except InvalidInput:
         return
     if answered != file.get("id", answered):
-        told = f"Another scheduler answers at {file['address']} than the one that wrote the file."
-        raise gone(directory.read_record(), told)
+        problem = (
+            f"Another scheduler answers at {file['address']} than the one that wrote the file."
+        )
+        raise gone(directory.read_record(), problem)
 
 
 def job_of(file: dict[str, Any]) -> str:
@@ -274,12 +276,12 @@ def job_of(file: dict[str, Any]) -> str:
     return str(ours.get("job", "")) if isinstance(ours, dict) else ""
 
 
-def gone(record: Record, told: str) -> ClusterConflict:
+def gone(record: Record, problem: str) -> ClusterConflict:
     """Return the error of a scheduler that is gone."""
     way = f"start another one: jupyter gpucluster start {record.spec.profile}"
     if record.spec.backend == EXISTING:
         way = "have it started again, and connect anew."
     return ClusterConflict(
-        f"Cluster {record.name} cannot be connected to: {told}",
+        f"Cluster {record.name} cannot be connected to: {problem}",
         hint=f"The file is left from a run that is over; {way}",
     )
