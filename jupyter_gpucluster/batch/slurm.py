@@ -19,6 +19,7 @@ from ..core.job import (
     Submission,
 )
 from .base import (
+    ENDS,
     AllocationQuery,
     Amounts,
     Backend,
@@ -299,15 +300,9 @@ class Slurm(Backend):
         rule = REASONS.find("waiting", reason)
         if rule.hopeless:  # where a site has Slurm cancel such jobs
             return rule.say
-        return {
-            JobState.SUSPENDED: "Suspended by the site; it continues when it is resumed.",
-            JobState.TIMEOUT: "It reached its walltime; ask for a longer one.",
-            JobState.OUT_OF_MEMORY: "It used more memory than job.memory asks for; ask for more.",
-            JobState.NODE_FAIL: "Its node failed.",
-            JobState.PREEMPTED: "A job of higher priority took its place.",
-            JobState.CANCELLED: "It was cancelled by a user.",
-            JobState.FAILED: _failure(status),
-        }.get(status.state, "")
+        if status.state is JobState.FAILED:
+            return _failure(status)
+        return ENDS.get(status.state, "")
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["scancel", *_by_array(ids)]

@@ -95,9 +95,9 @@ def test_what_slurm_says_of_a_failure_is_told(reason: str, words: str) -> None:
     "comment, by",
     [
         ("Job run at Sat Nov 28 at 00:46 on (gpu01) and terminated by root@login1", "root@login1"),
-        ("Job held by alice on Sat Nov 28 00:45:59 2026 and terminated", "somebody"),
-        ("Not Running: No available resources on nodes and terminated", "somebody"),
-        ("", "somebody"),
+        ("Job held by alice on Sat Nov 28 00:45:59 2026 and terminated", "a user"),
+        ("Not Running: No available resources on nodes and terminated", "a user"),
+        ("", "a user"),
     ],
 )  # fmt: skip
 def test_pbs_tells_who_cancelled_a_job_where_it_knows(comment: str, by: str) -> None:
