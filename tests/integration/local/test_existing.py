@@ -102,9 +102,9 @@ def test_an_existing_scheduler_is_listed_connected_to_and_left_alone(
         str(ClusterDirectory(Path(view.directory)).scheduler_file)
         in clusters.client_code(view.id)["dask"]
     )
-    with pytest.raises(ClusterConflict, match="neither scaled nor renamed"):
+    with pytest.raises(ClusterConflict, match="cannot be scaled or renamed"):
         clusters.update(view.id, target=Target(3, 3))
-    with pytest.raises(ClusterConflict, match="somebody else started it"):
+    with pytest.raises(ClusterConflict, match="another user started it"):
         clusters.endpoint(view.id)
     stopped = clusters.stop(view.id)
     assert stopped.phase is Phase.STOPPED
@@ -162,7 +162,7 @@ if importlib.util.find_spec("distributed_ucxx"):
             assert view.scheduler_address.startswith("ucx://127.0.0.1:")
             with connect(view.id) as client:
                 assert client.scheduler_info()["address"] == view.scheduler_address
-            with pytest.raises(ClusterConflict, match="neither scaled nor renamed"):
+            with pytest.raises(ClusterConflict, match="cannot be scaled or renamed"):
                 clusters.update(view.id, target=Target(3, 3))
             clusters.stop(view.id)
             monkeypatch.setattr(external, "REMEMBERED_SECONDS", 0.0)
