@@ -67,7 +67,7 @@ function EndedButtons(props: ICardButtonsProps): JSX.Element {
       />
       <CardButton
         label={trans.__('Remove from history')}
-        name={trans.__('Remove %1 from history', cluster.name)}
+        name={trans.__('Remove from history: %1', cluster.name)}
         onClick={() => actions.forget(cluster)}
       />
     </>
@@ -82,7 +82,7 @@ function QueuedButtons(props: ICardButtonsProps): JSX.Element {
     <>
       <CardButton
         label={trans.__('Tell me when it is ready')}
-        name={trans.__('Tell me when %1 is ready', cluster.name)}
+        name={trans.__('Tell me when it is ready: %1', cluster.name)}
         pressed={actions.isAwaited(cluster)}
         onClick={() => void actions.notify(cluster).then(drawAgain)}
       />

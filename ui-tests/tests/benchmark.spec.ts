@@ -85,7 +85,7 @@ test('the bundled notebook measures a cluster, which a second page shows and sto
   await second.dialog.getByRole('button', { name: 'Stop cluster' }).click();
   await expect(card).toContainText('Stopped', { timeout: 60_000 });
   await expect(second.card(cluster)).toContainText('Stopped');
-  await lab.button(`Remove ${cluster} from history`).click();
+  await lab.button(`Remove from history: ${cluster}`).click();
   await expect(card).toHaveCount(0);
 });
 

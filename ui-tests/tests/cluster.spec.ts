@@ -120,6 +120,6 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
   await expect(lab.dialog.locator('pre')).not.toBeEmpty();
   await lab.screenshot('10-log');
   await lab.dialog.getByRole('button', { name: 'Close' }).click();
-  await card.getByRole('button', { name: 'from history' }).click();
+  await card.getByRole('button', { name: 'Remove from history' }).click();
   await expect(card).toHaveCount(0);
 });

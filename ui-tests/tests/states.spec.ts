@@ -161,7 +161,7 @@ test('a stop that nobody confirms can be forced, in plain words', async () => {
     })
   );
   await lab.button('Stop by force: quiet-fox').click();
-  await expect(lab.dialog).toContainText('has not confirmed that it has.');
+  await expect(lab.dialog).toContainText('has not confirmed its end.');
   await lab.screenshot('stop-by-force');
   const forced = page.waitForRequest(
     request =>
@@ -216,7 +216,7 @@ test('details tell jobs and timeline', async () => {
       .getByRole('list', { name: /^Timeline/ })
       .locator('li')
       .first()
-  ).toContainText('1 requested');
+  ).toContainText('Requested 1 worker');
   await card.getByText('Timeline').scrollIntoViewIfNeeded();
   await lab.screenshot('timeline');
 });
@@ -399,7 +399,7 @@ test('the browser itself calls whoever asked for it', async () => {
       dashboard: null
     })
   );
-  const bell = lab.button('Tell me when quiet-fox is ready');
+  const bell = lab.button('Tell me when it is ready: quiet-fox');
   await bell.click();
   await expect(bell).toHaveAttribute('aria-pressed', 'true');
   await tell(cluster());
@@ -452,7 +452,9 @@ test('history starts a cluster again, and tells how to elsewhere', async () => {
       })
     )
   );
-  await expect(lab.panel.getByText('History')).toBeVisible();
+  await expect(
+    lab.panel.getByRole('heading', { name: 'History' })
+  ).toBeVisible();
   await expect(lab.card('old-4')).toBeVisible();
   await expect(lab.card('old-5')).toBeHidden();
   await lab.button('Show all 7').click();

@@ -243,7 +243,7 @@ async function endCluster(lab: Lab): Promise<void> {
   await card.getByRole('button', { name: 'Stop' }).click();
   await lab.dialog.getByRole('button', { name: 'Stop cluster' }).click();
   await expect(card).toContainText('Stopped', { timeout: 60_000 });
-  await card.getByRole('button', { name: 'from history' }).click();
+  await card.getByRole('button', { name: 'Remove from history' }).click();
   await expect(lab.panel.getByRole('article')).toHaveCount(0);
 }
 
