@@ -191,10 +191,11 @@ def words() -> None:
             say(f"{each.file}:{each.line}: {each.word}: {each.text}\n    better: {better}")
     stale = sorted(key for key, count in counts.items() if now[key] < count)
     if stale:
-        say("fewer than the list has; lower it by: python -m tools.words --write")
-        say("\n".join(f"    {file} | {word}" for file, word in stale))
-    if excess or stale:
+        say("\n".join(f"{file} | {word}: fewer than listed" for file, word in stale))
+    if excess:
         raise Stop("private words; docs/design.md has the words to use")
+    if stale:
+        raise Stop("lower the counts of private words: python -m tools.words --write")
 
 
 def _write(counts: Counter[tuple[str, str]]) -> None:
