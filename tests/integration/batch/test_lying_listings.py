@@ -1,4 +1,7 @@
-"""Listings that leave jobs out with exit code 0: no job is submitted twice, none is left behind."""
+"""Commands that exit with code 0 and are wrong: listings that lack jobs, cancels that end none.
+
+No job is submitted twice, and none is left behind.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import time
 import pytest
 
 from jupyter_gpucluster.core.cluster import Phase, Target
+from jupyter_gpucluster.head.vain_cancels import TRIES
 
 from .life import Life, write_profile
 from .ordinary_user import Person
@@ -60,3 +64,19 @@ def test_a_cluster_that_stops_under_lying_listings_leaves_nothing_behind(
         assert somebody.clusters.get(life.id).phase is Phase.STOPPING
     assert somebody.clusters.wait_stopped(life.id, timeout=60).phase is Phase.STOPPED
     assert place.queue() == []
+
+
+@pytest.mark.parametrize("place", ["pbs"], indirect=True)
+def test_a_job_that_stays_although_it_is_cancelled_is_reported(
+    place: SimulatedPlace, somebody: Person
+) -> None:
+    place.close()
+    life = Life(somebody, write_profile(somebody, place, ONLY), 1)
+    life.until(lambda _: [job for job in life.living() if job.id])
+    [job] = life.living()
+    with place.deafness():
+        somebody.clusters.stop(life.id)
+        report = f"PBS was asked {TRIES} times to end job {job.id}, and still lists it."
+        life.until(lambda _: any(report in e.message for e in somebody.clusters.events(life.id)))
+        assert report in somebody.clusters.why(life.id)
+    assert somebody.clusters.wait_stopped(life.id, timeout=60).phase is Phase.STOPPED

@@ -83,6 +83,8 @@ class Site:
     slots: int = 0
     """Maximum number of running jobs."""
     silent: bool = False
+    deaf: bool = False
+    """Whether requests to end jobs exit with code 0 and end none."""
     lies: str = ""
     """Jobs that a listing omits with exit code 0: `others` than the first id, or `all`."""
     calls: list[str] = field(default_factory=list)
@@ -105,7 +107,7 @@ class Site:
 
     def end(self, jobs: Iterable[Job], by: str = "root") -> None:
         """Ask jobs to end, as a cancel command does."""
-        for job in jobs:
+        for job in () if self.deaf else jobs:
             if job.state in ("waiting", "held"):
                 job.state, job.ended, job.by = "ended", time.time(), by
             elif job.state in ("running", "suspended") and not job.asked:
