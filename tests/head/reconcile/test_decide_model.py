@@ -43,6 +43,9 @@ ARROWS = {
 }
 WALLTIME = 2000
 """Seconds; less than a world lasts, more than it takes to settle."""
+SETTLING = 1.2 * (DEATHS_WINDOW + ANSWER_GRACE)
+"""Seconds.  A submission without an answer is a death two listings after the grace, and a listing
+after the window of that death the next job is submitted; `behave` makes 30 listings."""
 PICK = st.integers(0, 1000)
 TIMES = st.sampled_from([0.05, 1.0, 4.0, 30.0, ANSWER_GRACE + 5, DEATHS_WINDOW + 5])
 
@@ -352,7 +355,7 @@ class World(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Once everything behaves again, the cluster reaches its target, and then ends."""
         self.looks_help = True
-        self.behave(DEATHS_WINDOW + ANSWER_GRACE)
+        self.behave(SETTLING)
         while self.in_flight:  # a successor that was asked for a moment ago
             self.behave(60.0)
         if self.record.stop_requested is None:
