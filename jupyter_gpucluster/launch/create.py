@@ -190,9 +190,7 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         directory.append_event(Event(now, "start", words))
     backend = find_backend(spec.backend)
     if not backend.on_this_machine and (keys := unasked(backend, spec.job)):
-        words = (
-            f"{backend.title} gets no request for {', '.join(keys)}: no directive can state it"
-        )
+        words = f"{backend.title} gets no request for {', '.join(keys)}: no directive can state it"
         directory.append_event(Event(now, "start", words))
     return record
 

@@ -84,7 +84,7 @@ class Site:
     """Maximum number of running jobs."""
     silent: bool = False
     deaf: bool = False
-    """Whether requests to end jobs exit with code 0 and end none."""
+    """True if requests to end jobs exit with code 0 and end no job."""
     lies: str = ""
     """Jobs that a listing omits with exit code 0: `others` than the first id, or `all`."""
     calls: list[str] = field(default_factory=list)
