@@ -9,7 +9,7 @@ import shlex
 import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distributed import Scheduler
 from tornado import web
@@ -30,9 +30,7 @@ from ..core.serialize import to_json
 from ..core.summary import Summary as ClusterSummary
 from ..host.memory_shares import check_memory
 from .dask_scheduler import add_dashboard
-
-if TYPE_CHECKING:
-    from .service import Service
+from .service import Service
 
 LONGEST_WAIT = 30.0
 SILENT_SECONDS = 1.0

@@ -94,10 +94,11 @@ async def serve(
         if workers:
             record = begin_in_job(directory, record, scratch)
         with stacks():
+            from . import http_api
             from .service import Service
 
         service = Service(directory, record, runner, workers)
-        await service.run()
+        await service.run(http_api.install)
         code = 0
     except Exception as error:
         logging.getLogger(__name__).exception("The head failed")

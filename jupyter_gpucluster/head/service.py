@@ -8,10 +8,11 @@ import json
 import logging
 import signal
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from distributed import Scheduler
 from distributed.core import Status
 
 from ..batch.cancel import heads_job_left, remove, unproved_by_hand
@@ -26,7 +27,7 @@ from ..host.private_files import write_private
 from ..host.processes import is_alive as process_lives
 from ..host.processes import this_process
 from ..host.startup_watch import SlowStarts
-from . import dask_scheduler, gpu_metrics, http_api, own_job
+from . import dask_scheduler, gpu_metrics, own_job
 from .adaptive import Adaptation, Retirement, leaving_order
 from .allocation_watch import HeldJobWatch
 from .memory import MemoryShares
@@ -82,12 +83,18 @@ class Service:
 
     # Start and end.
 
-    async def run(self) -> None:
-        """Serve until the cluster has ended."""
+    async def run(self, add_routes: Callable[[Scheduler, Service, str], None]) -> None:
+        """Serve until the cluster has ended.
+
+        Parameters
+        ----------
+        add_routes
+            Adds the control routes to the scheduler's HTTP server: `http_api.install`.
+        """
         spec = self.record.spec
         token = (self.directory.path / "token").read_text().strip()
         self.scheduler = dask_scheduler.make_scheduler(self.directory, spec)
-        http_api.install(self.scheduler, self, token)
+        add_routes(self.scheduler, self, token)
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)
         self.retirement = Retirement(self.scheduler)
