@@ -295,7 +295,11 @@ def test_a_cluster_that_somebody_else_stops_has_no_workers(clusters: Clusters) -
 
 @pytest.mark.slow
 def test_ctrl_c_while_starting_leaves_nothing(clusters: Clusters) -> None:
-    code = "from jupyter_gpucluster import GPUCluster; GPUCluster('local', 1, name='alpha')"
+    # On a busy machine the start may be over before the signal comes.
+    code = (
+        "import time; from jupyter_gpucluster import GPUCluster\n"
+        "GPUCluster('local', 1, name='alpha'); time.sleep(600)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},

@@ -50,7 +50,8 @@ MISSING = sorted(
         *(
             module
             for module, distributions in packages_distributions().items()
-            if not DASK_ALONE & {plain(name) for name in distributions}
+            # A distribution with a script in ../share counts as a module named "..".
+            if module.isidentifier() and not DASK_ALONE & {plain(name) for name in distributions}
         ),
     }
 )
