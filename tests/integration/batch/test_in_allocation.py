@@ -92,7 +92,7 @@ def test_a_local_cluster_with_a_launcher_uses_all_nodes_of_its_allocation(
     assert told["nodes"] == ["c1", "c2"]
     assert told["threads"] == [2, 2]
     assert (told["done"], told["asked"]) == (3, 2)
-    assert "it ends with Slurm job" in told["survival"]
+    assert "which runs in Slurm job" in told["survival"]
     site.wait(lambda: site.queue() == [])
 
 

@@ -258,5 +258,5 @@ def test_gpus_are_counted_where_one_may_see_all_pods(
         return submitted.backend.parse_capacity(asyncio.run(runner.run(argv)))
 
     assert [(each.free, each.total) for each in told(READER)] == [(5, 8)]
-    with pytest.raises(BackendError, match="nobody tells what is free"):
+    with pytest.raises(BackendError, match="free GPUs are unknown"):
         told(USER)
