@@ -25,6 +25,7 @@ JUPYTERLAB_4_2 = {
     "@lumino/polling": "2.1.2",
     "@lumino/signaling": "2.1.2",
     "@lumino/widgets": "2.3.2",
+    "@rjsf/validator-ajv8": "5.14.3",
     "react": "18.2.0",
 }
 """Packages that JupyterLab 4.2.0 shares with extensions; its others are 4.2.0."""

@@ -79,9 +79,9 @@ def test_what_steers_a_user_s_own_commands_hides_no_job_and_no_gpu(
     assert {(job.state, job.missing) for job in jobs} == {(JobState.HELD, 0)}
     site.run("scontrol", "release", *first)
     clusters.wait_ready(view.id, timeout=SECONDS)
-    jobs = clusters.jobs(view.id)
-    assert {job.id for job in jobs} == first
-    assert all(job.ends is not None for job in jobs)
+    assert {job.id for job in clusters.jobs(view.id)} == first
+    # The listing that follows the start says when they end.
+    wait_until(clusters, view.id, lambda _: all(job.ends for job in clusters.jobs(view.id)))
     with connect(view.name) as client:
         assert client.submit(lambda: 42).result() == 42
 
