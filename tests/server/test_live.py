@@ -119,14 +119,13 @@ async def see_figures_that_are_not_on_disk(ask: Ask, cluster: Any) -> None:
                     written = summary.stat().st_mtime_ns
             used = (await ask(API + "clusters")).json["clusters"][0]["memory_used"]
             data = await asyncio.to_thread(client.scatter, b"x" * FILLED)
+            expected = used + FILLED / 2
+
+            def followed(found: Any, expected: float = expected) -> bool:
+                return bool(found["clusters"][0]["memory_used"] > expected)
+
             async with asyncio.timeout(3.0):
-                await until(
-                    ask,
-                    API + "clusters",
-                    lambda found, used=used: (
-                        found["clusters"][0]["memory_used"] > used + FILLED / 2
-                    ),
-                )
+                await until(ask, API + "clusters", followed)
             del data
             if summary.stat().st_mtime_ns == written:
                 return
