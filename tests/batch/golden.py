@@ -7,14 +7,16 @@ import re
 from pathlib import Path
 
 from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render
 from jupyter_gpucluster.launch.spec import make_spec
-from jupyter_gpucluster.profiles import find_profile
+from jupyter_gpucluster.profiles import Profile, find_profile
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+SCRATCH = Path("/tmp/gpc-7f3a2b")
 DIRECTORY = ClusterDirectory(Path("/home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b"))
 
 
@@ -26,25 +28,38 @@ def example_of(page: str) -> str:
     return match[1]
 
 
+def rendered(
+    profile: Profile,
+    name: str,
+    directory: ClusterDirectory,
+    *,
+    workers: int = 1,
+    environment: str = "",
+    scratch: Path = SCRATCH,
+) -> tuple[Spec, str]:
+    """Return the spec of a cluster of a profile, and the script of its jobs."""
+    spec = make_spec(
+        profile,
+        name=name,
+        workers=workers,
+        machine=Machine(cpus=8, memory=2**34),
+        python="/opt/dask/bin/python",
+        environment=environment,
+        directory=directory,
+        scratch=scratch,
+        options={},
+    )
+    text = render(profile, spec, find_backend(profile.backend), directory)
+    return spec, text.replace(MARK, "gpc-7f3a2b-1")
+
+
 def script_of(example: str, data: Path) -> str:
     """Render the script of a profile that is written below Jupyter's data directory."""
     place = data / "gpucluster" / "profiles"
     place.mkdir(parents=True)
     (place / "example.yaml").write_text(example, "utf-8")
     profile = find_profile("example").profile
-    spec = make_spec(
-        profile,
-        name="example",
-        workers=2,
-        machine=Machine(cpus=8, memory=2**34),
-        python="/opt/dask/bin/python",
-        environment="dask",
-        directory=DIRECTORY,
-        scratch=Path("/tmp/gpc-7f3a2b"),
-        options={},
-    )
-    text = render(profile, spec, find_backend(profile.backend), DIRECTORY)
-    return text.replace(MARK, "gpc-7f3a2b-1")
+    return rendered(profile, "example", DIRECTORY, workers=2, environment="dask")[1]
 
 
 def golden(name: str, text: str) -> str:

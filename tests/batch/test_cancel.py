@@ -79,21 +79,33 @@ def a_job(id: str, task: int = 0, state: JobState = JobState.RUNNING) -> Job:
     return Job(OURS, task, state, id=id)
 
 
-async def test_jobs_are_cancelled_until_they_are_gone() -> None:
-    site = Site({"7_0": (OURS, "RUNNING"), "7_1": (OURS, "PENDING")})
-    record, told = await cancel_jobs_of(a_record(a_job("7_0"), a_job("7_1", 1)), site)
-    assert sorted(site.cancelled) == ["7_0", "7_1"]
-    assert {job.state for job in record.jobs} == {JobState.CANCELLED}
-    assert all(job.ended for job in record.jobs)
-    assert told == "Its jobs were cancelled: 7_0, 7_1."
-
-
-async def test_a_number_that_now_belongs_to_something_else_is_left_alone() -> None:
-    site = Site({"7": ("analysis", "RUNNING"), "8": ("gpc-xyz789-1", "RUNNING")})
-    record, told = await cancel_jobs_of(a_record(a_job("7"), a_job("8", 1)), site)
-    assert not site.cancelled
-    assert told == ""
-    assert {job.state for job in record.jobs} == {JobState.UNKNOWN}
+@pytest.mark.parametrize(
+    "queue,jobs,cancelled,ended,told",
+    [
+        ({"7_0": (OURS, "RUNNING"), "7_1": (OURS, "PENDING")}, (a_job("7_0"), a_job("7_1", 1)),
+         ["7_0", "7_1"], [JobState.CANCELLED] * 2, "Its jobs were cancelled: 7_0, 7_1."),
+        # A number that now belongs to something else is left alone.
+        ({"7": ("analysis", "RUNNING"), "8": ("gpc-xyz789-1", "RUNNING")},
+         (a_job("7"), a_job("8", 1)), [], [JobState.UNKNOWN] * 2, ""),
+        # A job whose number was lost is found by its name.
+        ({"9": (OURS, "PENDING")}, (a_job("", state=JobState.SUBMITTING),), ["9"], [],
+         "Its jobs were cancelled: 9."),
+        # No command waits for jobs that are just ending.
+        ({"7": (OURS, "COMPLETING")}, (a_job("7"),), [], [JobState.UNKNOWN], ""),
+    ],
+)  # fmt: skip
+async def test_jobs_of_ours_are_cancelled_until_they_are_gone(
+    queue: dict[str, tuple[str, str]],
+    jobs: tuple[Job, ...],
+    cancelled: list[str],
+    ended: list[JobState],
+    told: str,
+) -> None:
+    site = Site(queue)
+    record, words = await cancel_jobs_of(a_record(*jobs), site)
+    assert sorted(site.cancelled) == cancelled
+    assert [job.state for job in record.jobs if job.ended] == ended
+    assert words == told
 
 
 async def test_an_end_by_a_clock_that_is_hours_behind_is_none_before_the_submission() -> None:
@@ -159,25 +171,10 @@ async def test_without_a_head_a_job_is_over_an_hour_after_its_time_limit(
     assert (record.jobs[0].ended is not None) is ended
 
 
-async def test_a_job_whose_number_nobody_heard_is_found_by_its_mark() -> None:
-    site = Site({"9": (OURS, "PENDING")})
-    lost = a_job("", state=JobState.SUBMITTING)
-    _, told = await cancel_jobs_of(a_record(lost), site)
-    assert site.cancelled == ["9"]
-    assert told == "Its jobs were cancelled: 9."
-
-
 async def test_jobs_whose_submission_was_not_answered_may_appear_later() -> None:
     _, told = await cancel_jobs_of(a_record(a_job("", state=JobState.SUBMITTING)), Site({}))
     assert f"the submission of {OURS} and does not list it: its jobs may appear later" in told
     assert told.endswith("To see them: jupyter gpucluster list --orphans.")
-
-
-async def test_jobs_that_are_just_ending_are_waited_for_by_nobody() -> None:
-    site = Site({"7": (OURS, "COMPLETING")})
-    _, told = await cancel_jobs_of(a_record(a_job("7")), site)
-    assert not site.cancelled
-    assert told == ""
 
 
 async def test_jobs_that_do_not_go_are_named_with_the_command() -> None:

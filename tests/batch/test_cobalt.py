@@ -5,16 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jupyter_gpucluster.batch.cobalt import Cobalt
-from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
+from jupyter_gpucluster.core.job import JobShape, JobState, Submission
+from tests.batch.answers import answer
 
 COBALT = Cobalt()
 ONE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh")
 ROUTED = 'Job routed to queue "full-node".\nMemory mode set to cache quad for queue full-node\n'
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("qsub",), code, stdout, stderr)
 
 
 def block(id: str, state: str, location: str = "None", name: str = "gpc-abc123-1") -> str:
@@ -43,20 +39,6 @@ def test_in_some_queues_the_amount_counts_gpus() -> None:
     assert COBALT.directives(JobShape(gpus=3), "m", "/o")[-1] == "#COBALT -n 1"
     without = JobShape(nodes=2, gpu_request="gpus")
     assert COBALT.directives(without, "m", "/o")[-1] == "#COBALT -n 2"
-
-
-@pytest.mark.parametrize(
-    "shape,field",
-    [
-        (JobShape(gpus=1, gpu_request="gres"), "job.gpu_request"),
-        (JobShape(gpus=1, gpu_type="A100"), "job.gpu_type"),
-    ],
-)
-def test_what_cobalt_cannot_ask_for_is_refused(shape: JobShape, field: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        COBALT.directives(shape, "m", "/o")
-    assert caught.value.detail == field
-    assert caught.value.hint
 
 
 def test_each_job_is_a_submission_of_its_own() -> None:

@@ -21,16 +21,13 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
+from tests.batch.answers import JSON_VALUES, answer
 
 CONDOR = HTCondor()
 FAR = {"_CONDOR_SCHEDD_HOST": "s@far"}
 THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3)
 DEAD = "(JobStatus == 5 && HoldReasonCode =!= 1 && NumJobStarts > 0)"
 PERIODIC = f"The job attribute PeriodicRemove expression '{DEAD}' evaluated to TRUE"
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("condor_submit",), code, stdout, stderr)
 
 
 def ads(*records: dict[str, object]) -> CommandResult:
@@ -87,22 +84,6 @@ def test_directives_are_lines_of_a_description() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "shape,field",
-    [
-        (JobShape(nodes=2), "job.nodes"),
-        (JobShape(queue="long"), "job.queue"),
-        (JobShape(gpus=1, gpu_request="gres"), "job.gpu_request"),
-        (JobShape(gpus=1, gpu_type='A100"'), "job.gpu_type"),
-    ],
-)
-def test_what_htcondor_cannot_give_is_refused(shape: JobShape, field: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        CONDOR.directives(shape, "m", "/o")
-    assert caught.value.detail == field
-    assert caught.value.hint
-
-
 def test_gpus_may_be_left_to_the_profiles_directives() -> None:
     lines = CONDOR.directives(JobShape(gpus=1, gpu_request="none"), "m", "/o")
     assert not any("gpus" in line for line in lines)
@@ -145,24 +126,34 @@ def test_the_job_reads_its_number_and_its_restarts(
 
 
 @pytest.mark.parametrize(
-    "fields,state",
+    "fields,state,words",
     [
-        ({"JobStatus": 1}, "pending"),
-        ({"JobStatus": 2}, "running"),
-        ({"JobStatus": 3}, "ending"),
-        ({"JobStatus": 4, "ExitCode": 0, "ExitBySignal": False}, "done"),
-        ({"JobStatus": 5}, "held"),
-        ({"JobStatus": 6}, "ending"),
-        ({"JobStatus": 7}, "suspended"),
-        ({"JobStatus": 99}, "unknown"),
-        ({"JobStatus": "2"}, "unknown"),
-        ({"JobStatus": True}, "unknown"),
+        ({"JobStatus": 1}, "pending", "condor_q -better-analyze 12.1"),
+        ({"JobStatus": 2}, "running", ""),
+        ({"JobStatus": 3}, "ending", ""),
+        ({"JobStatus": 4, "ExitCode": 0, "ExitBySignal": False}, "done", ""),
+        ({"JobStatus": 5}, "held", "no reason given"),
+        ({"JobStatus": 5, "HoldReason": "via condor_hold (by user alice)"}, "held",
+         "condor_release"),
+        ({"JobStatus": 5, "HoldReason": "Job has gone over cgroup memory limit of 1024 megabytes"},
+         "held", "job.memory"),
+        ({"JobStatus": 5, "HoldReason": "Error from slot1: Failed to open '/x': No such file"},
+         "held", "nodes see"),
+        ({"JobStatus": 5, "HoldReason": "Moon phase"}, "held", "On hold: Moon phase"),
+        ({"JobStatus": 6}, "ending", ""),
+        ({"JobStatus": 7}, "suspended", "Suspended"),
+        ({"JobStatus": 99}, "unknown", ""),
+        ({"JobStatus": "2"}, "unknown", ""),
+        ({"JobStatus": True}, "unknown", ""),
     ],
-)
-def test_each_state_in_the_queue_is_told(fields: dict[str, object], state: str) -> None:
+)  # fmt: skip
+def test_each_state_in_the_queue_is_read_and_explained(
+    fields: dict[str, object], state: str, words: str
+) -> None:
     status = queued(**fields)
     assert status.state is JobState(state)
     assert (status.id, status.task, status.mark) == ("12.1", 1, "gpc-abc123-1")
+    assert words in CONDOR.explain(status)
 
 
 def test_a_running_job_has_its_machine_and_start() -> None:
@@ -172,56 +163,30 @@ def test_a_running_job_has_its_machine_and_start() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields,state,code",
+    "fields,state,code,words",
     [
-        ({"JobStatus": 4, "ExitCode": 0, "ExitBySignal": False}, "done", 0),
-        ({"JobStatus": 4, "ExitCode": 3, "ExitBySignal": False}, "failed", 3),
-        ({"JobStatus": 4, "ExitSignal": 9, "ExitBySignal": True}, "failed", -9),
-        ({"JobStatus": 4}, "unknown", None),
-        ({"JobStatus": 3, "RemoveReason": "via condor_rm (by user alice)"}, "cancelled", None),
-        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 34}, "out_of_memory", None),
-        ({"JobStatus": 3, "RemoveReason": PERIODIC, "LastHoldReasonCode": 46}, "timeout", None),
-        ({"JobStatus": 3, "RemoveReason": PERIODIC}, "timeout", None),
-        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 6}, "failed", None),
+        ({"JobStatus": 4, "ExitCode": 0, "ExitBySignal": False}, "done", 0, ""),
+        ({"JobStatus": 4, "ExitCode": 3, "ExitBySignal": False}, "failed", 3, "exit code 3"),
+        ({"JobStatus": 4, "ExitSignal": 9, "ExitBySignal": True}, "failed", -9, "signal 9"),
+        ({"JobStatus": 4}, "unknown", None, ""),
+        ({"JobStatus": 3, "RemoveReason": "via condor_rm (by user x)"}, "cancelled", None,
+         "via condor_rm"),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 34}, "out_of_memory", None,
+         "job.memory"),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "LastHoldReasonCode": 46}, "timeout", None, ""),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC}, "timeout", None, ""),
+        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 6}, "failed", None, ""),
     ],
-)
-def test_each_end_is_told(fields: dict[str, object], state: str, code: int | None) -> None:
+)  # fmt: skip
+def test_each_end_is_read_and_explained(
+    fields: dict[str, object], state: str, code: int | None, words: str
+) -> None:
     status = past(CompletionDate=2e9, **fields)
     assert status.state is JobState(state)
     assert status.exit_code == code
     assert status.ended == 2e9
     assert CONDOR.explain(status) or state in ("done", "unknown")
-
-
-@pytest.mark.parametrize(
-    "fields,words",
-    [
-        ({"JobStatus": 1}, "condor_q -better-analyze 12.1"),
-        ({"JobStatus": 5, "HoldReason": "via condor_hold (by user alice)"}, "condor_release"),
-        ({"JobStatus": 5, "HoldReason": "Job has gone over cgroup memory limit of 1024 megabytes"},
-         "job.memory"),
-        ({"JobStatus": 5, "HoldReason": "Error from slot1: Failed to open '/x': No such file"},
-         "nodes see"),
-        ({"JobStatus": 5, "HoldReason": "Moon phase"}, "On hold: Moon phase"),
-        ({"JobStatus": 5}, "no reason given"),
-        ({"JobStatus": 7}, "Suspended"),
-    ],
-)  # fmt: skip
-def test_each_state_is_explained(fields: dict[str, object], words: str) -> None:
-    assert words in CONDOR.explain(queued(**fields))
-
-
-@pytest.mark.parametrize(
-    "fields,words",
-    [
-        ({"JobStatus": 4, "ExitCode": 3, "ExitBySignal": False}, "exit code 3"),
-        ({"JobStatus": 4, "ExitSignal": 9, "ExitBySignal": True}, "signal 9"),
-        ({"JobStatus": 3, "RemoveReason": "via condor_rm (by user x)"}, "via condor_rm"),
-        ({"JobStatus": 3, "RemoveReason": PERIODIC, "HoldReasonCode": 34}, "job.memory"),
-    ],
-)
-def test_each_end_is_explained(fields: dict[str, object], words: str) -> None:
-    assert words in CONDOR.explain(past(**fields))
+    assert words in CONDOR.explain(status)
 
 
 def test_the_commands_name_users_and_ids() -> None:
@@ -242,11 +207,6 @@ def test_capacity_counts_each_machine_once() -> None:
     assert CONDOR.parse_capacity(answer("")) == []
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
 KEYS = st.sampled_from(
     "ClusterId ProcId JobStatus JobBatchName HoldReason HoldReasonCode RemoveReason RemoteHost"
     " ExitCode ExitSignal ExitBySignal JobCurrentStartDate CompletionDate Machine GPUs".split()
@@ -254,7 +214,7 @@ KEYS = st.sampled_from(
 
 
 @settings(deadline=None)
-@given(st.lists(st.dictionaries(KEYS, VALUES) | VALUES, max_size=4))
+@given(st.lists(st.dictionaries(KEYS, JSON_VALUES) | JSON_VALUES, max_size=4))
 def test_ads_of_any_shape_are_read_or_left_out(records: list[object]) -> None:
     result = answer(json.dumps(records))
     for jobs in (CONDOR.parse_status(result), CONDOR.parse_history(result)):

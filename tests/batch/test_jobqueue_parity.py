@@ -25,10 +25,8 @@ from jupyter_gpucluster.batch.contradictions import parse_walltime
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.job import Submission
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
-from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import apply_options, find_profile
+from tests.batch.golden import rendered
 
 SITES: dict[str, dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("jobqueue_sites.yaml").read_text("utf-8")
@@ -36,10 +34,6 @@ SITES: dict[str, dict[str, Any]] = yaml.safe_load(
 FACTS = Path(__file__).parents[3] / "shared" / "sites" / "public-sites.yaml"
 WITHOUT_CLASS = {"alcf-cobalt-jobqueue-fork"}
 """dask-jobqueue has no class for Cobalt; the fork's directives are in Cobalt's own test."""
-PREFIXES = {
-    "slurm": "#SBATCH ", "pbs": "#PBS ", "moab": "#PBS ", "lsf": "#BSUB ", "sge": "#$ ",
-    "oar": "#OAR ", "htcondor": "#CONDOR ",
-}  # fmt: skip
 OURS_ONLY = {
     # Names and files of the output are ours, and dask-jobqueue's where it has a log directory.
     "slurm": [r"-J \S+", r"-o \S+", r"-N 1"],
@@ -128,25 +122,12 @@ def ours(id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Spec
     monkeypatch.setenv("DASK_ROOT_CONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("LSF_ENVDIR", str(tmp_path))
     profile = apply_options(find_profile(backend).profile, {})
-    directory = ClusterDirectory(Path("/c"))
-    spec = make_spec(
-        profile,
-        name=backend,
-        workers=1,
-        machine=Machine(cpus=8, memory=2**34),
-        python="/opt/dask/bin/python",
-        environment="",
-        directory=directory,
-        scratch=tmp_path,
-        options={},
-    )
-    text = render(profile, spec, find_backend(backend), directory)
-    return spec, text.replace(MARK, "gpc-7f3a2b-1")
+    return rendered(profile, backend, ClusterDirectory(Path("/c")), scratch=tmp_path)
 
 
 def directives(backend: str, script: str) -> list[str]:
     """Return the directives of a script, without what begins each of them."""
-    prefix = PREFIXES[backend]
+    prefix = f"{find_backend(backend).syntax.prefix} "
     lines = script.splitlines()
     return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
 

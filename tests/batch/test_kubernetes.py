@@ -29,6 +29,7 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
+from tests.batch.answers import answer
 from tests.batch.recorded import recordings
 
 KUBERNETES = Kubernetes()
@@ -42,10 +43,6 @@ QUOTA = (
     "requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=1, limited: requests.nvidia.com/gpu=1"
 )
 TAKEN = FROM_SERVER.format("AlreadyExists", 'pods "gpc-abc123-1-{0}" already exists')
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("kubectl", "create"), code, stdout, stderr)
 
 
 def listing(*items: dict[str, Any]) -> CommandResult:
@@ -72,6 +69,14 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {"conditions": [{"type": "Initialized", "status": "True"}, told]}
 
 
+def refused(stderr: str, code: int = 1, stdout: str = "") -> BackendError:
+    """Return the error of a submission that is refused, not lost."""
+    with pytest.raises(BackendError) as caught:
+        KUBERNETES.parse_submit(THREE, answer(stdout, code, stderr))
+    assert not isinstance(caught.value, BackendUnavailable)
+    return caught.value
+
+
 def told(described: dict[str, Any]) -> JobStatus:
     return KUBERNETES.parse_status(listing(described))[f"{MARK}-1"]
 
@@ -94,20 +99,14 @@ def test_directives_are_fields_of_a_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_,line",
-    [
-        ("amd.com/gpu", r"limits.amd\.com/gpu = 1"),
-        ("nvidia.com/mig-1g.5gb", r"limits.nvidia\.com/mig-1g\.5gb = 1"),
-    ],
-)
-def test_gpus_may_be_other_vendors_and_slices(request_: str, line: str) -> None:
+    "request_,limits",
+    [("amd.com/gpu", [r"amd\.com/gpu = 1"]),
+     ("nvidia.com/mig-1g.5gb", [r"nvidia\.com/mig-1g\.5gb = 1"]), ("none", [])],
+)  # fmt: skip
+def test_gpus_may_be_other_vendors_and_slices_or_none(request_: str, limits: list[str]) -> None:
     lines = KUBERNETES.directives(JobShape(gpus=1, gpu_request=request_), MARK, "/o")
-    assert lines[-1].endswith(line)
-
-
-def test_gpus_may_be_left_to_the_profiles_directives() -> None:
-    lines = KUBERNETES.directives(JobShape(gpus=1, gpu_request="none"), MARK, "/o")
-    assert lines == ["#KUBERNETES spec.restartPolicy = Never"]
+    limited = [f"#KUBERNETES spec.containers[0].resources.limits.{limit}" for limit in limits]
+    assert lines == ["#KUBERNETES spec.restartPolicy = Never", *limited]
 
 
 @pytest.mark.parametrize(
@@ -118,25 +117,6 @@ def test_gpus_may_be_left_to_the_profiles_directives() -> None:
 def test_memory_is_written_without_a_loss(count: int, written: str) -> None:
     [_, line] = KUBERNETES.directives(JobShape(memory=count), MARK, "/o")
     assert line.endswith(f"limits.memory = {written}")
-
-
-@pytest.mark.parametrize(
-    "shape,field",
-    [
-        (JobShape(nodes=2), "job.nodes"),
-        (JobShape(account="Physics"), "job.account"),
-        (JobShape(account="a.b"), "job.account"),
-        (JobShape(queue="-q"), "job.queue"),
-        (JobShape(gpus=1, gpu_request="gpu"), "job.gpu_request"),
-        (JobShape(gpus=1, gpu_type="A100 SXM"), "job.gpu_type"),
-        (JobShape(memory=1, memory_request="mem"), "job.memory_request"),
-    ],
-)
-def test_what_kubernetes_cannot_give_is_refused(shape: JobShape, field: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        KUBERNETES.directives(shape, MARK, "/o")
-    assert caught.value.detail == field
-    assert caught.value.hint
 
 
 def test_a_submission_is_one_list_of_pods_that_differ_by_their_number() -> None:
@@ -164,12 +144,6 @@ def test_a_submission_is_one_list_of_pods_that_differ_by_their_number() -> None:
             ]
         },
     }
-
-
-def test_a_shell_in_the_pod_knows_its_number() -> None:
-    for environment, number in (({"GPUCLUSTER_TASK": "2"}, "2"), ({}, "0")):
-        echo = ["/bin/bash", "-c", f"echo {KUBERNETES.task}"]
-        assert subprocess.check_output(echo, env=environment, text=True).strip() == number
 
 
 def manifest(*directives: str, **shape: Any) -> dict[str, Any]:
@@ -237,28 +211,30 @@ def test_a_directive_that_cannot_be_or_contradicts_is_refused(directive: str, wo
 @pytest.mark.parametrize(
     "directives,skipped,words",
     [
-        (['metadata = {"namespace": "other"}'], [], "job.account"),
-        ([r"metadata.name\space = other"], [], "job.account"),
-        ([], ["metadata.namespace"], "job.account"),
-        (['metadata = {"generateName": "x"}'], [], "by whose name"),
-        (['spec = {"containers": [{"name": "w", "image": "i"}]}'], [], "start again"),
-        ([r"spec.restart\Policy = Always"], [], "start again"),
-        ([], ["restartPolicy"], "start again"),
-        ([], ["#KUBERNETES"], "job.account"),
-        (['spec.containers[0] = {"name": "w", "args": ["x"]}'], [], "what runs in the pod"),
-        (['spec.containers[00].command = ["sleep"]'], [], "what runs in the pod"),
+        (['metadata = {"namespace": "other"}'], (), "job.account"),
+        ([r"metadata.name\space = other"], (), "job.account"),
+        ([], ("metadata.namespace",), "job.account"),
+        (['metadata = {"generateName": "x"}'], (), "by whose name"),
+        (['spec = {"containers": [{"name": "w", "image": "i"}]}'], (), "start again"),
+        ([r"spec.restart\Policy = Always"], (), "start again"),
+        ([], ("restartPolicy",), "start again"),
+        ([], ("#KUBERNETES",), "job.account"),
+        (['spec.containers[0] = {"name": "w", "args": ["x"]}'], (), "what runs in the pod"),
+        (['spec.containers[00].command = ["sleep"]'], (), "what runs in the pod"),
+        # These leave no pod.
+        (["spec.containers = []"], (), ""),
+        (["spec.containers[0] = text"], (), ""),
+        (["metadata = text"], (), ""),
+        (["metadata.labels = [1]"], (), ""),
+        (["spec.containers[0].env = {}"], (), ""),
+        (["spec = 5"], (), ""),
     ],
 )
 def test_what_is_not_up_to_a_profile_is_refused_in_any_spelling(
-    directives: list[str], skipped: list[str], words: str
+    directives: list[str], skipped: tuple[str, ...], words: str
 ) -> None:
-    job = JobShape(
-        account="physics" if skipped else "",
-        directives=tuple(directives),
-        skip_directives=tuple(skipped),
-    )
     with pytest.raises(InvalidInput) as caught:
-        directives_of(KUBERNETES, job, MARK, "/o")
+        manifest(*directives, account="physics" if skipped else "", skip_directives=skipped)
     assert words in caught.value.message
 
 
@@ -278,22 +254,6 @@ def test_text_may_be_quoted_wherever_the_field_is() -> None:
     assert made["metadata"]["annotations"] == {"inject": "false", "note": "5"}
     assert made["spec"]["nodeSelector"] == {"rack": "7"}
     assert made["spec"]["priorityClassName"] == "batch"
-
-
-@pytest.mark.parametrize(
-    "directive",
-    [
-        "spec.containers = []",
-        "spec.containers[0] = text",
-        "metadata = text",
-        "metadata.labels = [1]",
-        "spec.containers[0].env = {}",
-        "spec = 5",
-    ],
-)
-def test_a_directive_that_leaves_no_pod_is_refused(directive: str) -> None:
-    with pytest.raises(InvalidInput):
-        manifest(directive)
 
 
 @pytest.mark.parametrize(
@@ -339,15 +299,12 @@ def test_pods_that_are_there_already_were_taken_before() -> None:
 
 
 def test_a_submission_that_is_partly_refused_names_what_was_accepted() -> None:
-    refused = answer(f"pod/{MARK}-0\n", 1, FROM_SERVER.format("Forbidden", QUOTA))
-    with pytest.raises(BackendError) as caught:
-        KUBERNETES.parse_submit(THREE, refused)
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert caught.value.accepted == (f"{MARK}-0",)
-    assert "exceeded quota" in caught.value.message
-    assert "STDIN" not in caught.value.message
-    assert "kubectl describe quota" in caught.value.hint
-    assert "exit code 1" in caught.value.detail
+    error = refused(FROM_SERVER.format("Forbidden", QUOTA), stdout=f"pod/{MARK}-0\n")
+    assert error.accepted == (f"{MARK}-0",)
+    assert "exceeded quota" in error.message
+    assert "STDIN" not in error.message
+    assert "kubectl describe quota" in error.hint
+    assert "exit code 1" in error.detail
 
 
 @pytest.mark.parametrize(
@@ -396,11 +353,9 @@ REFUSALS = [
 
 @pytest.mark.parametrize("kind,words,cure", REFUSALS)
 def test_a_refusal_has_a_way_out(kind: str, words: str, cure: str) -> None:
-    with pytest.raises(BackendError) as caught:
-        KUBERNETES.parse_submit(THREE, answer("", 1, FROM_SERVER.format(kind, words)))
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert words in caught.value.message
-    assert cure in caught.value.hint
+    error = refused(FROM_SERVER.format(kind, words))
+    assert words in error.message
+    assert cure in error.hint
 
 
 @pytest.mark.parametrize(
@@ -415,10 +370,7 @@ def test_a_refusal_has_a_way_out(kind: str, words: str, cure: str) -> None:
     ],
 )  # fmt: skip
 def test_who_has_no_access_is_told_so(code: int, stderr: str, cure: str) -> None:
-    with pytest.raises(BackendError) as caught:
-        KUBERNETES.parse_submit(THREE, answer("", code, stderr))
-    assert not isinstance(caught.value, BackendUnavailable)
-    assert cure in caught.value.hint
+    assert cure in refused(stderr, code).hint
     with pytest.raises(BackendUnavailable):
         KUBERNETES.parse_status(answer("", code, stderr))
 

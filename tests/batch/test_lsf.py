@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -24,13 +23,10 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
+from tests.batch.answers import JSON_VALUES, answer
 
 LSF = Lsf()
 THREE = Submission("gpc-abc123-1", "/shared/jobs/gpc-abc123-1.sh", 3, text="#!/bin/bash\nhi\n")
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("bsub",), code, stdout, stderr)
 
 
 def listing(*records: Mapping[str, object]) -> CommandResult:
@@ -82,21 +78,19 @@ def test_several_nodes_share_cores_memory_and_gpus() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_,lines",
+    "request_,gpus",
     [
-        ("gpu", ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -gpu "num=2:j_exclusive=yes"']),
-        (
-            "ngpus_physical",
-            ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -R "rusage[ngpus_physical=2]"'],
-        ),
-        ("ngpus_excl_p", ["#BSUB -n 1", "#BSUB -o /o", '#BSUB -R "rusage[ngpus_excl_p=2]"']),
-        ("none", ["#BSUB -n 1", "#BSUB -o /o"]),
-        ("nnodes", ["#BSUB -o /o", "#BSUB -nnodes 1"]),
+        ("gpu", ['#BSUB -gpu "num=2:j_exclusive=yes"']),
+        ("ngpus_physical", ['#BSUB -R "rusage[ngpus_physical=2]"']),
+        ("ngpus_excl_p", ['#BSUB -R "rusage[ngpus_excl_p=2]"']),
+        ("none", []),
+        ("nnodes", ["#BSUB -nnodes 1"]),
     ],
 )
-def test_gpus_are_asked_for_in_the_sites_way(request_: str, lines: list[str]) -> None:
+def test_gpus_are_asked_for_in_the_sites_way(request_: str, gpus: list[str]) -> None:
     shape = JobShape(gpus=2, cpus=1, gpu_request=request_)
-    assert LSF.directives(shape, "m", "/o") == ["#BSUB -J m", *lines]
+    cores = ["#BSUB -n 1"] if request_ != "nnodes" else []
+    assert LSF.directives(shape, "m", "/o") == ["#BSUB -J m", *cores, "#BSUB -o /o", *gpus]
 
 
 def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
@@ -105,20 +99,6 @@ def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
     three = replace(shape, directives=("-nnodes 3",))
     with pytest.raises(InvalidInput, match=r"'-nnodes 3' sets what job\.nodes sets"):
         directives_of(LSF, three, "m", "/o")
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        JobShape(gpus=1, gpu_request="gres"),
-        JobShape(gpus=1, gpu_type="a:b"),
-        JobShape(gpus=1, gpu_type="V100", gpu_request="none"),
-    ],
-)
-def test_what_lsf_cannot_ask_for_is_refused(shape: JobShape) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        LSF.directives(shape, "m", "/o")
-    assert caught.value.detail.startswith("job.gpu_")
 
 
 @pytest.mark.parametrize(
@@ -135,21 +115,12 @@ def test_what_lsf_cannot_ask_for_is_refused(shape: JobShape) -> None:
 def test_the_unit_of_limits_is_the_sites(tmp_path: Path, text: str, unit: int) -> None:
     (tmp_path / "lsf.conf").write_text(text)
     assert limit_unit({"LSF_ENVDIR": str(tmp_path)}) == unit
-
-
-def test_without_a_configuration_the_unit_is_lsfs_own() -> None:
     assert limit_unit({"LSF_CONFDIR": "/nonexistent"}) == 1000
 
 
 def test_the_script_goes_to_standard_input() -> None:
     assert LSF.submit(THREE) == ["bsub", "-J", "gpc-abc123-1[1-3]"]
     assert LSF.stdin(THREE) == THREE.text
-
-
-def test_in_easy_mode_the_script_goes_by_its_path() -> None:
-    easy = Submission("m", "/shared/m.sh", text="#!/bin/bash\n#BSUB -J m\n#BSUB -nnodes 2\n")
-    assert LSF.submit(easy) == ["bsub", "-J", "m[1-1]", "/shared/m.sh"]
-    assert LSF.stdin(easy) == ""
 
 
 @pytest.mark.parametrize(
@@ -172,33 +143,47 @@ def test_a_profile_may_choose_how_bsub_gets_the_script(shape: JobShape, by_file:
 
 
 @pytest.mark.parametrize(
-    "fields,state,code",
+    "fields,state,code,words",
     [
-        ({"STAT": "PEND", "PEND_REASON": "Job slot limit reached: 12 hosts;"}, "pending", None),
-        ({"STAT": "PSUSP"}, "held", None),
-        ({"STAT": "PROV"}, "pending", None),
-        ({"STAT": "RUN", "EXEC_HOST": "8*node1:8*node2"}, "running", None),
-        ({"STAT": "USUSP"}, "suspended", None),
-        ({"STAT": "SSUSP"}, "suspended", None),
-        ({"STAT": "UNKWN"}, "unknown", None),
-        ({"STAT": "ZOMBI"}, "unknown", None),
-        ({"STAT": "BRANDNEW"}, "unknown", None),
-        ({"STAT": "DONE"}, "done", 0),
-        ({"STAT": "EXIT", "EXIT_CODE": "3"}, "failed", 3),
-        ({"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: job killed after ..."}, "timeout", None),
+        ({"STAT": "PEND"}, "pending", None, "Waits in the queue"),
+        ({"STAT": "PEND", "PEND_REASON": "Job slot limit reached: 12 hosts;"}, "pending", None, ""),
+        ({"STAT": "PEND", "PEND_REASON": "New job is waiting for scheduling;"}, "pending", None,
+         "Just arrived"),
+        ({"STAT": "PEND", "PEND_REASON": "Candidate's hosts' resource requirements not satisfied: "
+          "ngpus_physical"}, "pending", None, "job.gpus"),
+        ({"STAT": "PEND", "PEND_REASON": "The user has reached his/her job slot limit"}, "pending",
+         None, "limit"),
+        ({"STAT": "PEND", "PEND_REASON": "Moon phase"}, "pending", None, "LSF says: Moon phase"),
+        ({"STAT": "PSUSP"}, "held", None, ""),
+        ({"STAT": "PSUSP", "PEND_REASON": "The job was suspended by the user while pending"},
+         "held", None, "bresume"),
+        ({"STAT": "PROV"}, "pending", None, ""),
+        ({"STAT": "RUN", "EXEC_HOST": "8*node1:8*node2"}, "running", None, ""),
+        ({"STAT": "USUSP"}, "suspended", None, ""),
+        ({"STAT": "SSUSP"}, "suspended", None, "Suspended"),
+        ({"STAT": "UNKWN"}, "unknown", None, "lost contact"),
+        ({"STAT": "ZOMBI"}, "unknown", None, ""),
+        ({"STAT": "BRANDNEW"}, "unknown", None, ""),
+        ({"STAT": "DONE"}, "done", 0, ""),
+        ({"STAT": "EXIT", "EXIT_CODE": "3"}, "failed", 3, "exit code 3"),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: job killed after ..."}, "timeout", None,
+         "walltime"),
         ({"STAT": "EXIT", "EXIT_CODE": "137", "EXIT_REASON": "TERM_MEMLIMIT: ..."},
-         "out_of_memory", 137),
+         "out_of_memory", 137, "job.memory"),
         ({"STAT": "EXIT", "EXIT_CODE": "130", "EXIT_REASON": "TERM_OWNER: job killed by owner"},
-         "cancelled", 130),
-        ({"STAT": "EXIT", "EXIT_REASON": "TERM_PREEMPT: ..."}, "preempted", None),
-        ({"STAT": "EXIT", "EXIT_REASON": "TERM_NEW: ..."}, "failed", None),
+         "cancelled", 130, ""),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_PREEMPT: ..."}, "preempted", None, ""),
+        ({"STAT": "EXIT", "EXIT_REASON": "TERM_NEW: ..."}, "failed", None, ""),
     ],
 )  # fmt: skip
-def test_each_state_is_told(fields: dict[str, str], state: str, code: int | None) -> None:
+def test_each_state_is_read_and_explained(
+    fields: dict[str, str], state: str, code: int | None, words: str
+) -> None:
     status = one(**fields)
     assert status.state is JobState(state)
     assert status.exit_code == code
     assert (status.id, status.mark, status.task) == ("77[2]", "gpc-abc123-1", 1)
+    assert words in LSF.explain(status)
 
 
 def test_a_running_job_has_nodes_and_times() -> None:
@@ -226,28 +211,6 @@ def test_what_is_no_task_of_ours_is_left_out() -> None:
     other = {"JOBID": "9", "JOBINDEX": "0", "JOB_NAME": "mine", "STAT": "RUN"}
     unknown = {"JOBID": "8", "ERROR": "Job <8> is not found"}
     assert LSF.parse_status(listing(other, unknown)) == {}
-
-
-@pytest.mark.parametrize(
-    "fields,words",
-    [
-        ({"STAT": "PEND"}, "Waits in the queue"),
-        ({"STAT": "PEND", "PEND_REASON": "New job is waiting for scheduling;"}, "Just arrived"),
-        ({"STAT": "PEND", "PEND_REASON": "Candidate's hosts' resource requirements not satisfied: "
-          "ngpus_physical"}, "job.gpus"),
-        ({"STAT": "PEND", "PEND_REASON": "The user has reached his/her job slot limit"}, "limit"),
-        ({"STAT": "PEND", "PEND_REASON": "Moon phase"}, "LSF says: Moon phase"),
-        ({"STAT": "PSUSP", "PEND_REASON": "The job was suspended by the user while pending"},
-         "bresume"),
-        ({"STAT": "UNKWN"}, "lost contact"),
-        ({"STAT": "SSUSP"}, "Suspended"),
-        ({"STAT": "EXIT", "EXIT_CODE": "9"}, "exit code 9"),
-        ({"STAT": "EXIT", "EXIT_REASON": "TERM_MEMLIMIT: x"}, "job.memory"),
-        ({"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: x"}, "walltime"),
-    ],
-)  # fmt: skip
-def test_each_state_is_explained(fields: dict[str, str], words: str) -> None:
-    assert words in LSF.explain(one(**fields))
 
 
 @pytest.mark.parametrize(
@@ -294,47 +257,15 @@ hostb                   - - - - - - - -
         LSF.parse_capacity(answer("", 255))
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
 KEYS = st.sampled_from(
     "JOBID JOBINDEX STAT JOB_NAME EXIT_CODE EXIT_REASON PEND_REASON EXEC_HOST START_TIME".split()
 )
 
 
 @settings(deadline=None)
-@given(st.lists(st.dictionaries(KEYS, VALUES) | VALUES, max_size=4))
+@given(st.lists(st.dictionaries(KEYS, JSON_VALUES) | JSON_VALUES, max_size=4))
 def test_records_of_any_shape_are_read_or_left_out(records: list[object]) -> None:
     text = json.dumps({"COMMAND": "bjobs", "RECORDS": records})
     for id, status in LSF.parse_status(answer(text)).items():
         assert status.id == id
         assert LSF.explain(status) is not None
-
-
-@pytest.mark.parametrize(
-    "variables,number,restarts",
-    [
-        ({"LSB_JOBINDEX": "1"}, "0", "0"),
-        ({"LSB_JOBINDEX": "8", "LSB_RESTART": "N"}, "7", "0"),
-        ({"LSB_JOBINDEX": "0"}, "0", "0"),
-        ({}, "0", "0"),
-    ],
-)
-def test_the_job_reads_its_number(variables: dict[str, str], number: str, restarts: str) -> None:
-    script = f'task={LSF.task}\nrestarts={LSF.restarts}\necho "$task $restarts"\n'
-    told = subprocess.run(
-        ["bash", "-c", script], env={"PATH": "/usr/bin:/bin", **variables}, capture_output=True
-    )
-    assert told.stdout.decode() == f"{number} {restarts}\n"
-
-
-def test_a_job_that_runs_again_has_another_name() -> None:
-    script = f"restarts={LSF.restarts}\necho $restarts\n"
-    told = subprocess.run(
-        ["bash", "-c", script],
-        env={"PATH": "/usr/bin:/bin", "LSB_RESTART": "Y"},
-        capture_output=True,
-    )
-    assert int(told.stdout) > 10**9

@@ -6,7 +6,8 @@ import pytest
 
 from jupyter_gpucluster.batch.torque import Moab
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.core.job import CommandResult, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import JobState, JobStatus, Submission
+from tests.batch.answers import answer
 
 MOAB = Moab()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
@@ -24,10 +25,6 @@ COMPLETED = """<Data><Object>queue</Object><queue count="4" option="completed">
 <job CompletionCode="3" JobID="32" JobName="b" State="Completed"/>
 <job CompletionCode="CNCLD" JobID="33" JobName="c" State="Removed"/>
 <job CompletionCode="271" JobID="34" JobName="d" State="Removed"/></queue></Data>"""
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("msub", "/jobs/x.sh"), code, stdout, stderr)
 
 
 def test_each_job_is_a_submission_of_its_own() -> None:

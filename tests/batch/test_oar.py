@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
@@ -17,15 +16,12 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
+from tests.batch.answers import answer
 from tests.batch.recorded import recordings
 
 OAR = Oar()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
 FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("oarsub", "/jobs/x.sh"), code, stdout, stderr)
 
 
 def one(**fields: object) -> JobStatus:
@@ -88,17 +84,6 @@ def test_jobs_of_an_array_have_ids_of_their_own_in_the_order_of_their_numbers() 
     text = "Rule of the house\nOAR_JOB_ID=5\nOAR_JOB_ID=6\nOAR_JOB_ID=7\nOAR_JOB_ID=8\n"
     assert OAR.parse_submit(FOUR, answer(text + "OAR_ARRAY_ID=5\n")) == ("5", "6", "7", "8")
     assert one(state="Running", array_index=3).task == 2
-
-
-def test_a_task_counts_from_zero_in_the_job_s_shell() -> None:
-    for index, expected in (("1", "0"), ("12", "11")):
-        done = subprocess.run(
-            ["bash", "-c", f"X={OAR.task}; echo $X"],
-            env={"OAR_ARRAY_INDEX": index},
-            capture_output=True,
-            check=True,
-        )
-        assert done.stdout.decode().strip() == expected
 
 
 def test_a_refusal_is_one_although_a_number_is_printed() -> None:

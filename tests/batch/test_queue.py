@@ -32,27 +32,24 @@ def python(code: str) -> list[str]:
 # Commands as processes.
 
 
-async def test_a_command_s_words_and_code_are_kept_apart() -> None:
-    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
-    result = await ProcessRunner().run(python(code))
-    assert result == CommandResult(tuple(python(code)), 3, "out\n", "err\n")
-
-
-async def test_a_command_ended_by_a_signal_is_no_success() -> None:
-    result = await ProcessRunner().run(["/bin/sh", "-c", "kill -9 $$"])
-    assert result.exit_code == -signal.SIGKILL
-
-
-async def test_bytes_that_are_no_text_do_not_stop_anything() -> None:
-    result = await ProcessRunner().run(["printf", "\\377\\376 ok"])
-    assert result.exit_code == 0
-    assert result.stdout.endswith(" ok")
-
-
-async def test_a_command_that_is_not_there_is_a_refusal_that_names_it() -> None:
-    result = await ProcessRunner().run(["/no/such/sbatch", "x"])
-    assert result.exit_code == 127
-    assert result.stderr == "/no/such/sbatch: No such file or directory"
+@pytest.mark.parametrize(
+    "argv,code,stdout,stderr",
+    [
+        (python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), 3,
+         "out\n", "err\n"),
+        (["/bin/sh", "-c", "kill -9 $$"], -signal.SIGKILL, "", ""),
+        (["printf", "\\377\\376 ok"], 0, "\ufffd\ufffd ok", ""),
+        (["/no/such/sbatch", "x"], 127, "", "/no/such/sbatch: No such file or directory"),
+        # A command that asks for input gets an end of file.
+        (python("import sys; print(repr(sys.stdin.read()))"), 0, "''\n", ""),
+        (python("print('x' * 5_000_000)"), 0, "x" * 5_000_000 + "\n", ""),
+    ],
+    ids=["exit code", "signal", "no text", "no command", "input", "flood"],
+)  # fmt: skip
+async def test_output_and_code_of_a_command_are_kept_apart(
+    argv: list[str], code: int, stdout: str, stderr: str
+) -> None:
+    assert await ProcessRunner().run(argv) == CommandResult(tuple(argv), code, stdout, stderr)
 
 
 async def test_a_command_that_may_not_be_run_is_a_refusal(tmp_path: Path) -> None:
@@ -73,11 +70,6 @@ async def test_a_command_that_hangs_counts_as_unanswered_and_is_ended_with_its_c
     until(lambda: all(start_time(pid) is None for pid in pids))
 
 
-async def test_a_command_that_asks_finds_nobody_to_answer() -> None:
-    result = await ProcessRunner().run(python("import sys; print(repr(sys.stdin.read()))"))
-    assert result.stdout == "''\n"
-
-
 async def test_commands_speak_english_whatever_the_user_speaks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -93,11 +85,6 @@ async def test_arguments_reach_a_command_as_they_are_without_a_shell(
     hostile = ["$HOME", "a b", "'", '"', "; touch /tmp/x", "*", "\n"]
     result = await ProcessRunner(os.environ).run(["tell", *hostile])
     assert result.stdout == "".join(f"<{argument}>\n" for argument in hostile)
-
-
-async def test_a_flood_of_words_is_taken_whole() -> None:
-    result = await ProcessRunner().run(python("print('x' * 5_000_000)"))
-    assert len(result.stdout) == 5_000_001
 
 
 # The job server.

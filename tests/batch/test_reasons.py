@@ -57,38 +57,29 @@ def test_slurms_reasons_to_wait_have_sentences_of_their_own(reason: str) -> None
 
 
 @pytest.mark.parametrize(
-    "reason, words",
+    "state,reason,words",
     [
-        ("AssocGrpGRESRunMinutes", "starts when some finish"),
-        ("QOSMaxGRESPerUser", "starts when some are free"),
-        ("MaxGRESPerAccount", "starts when some are free"),
-        ("QOSMaxGRESPerJob", "will not start: ask for fewer GPUs"),
-        ("AssocMaxBillingMinutesPerJob", "will not start: ask for a shorter walltime"),
-        ("QOSMinGRES", "ask for more"),
+        *[(JobState.PENDING, reason, words) for reason, words in [
+            ("AssocGrpGRESRunMinutes", "starts when some finish"),
+            ("QOSMaxGRESPerUser", "starts when some are free"),
+            ("MaxGRESPerAccount", "starts when some are free"),
+            ("QOSMaxGRESPerJob", "will not start: ask for fewer GPUs"),
+            ("AssocMaxBillingMinutesPerJob", "will not start: ask for a shorter walltime"),
+            ("QOSMinGRES", "ask for more"),
+            ("AssocGrpGRESMinutes", "used up"),
+            ("AssocGrpGRESMinutes", "another account"),
+            ("QOSGrpCPUMinutesLimit", "used up"),
+            ("QOSGrpCPUMinutesLimit", "another account"),
+        ]],
+        (JobState.FAILED, "JobLaunchFailure", "could not start it"),
+        (JobState.FAILED, "BadConstraints", "No node has"),
+        (JobState.FAILED, "NonZeroExitCode", "exit code 3"),
     ],
-)
-def test_a_limit_of_slurm_s_says_whether_waiting_helps(reason: str, words: str) -> None:
-    assert words in SLURM.explain(JobStatus("7_0", JobState.PENDING, reason=reason))
-
-
-@pytest.mark.parametrize("reason", ["AssocGrpGRESMinutes", "QOSGrpCPUMinutesLimit"])
-def test_a_budget_that_is_used_up_does_not_come_back_by_waiting(reason: str) -> None:
-    words = SLURM.explain(JobStatus("7_0", JobState.PENDING, reason=reason))
-    assert "used up" in words
-    assert "another account" in words
-
-
-@pytest.mark.parametrize(
-    "reason, words",
-    [
-        ("JobLaunchFailure", "could not start it"),
-        ("BadConstraints", "No node has"),
-        ("NonZeroExitCode", "exit code 3"),
-    ],
-)
-def test_what_slurm_says_of_a_failure_is_told(reason: str, words: str) -> None:
-    status = JobStatus("7_0", JobState.FAILED, reason=reason, exit_code=3)
-    assert words in SLURM.explain(status)
+)  # fmt: skip
+def test_slurm_s_sentence_says_whether_waiting_helps_and_why_a_job_failed(
+    state: JobState, reason: str, words: str
+) -> None:
+    assert words in SLURM.explain(JobStatus("7_0", state, reason=reason, exit_code=3))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from jupyter_gpucluster.core.job import (
     JobStatus,
     Submission,
 )
+from tests.batch.answers import answer
 from tests.batch.recorded import Recording
 from tests.commands import put_command
 
@@ -26,22 +27,12 @@ ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
 FOUR = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh", 4)
 
 
-def answer(stdout: str = "", code: int | None = 0, stderr: str = "") -> CommandResult:
-    return CommandResult(("qsub", "/jobs/x.sh"), code, stdout, stderr)
-
-
 def one(state: str, **fields: str) -> JobStatus:
     values = {"JB_job_number": "7", "state": state, **fields}
     inner = "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
     text = f"<job_info><queue_info><job_list>{inner}</job_list></queue_info></job_info>"
     [status] = SGE.parse_status(answer(text)).values()
     return status
-
-
-def in_bash(expression: str, **variables: str) -> str:
-    script = f"X=a_{expression}; echo $X"
-    done = subprocess.run(["bash", "-c", script], env=variables, capture_output=True, check=True)
-    return done.stdout.decode().strip()
 
 
 @pytest.mark.parametrize(
@@ -69,18 +60,6 @@ def test_arrays_count_from_one_and_one_job_is_none() -> None:
     assert SGE.parse_submit(ONE, answer("2\n")) == ("2",)
     assert SGE.parse_submit(FOUR, answer("5.1-4:1\n")) == ("5.1", "5.2", "5.3", "5.4")
     assert SGE.cancel(["5.1", "5.3"]) == ["qdel", "5.1", "5.3"]
-
-
-def test_a_task_counts_from_zero_in_the_job_s_shell() -> None:
-    assert in_bash(SGE.task, SGE_TASK_ID="undefined") == "a_0"
-    assert in_bash(SGE.task, SGE_TASK_ID="1") == "a_0"
-    assert in_bash(SGE.task, SGE_TASK_ID="12") == "a_11"
-
-
-def test_each_restart_has_a_number_of_its_own() -> None:
-    assert in_bash(SGE.restarts) == "a_0"
-    assert in_bash(SGE.restarts, RESTARTED="0") == "a_0"
-    assert len(in_bash(SGE.restarts, RESTARTED="1", PATH="/usr/bin:/bin")) > 10
 
 
 @pytest.mark.parametrize(

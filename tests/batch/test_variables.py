@@ -30,11 +30,8 @@ def test_a_process_knows_its_job(variables: dict[str, str], words: str) -> None:
     assert surrounding_job(variables) == words
 
 
-def test_each_dialect_s_job_is_recognised_and_its_variables_are_filtered() -> None:
+def test_the_variables_of_each_dialect_s_job_are_filtered() -> None:
     known = of_all_systems()
     for name, dialect in BACKENDS.items():
-        if not dialect.on_this_machine:
-            found = surrounding_job(dict.fromkeys(dialect.job_variables, "12"))
-            assert found == dialect.job_words.format("12"), name
         for variable in dialect.job_variables[:1]:
             assert name == "kubernetes" or variable.startswith(known.job)

@@ -13,12 +13,9 @@ import pytest
 from hypothesis import settings
 from jupyter_core import paths
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
-from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import ProfileProblem, apply_options, find_profile
+from tests.batch.golden import rendered
 
 # How long an example takes says something about the machine, not about the reader.
 settings.register_profile("profiles", deadline=None)
@@ -43,20 +40,7 @@ def script_of(name: str) -> str:
     loaded = find_profile(name).profile
     required = [key for key, option in loaded.options.items() if option.required]
     profile = apply_options(loaded, dict.fromkeys(required, "value"))
-    directory = ClusterDirectory(Path("/home/ann/clusters/7f3a2b"))
-    spec = make_spec(
-        profile,
-        name=name,
-        workers=1,
-        machine=Machine(cpus=8, memory=2**34),
-        python="/opt/dask/bin/python",
-        environment="",
-        directory=directory,
-        scratch=Path("/tmp/gpc-7f3a2b"),
-        options={},
-    )
-    text = render(profile, spec, find_backend(profile.backend), directory)
-    return text.replace(MARK, "gpc-7f3a2b-1")
+    return rendered(profile, name, ClusterDirectory(Path("/home/ann/clusters/7f3a2b")))[1]
 
 
 @dataclass

@@ -15,13 +15,6 @@ from jupyter_gpucluster.profiles.validation import validate
 from tests.profiles.conftest import PLACE, Places, Site
 
 
-def test_an_empty_value_takes_a_limit_away_where_nothing_locks_it(site: Site) -> None:
-    site.write("system", "place.yaml", PLACE)
-    site.write("user", "place.yaml", "limits: {workers: null}\n")
-    assert find_profile("place").profile.limits.workers is None
-    assert find_profile("place").profile.limits.clusters == 2
-
-
 @pytest.mark.parametrize("preferred", ["0", "1"])
 def test_a_locked_field_keeps_the_central_value_and_the_override_is_reported(
     site: Site, monkeypatch: pytest.MonkeyPatch, places: Places, preferred: str
@@ -53,42 +46,43 @@ def test_a_locked_field_keeps_the_central_value_and_the_override_is_reported(
     )
 
 
-def test_a_lock_of_the_user_does_not_bind_more_central_files(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+ENVIRONMENT_FIRST = {"JUPYTER_PREFER_ENV_PATH": "1"}
+
+
+@pytest.mark.parametrize(
+    "variables,files,workers",
+    [
+        # An empty value takes a limit away where no lock binds it.
+        ({}, {"system": PLACE, "user": "limits: {workers: null}\n"}, None),
+        # A lock of the user does not bind more central files, and a final profile neither.
+        (ENVIRONMENT_FIRST, {"user": "limits: {workers: 1000}\nlocked: [limits]\n",
+         "environment": PLACE}, 64),
+        (ENVIRONMENT_FIRST, {"user": "title: Mine\nfinal: true\n", "environment": PLACE}, 64),
+        # A lock binds a file that comes earlier in the order.
+        (ENVIRONMENT_FIRST, {"user": "job: {account: mine}\n",
+         "environment": f"{PLACE}    locked: [job.account]\n"}, 64),
+        # The system's directory in JUPYTER_PATH keeps its locks.
+        ({"JUPYTER_PATH": "system"}, {"system": f"{PLACE}    locked: [limits]\n",
+         "environment": "limits: {workers: 1000}\n"}, 64),
+        # A lock in JUPYTER_PATH binds the user and not the environment.
+        ({"JUPYTER_PATH": "extra"}, {"environment": PLACE, "extra": "locked: [limits, job]\n",
+         "user": "limits: {workers: 1000}\n"}, 64),
+    ],
+)  # fmt: skip
+def test_the_more_central_file_decides_whatever_the_order_of_the_files(
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    files: dict[str, str],
+    workers: int | None,
 ) -> None:
-    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
-    site.write("user", "place.yaml", "limits: {workers: 1000}\nlocked: [limits]\n")
-    site.write("environment", "place.yaml", PLACE)
-    assert find_profile("place").profile.limits.workers == 64
-
-
-def test_a_lock_binds_a_file_that_comes_earlier_in_the_order(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
-    site.write("user", "place.yaml", "job: {account: mine}\n")
-    site.write("environment", "place.yaml", PLACE + "    locked: [job.account]\n")
-    assert find_profile("place").profile.job.account == ""
-
-
-def test_naming_the_systems_directory_in_jupyter_path_does_not_weaken_its_locks(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_PATH", str(site.root / "system"))
-    site.write("system", "place.yaml", PLACE + "    locked: [limits]\n")
-    site.write("environment", "place.yaml", "limits: {workers: 1000}\n")
-    assert find_profile("place").profile.limits.workers == 64
-
-
-def test_a_lock_in_jupyter_path_binds_the_user_and_not_the_environment(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_PATH", str(site.root / "extra"))
-    site.write("environment", "place.yaml", PLACE)
-    site.write("extra", "place.yaml", "locked: [limits, job]\n")
-    site.write("user", "place.yaml", "limits: {workers: 1000}\n")
-    assert find_profile("place").profile.limits.workers == 64
-    assert find_profile("place").profile.job.queue == "normal"
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value if value == "1" else str(site.root / value))
+    for level, text in files.items():
+        site.write(level, "place.yaml", text)
+    profile = find_profile("place").profile
+    assert (profile.limits.workers, profile.limits.clusters) == (workers, 2)
+    assert (profile.title, profile.job.queue, profile.job.account) == ("Place", "normal", "")
 
 
 @pytest.mark.parametrize(
@@ -163,15 +157,6 @@ def test_a_final_profile_ignores_less_central_files(site: Site, places: Places) 
     assert place.shadowed == (Shadowed("", own, central, "final"),)
     assert places(found.problems) == [("place.yaml", 1, 1)]
     assert found.problems[0].message == f"{central} is marked final; this file is ignored"
-
-
-def test_a_final_profile_of_the_user_does_not_shut_out_the_environment(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
-    site.write("user", "place.yaml", "title: Mine\nfinal: true\n")
-    site.write("environment", "place.yaml", PLACE)
-    assert find_profile("place").profile.title == "Place"
 
 
 def test_locks_of_several_files_add_up(site: Site) -> None:

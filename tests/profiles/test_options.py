@@ -67,28 +67,22 @@ def test_values_go_to_fields_braces_and_the_keys_of_their_names(place: Profile) 
     assert done.options == {}
 
 
-def test_lines_and_variables_of_an_option_without_a_value_are_left_out(place: Profile) -> None:
+def test_text_of_an_option_without_a_value_is_left_out_or_empty(place: Profile) -> None:
     done = apply_options(place, {"account": "abc"})
     assert done.job.directives == ("-C a100", "--mem=100GiB")
     assert done.environment.variables == {"PLACE": "here"}
     done = apply_options(place, {"account": "abc", "reservation": "r1"})
     assert done.job.directives == ("-C a100", "--reservation=r1", "--mem=100GiB")
+    named = profile_of(HEAD + 'job: {queue: "{queue}"}\noptions: {queue: {type: string}}\n')
+    assert apply_options(named, {}).job.queue == ""
+    assert apply_options(named, {"queue": "gpu"}).job.queue == "gpu"
 
 
-def test_text_of_an_option_without_a_value_becomes_empty() -> None:
-    place = profile_of(HEAD + 'job: {queue: "{queue}"}\noptions: {queue: {type: string}}\n')
-    assert apply_options(place, {}).job.queue == ""
-    assert apply_options(place, {"queue": "gpu"}).job.queue == "gpu"
-
-
-def test_shell_variables_and_doubled_braces_stay_what_they_are(place: Profile) -> None:
-    done = apply_options(place, {"account": "abc"})
-    assert done.environment.prologue[1] == "echo ${account} {account} abc"
-
-
-def test_a_value_in_a_shell_line_is_one_word_whatever_it_holds(place: Profile) -> None:
+def test_a_value_in_a_shell_line_is_one_word_beside_shell_variables(place: Profile) -> None:
     done = apply_options(place, {"account": "abc", "module": "x; touch $HOME/y"})
-    assert done.environment.prologue[0] == "module load 'x; touch $HOME/y'"
+    assert done.environment.prologue == (
+        "module load 'x; touch $HOME/y'", "echo ${account} {account} abc",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("value", ["a --exclusive", "a;b", "a'b", 'a"b', "a\\b", "a #b"])

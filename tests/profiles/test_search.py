@@ -57,23 +57,19 @@ def test_a_user_file_overrides_field_by_field_and_lists_as_a_whole(site: Site) -
     }
 
 
-@pytest.mark.parametrize("preferred,title", [("0", "user"), ("1", "environment")])
-def test_the_order_of_user_and_environment_is_jupyters(
-    site: Site, monkeypatch: pytest.MonkeyPatch, preferred: str, title: str
+@pytest.mark.parametrize(
+    "preferred,extra,title",
+    [("0", False, "user"), ("1", False, "environment"), ("0", True, "extra")],
+)
+def test_the_order_of_directories_is_jupyters(
+    site: Site, monkeypatch: pytest.MonkeyPatch, preferred: str, extra: bool, title: str
 ) -> None:
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", preferred)
-    for level in ("system", "environment", "user"):
-        site.write(level, "place.yaml", f"title: {level}\nbackend: slurm\n")
-    assert find_profile("place").profile.title == title
-
-
-def test_jupyter_path_overrides_all_other_directories(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUPYTER_PATH", str(site.root / "extra"))
+    if extra:
+        monkeypatch.setenv("JUPYTER_PATH", str(site.root / "extra"))
     for level in ("system", "environment", "user", "extra"):
         site.write(level, "place.yaml", f"title: {level}\nbackend: slurm\n")
-    assert find_profile("place").profile.title == "extra"
+    assert find_profile("place").profile.title == title
 
 
 def test_one_bad_file_does_not_hide_the_other_profiles(site: Site, places: Places) -> None:
@@ -177,22 +173,33 @@ def test_a_directory_that_cannot_be_listed_is_told(home: Path, site: Site) -> No
     ]
 
 
-def test_a_fallback_without_ucx_is_warned_about(site: Site) -> None:
-    text = "title: x\nbackend: slurm\nnetwork:\n  fallback: tcp\n"
-    site.write("user", "plain.yaml", text)
-    site.write("user", "fast.yaml", f"{text}  protocol: ucx\n")
-    [problem] = load_profiles().problems
-    assert (problem.profile, problem.line, problem.severity) == ("plain", 4, "warning")
-    assert "network.protocol: ucx" in problem.message
-
-
-def test_keys_without_meaning_for_a_local_profile_are_warned_about(site: Site) -> None:
-    site.write("user", "mine.yaml", "title: Mine\nbackend: local\njob:\n  queue: gpu\n")
+@pytest.mark.parametrize(
+    "text,places,words",
+    [
+        ("slurm\nnetwork:\n  fallback: tcp\n", [(4, 3)], "network.protocol: ucx"),
+        ("slurm\nnetwork:\n  fallback: tcp\n  protocol: ucx\n", [], ""),
+        ("local\njob:\n  queue: gpu\n", [(4, 3)],
+         "`job.queue` has no meaning on backend local and is ignored"),
+        # Only LSF has two ways to get a script.
+        ("lsf\njob: {submit_by: file}\n", [], ""),
+        ("slurm\njob: {submit_by: file}\n", [(3, 7)], ""),
+        ("local\njob: {submit_by: file}\n", [(3, 7)], ""),
+        ("slurm\njob: {walltime: 24 h}\n", [], ""),
+        ('slurm\njob: {walltime: "24:00:00"}\n', [], ""),
+        ("slurm\njob: {walltime: 24 s}\n", [], ""),
+        ("slurm\njob: {walltime: 86400}\n", [], ""),
+    ],
+)  # fmt: skip
+def test_keys_that_have_no_effect_are_warned_about(
+    site: Site, text: str, places: list[tuple[int, int]], words: str
+) -> None:
+    site.write("user", "mine.yaml", f"title: Mine\nbackend: {text}")
     found = load_profiles()
     assert "mine" in found.profiles
-    [problem] = found.problems
-    assert (problem.line, problem.column, problem.severity) == (4, 3, "warning")
-    assert problem.message == "`job.queue` has no meaning on backend local and is ignored"
+    assert [(p.line, p.column) for p in found.problems] == places
+    for problem in found.problems:
+        assert (problem.profile, problem.severity) == ("mine", "warning")
+        assert words in problem.message
 
 
 def test_a_walltime_without_a_unit_is_warned_about(site: Site) -> None:
@@ -218,23 +225,6 @@ options:
         "`job.walltime`: 24 has no unit and is read as 24 seconds; for hours write 24 h or"
         ' "24:00:00", for minutes 24 min, for seconds 24 s'
     )
-
-
-@pytest.mark.parametrize(
-    "backend, walltime",
-    [("slurm", "24 h"), ("slurm", '"24:00:00"'), ("slurm", "24 s"), ("slurm", "86400")],
-)
-def test_a_walltime_that_is_clear_is_not(site: Site, backend: str, walltime: str) -> None:
-    site.write(
-        "user", "mine.yaml", f"title: M\nbackend: {backend}\njob: {{walltime: {walltime}}}\n"
-    )
-    assert load_profiles().problems == []
-
-
-@pytest.mark.parametrize("backend, problems", [("lsf", 0), ("slurm", 1), ("local", 1)])
-def test_only_lsf_has_two_ways_to_get_a_script(site: Site, backend: str, problems: int) -> None:
-    site.write("user", "mine.yaml", f"title: M\nbackend: {backend}\njob: {{submit_by: file}}\n")
-    assert len(load_profiles().problems) == problems
 
 
 def test_profiles_for_this_host_come_first_then_the_default_and_those_of_other_hosts_last(
