@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +20,7 @@ from jupyter_gpucluster.core.cluster import Record, Spec, Target, heads_mark
 from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.node.node_list import expand
+from tests.commands import put_command
 
 OURS = "gpc-abc123-1"
 UNKNOWN = "slurm_load_jobs error: Invalid job id specified\n"
@@ -200,12 +200,8 @@ async def test_jobs_on_another_cluster_of_slurm_s_are_looked_for_and_ended_there
     spec = replace(record.spec, job=JobShape(directives=("--clusters=cm2",)))
     record = replace(record, spec=spec)
     for name in ("squeue", "scancel"):
-        program = tmp_path / name
-        program.write_text(
-            f'#!/bin/sh\necho "{name} on $SLURM_CLUSTERS" >>{tmp_path}/asked\nexit 1\n'
-        )
-        program.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        script = f'echo "{name} on $SLURM_CLUSTERS" >>{tmp_path}/asked; exit 1'
+        put_command(tmp_path, monkeypatch, name, script)
     assert left_jobs([record]) == ["perhaps jobs of c: Slurm does not answer"]
     assert (tmp_path / "asked").read_text() == "squeue on cm2\n"
     _, told = await cancel_jobs_of(record, Silent())

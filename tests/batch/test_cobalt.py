@@ -19,26 +19,12 @@ def block(id: str, state: str, location: str = "None", name: str = "gpc-abc123-1
     return f"JobID: {id}\n{fields}\n"
 
 
-def test_directives_ask_for_nodes() -> None:
-    shape = JobShape(nodes=2, gpus=16, cpus=64, memory=10**12, walltime=1800)
-    shape = JobShape(**{**shape.__dict__, "queue": "full-node", "account": "datascience"})
-    assert COBALT.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
-        "#COBALT --jobname gpc-abc123-1",
-        "#COBALT -o /shared/logs/gpc-abc123-1.out",
-        "#COBALT -e /shared/logs/gpc-abc123-1.out",
-        "#COBALT -q full-node",
-        "#COBALT -A datascience",
-        "#COBALT -t 00:30:00",
-        "#COBALT -n 2",
-    ]
-
-
 def test_in_some_queues_the_amount_counts_gpus() -> None:
     shape = JobShape(gpus=3, gpu_request="gpus", queue="single-gpu")
     assert COBALT.directives(shape, "m", "/o")[-1] == "#COBALT -n 3"
     assert COBALT.directives(JobShape(gpus=3), "m", "/o")[-1] == "#COBALT -n 1"
-    without = JobShape(nodes=2, gpu_request="gpus")
-    assert COBALT.directives(without, "m", "/o")[-1] == "#COBALT -n 2"
+    for without in (JobShape(nodes=2, gpu_request="gpus"), JobShape(nodes=2, gpus=16, cpus=64)):
+        assert COBALT.directives(without, "m", "/o")[-1] == "#COBALT -n 2"
 
 
 def test_each_job_is_a_submission_of_its_own() -> None:

@@ -65,25 +65,6 @@ def past(**fields: object) -> JobStatus:
     return CONDOR.parse_history(ads(ad(**fields)))["12.1"]
 
 
-def test_directives_are_lines_of_a_description() -> None:
-    shape = JobShape(gpus=2, cpus=8, memory=10**10, walltime=7200, account="group_phys")
-    shape = JobShape(**{**shape.__dict__, "gpu_type": "A100"})
-    assert CONDOR.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
-        "#CONDOR batch_name = gpc-abc123-1",
-        "#CONDOR RequestCpus = 8",
-        "#CONDOR RequestMemory = 9536",
-        "#CONDOR output = /shared/logs/gpc-abc123-1.$(ProcId).out",
-        "#CONDOR error = /shared/logs/gpc-abc123-1.$(ProcId).out",
-        "#CONDOR stream_output = True",
-        "#CONDOR stream_error = True",
-        "#CONDOR accounting_group = group_phys",
-        "#CONDOR request_gpus = 2",
-        '#CONDOR require_gpus = regexp("A100", DeviceName)',
-        f"#CONDOR periodic_remove = {DEAD} || "
-        "(JobStatus == 2 && time() - JobCurrentStartDate > 7200)",
-    ]
-
-
 def test_gpus_may_be_left_to_the_profiles_directives() -> None:
     lines = CONDOR.directives(JobShape(gpus=1, gpu_request="none"), "m", "/o")
     assert not any("gpus" in line for line in lines)

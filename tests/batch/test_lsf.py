@@ -47,21 +47,8 @@ def megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LSF_ENVDIR", str(tmp_path))
 
 
-def test_directives_ask_for_one_host() -> None:
-    shape = JobShape(
-        gpus=4, cpus=40, memory=500 * 10**9, walltime=5430, queue="gpu", account="phys"
-    )
-    assert LSF.directives(shape, "gpc-abc123-1", "/shared/logs/gpc-abc123-1.out") == [
-        "#BSUB -J gpc-abc123-1",
-        "#BSUB -q gpu",
-        '#BSUB -P "phys"',
-        "#BSUB -n 40",
-        '#BSUB -R "span[hosts=1]"',
-        "#BSUB -M 500000",
-        "#BSUB -W 01:31",
-        "#BSUB -o /shared/logs/gpc-abc123-1.out",
-        '#BSUB -gpu "num=4:j_exclusive=yes"',
-    ]
+def test_a_walltime_is_rounded_up_to_minutes() -> None:
+    assert "#BSUB -W 01:31" in LSF.directives(JobShape(walltime=5430), "m", "/o")
 
 
 def test_several_nodes_share_cores_memory_and_gpus() -> None:

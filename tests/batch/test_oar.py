@@ -43,21 +43,6 @@ def test_a_gpu_with_several_cores_is_one_gpu_and_taken_as_soon_as_one_core_is() 
     assert OAR.parse_capacity(answer(text)) == [Capacity("A100", free=1, total=2)]
 
 
-def test_directives_ask_for_everything_in_one_line() -> None:
-    shape = JobShape(
-        gpus=2, cpus=8, walltime=7200, queue="default", account="lab7", gpu_type="A100"
-    )
-    assert OAR.directives(shape, "gpc-7f3a2b-1", "/logs/x.out") == [
-        "#OAR -n gpc-7f3a2b-1",
-        "#OAR -q default",
-        "#OAR --project lab7",
-        "#OAR -l /nodes=1/gpu=2/core=4,walltime=02:00:00",
-        "#OAR -p gpu_model='A100'",
-        "#OAR -O /logs/x.out",
-        "#OAR -E /logs/x.out",
-    ]
-
-
 @pytest.mark.parametrize(
     "shape,path",
     [
@@ -117,44 +102,38 @@ def test_nothing_is_an_empty_list_only_where_no_job_was_asked_for() -> None:
         OAR.parse_status(asked)
 
 
+def ended_by(event: str, description: str = "") -> dict[str, object]:
+    """Return the fields of a job that an event ended."""
+    return {"state": "Error", "events": [{"type": event, "description": description}]}
+
+
 @pytest.mark.parametrize(
-    "event,description,state,words",
+    "fields,state,words",
     [
-        ("WALLTIME", "", JobState.TIMEOUT, "It reached its walltime"),
-        ("BESTEFFORT_KILL", "", JobState.PREEMPTED, "A job that is not besteffort"),
-        ("EXIT_VALUE_OAREXEC", "", JobState.NODE_FAIL, "Its node could not start it"),
-        ("WORKING_DIRECTORY", "", JobState.FAILED, "Its working directory"),
-        (
-            "FRAG_JOB_REQUEST",
-            "User bob requested to",
-            JobState.CANCELLED,
-            "It was cancelled by bob.",
-        ),
-        ("FRAG_JOB_REQUEST", "User root requested to", JobState.CANCELLED, "It was ended by the"),
-        ("NEWER_EVENT", "", JobState.FAILED, "OAR ended it without a reason"),
+        (ended_by("WALLTIME"), JobState.TIMEOUT, "It reached its walltime"),
+        (ended_by("BESTEFFORT_KILL"), JobState.PREEMPTED, "A job that is not besteffort"),
+        (ended_by("EXIT_VALUE_OAREXEC"), JobState.NODE_FAIL, "Its node could not start it"),
+        (ended_by("WORKING_DIRECTORY"), JobState.FAILED, "Its working directory"),
+        (ended_by("FRAG_JOB_REQUEST", "User bob requested to"), JobState.CANCELLED,
+         "It was cancelled by bob."),
+        (ended_by("FRAG_JOB_REQUEST", "User root requested to"), JobState.CANCELLED,
+         "It was ended by the"),
+        (ended_by("NEWER_EVENT"), JobState.FAILED, "OAR ended it without a reason"),
+        # States that were too short to record.
+        ({"state": "toLaunch"}, JobState.RUNNING, ""),
+        ({"state": "toAckReservation"}, JobState.PENDING, ""),
+        ({"state": "Resuming"}, JobState.SUSPENDED, ""),
+        ({"state": "Finishing"}, JobState.ENDING, ""),
+        ({"state": "toError"}, JobState.ENDING, ""),
+        ({"state": "Newer"}, JobState.UNKNOWN, ""),
     ],
-)
-def test_events_tell_why_a_job_was_ended(
-    event: str, description: str, state: JobState, words: str
+)  # fmt: skip
+def test_states_and_events_tell_how_a_job_is(
+    fields: dict[str, object], state: JobState, words: str
 ) -> None:
-    status = one(state="Error", events=[{"type": event, "description": description}])
+    status = one(**fields)
     assert status.state is state
     assert OAR.explain(status).startswith(words)
-
-
-@pytest.mark.parametrize(
-    "word,state",
-    [
-        ("toLaunch", JobState.RUNNING),
-        ("toAckReservation", JobState.PENDING),
-        ("Resuming", JobState.SUSPENDED),
-        ("Finishing", JobState.ENDING),
-        ("toError", JobState.ENDING),
-        ("Newer", JobState.UNKNOWN),
-    ],
-)
-def test_states_that_were_too_short_to_record_are_known(word: str, state: JobState) -> None:
-    assert one(state=word).state is state
 
 
 def test_only_an_unusual_message_is_a_reason() -> None:

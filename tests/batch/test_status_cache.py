@@ -305,17 +305,21 @@ def test_other_sites_users_and_systems_have_files_of_their_own(
 # The choice, which is pure.
 
 
-def chosen(ledger: Ledger, now: float, *, seen: float = 0.0) -> tuple[Choice, float]:
+def chosen(ledger: Ledger, now: float, seen: float) -> tuple[Choice, float]:
     return choose(ledger, now=now, period=PERIOD, ids=None, seen=seen, changed=0.0)
 
 
 @pytest.mark.parametrize(
-    "took, period", [(0.05, PERIOD), (2.0, 20.0), (20.0, 200.0), (60.0, LONGEST_PERIOD)]
-)
-def test_the_slower_the_answer_the_longer_the_period(took: float, period: float) -> None:
-    ledger = Ledger(started=100.0, seconds=took)
-    assert chosen(ledger, 100.0 + period - 1, seen=100.0) == (Choice.WAIT, 1.0)
-    assert chosen(ledger, 100.0 + period, seen=100.0) == (Choice.CALL, 0.0)
+    "took,failures,period",
+    [(0.05, 0, PERIOD), (2.0, 0, 20.0), (20.0, 0, 200.0), (60.0, 0, LONGEST_PERIOD),
+     (60.0, 50, LONGEST_PERIOD)],
+)  # fmt: skip
+def test_the_slower_the_answer_the_longer_the_period_up_to_five_minutes(
+    took: float, failures: int, period: float
+) -> None:
+    ledger = Ledger(started=100.0, seconds=took, failures=failures)
+    assert chosen(ledger, 100.0 + period - 1, 100.0) == (Choice.WAIT, 1.0)
+    assert chosen(ledger, 100.0 + period, 100.0) == (Choice.CALL, 0.0)
 
 
 async def test_a_command_that_hung_is_followed_by_a_pause_as_long_as_itself(
@@ -330,8 +334,3 @@ async def test_a_command_that_hung_is_followed_by_a_pause_as_long_as_itself(
     assert await cache.poll([], PERIOD, hang) == Poll(False, again=1.0)
     clock.now += 1.0
     assert await cache.poll([], PERIOD, hang) == Poll(True)
-
-
-def test_silence_never_makes_the_period_longer_than_five_minutes() -> None:
-    ledger = Ledger(started=100.0, seconds=60.0, failures=50)
-    assert chosen(ledger, 100.0 + LONGEST_PERIOD)[0] is Choice.CALL

@@ -21,17 +21,12 @@ SITES: dict[str, dict[str, Any]] = yaml.safe_load(
 )
 COLLECTED = "fb811ccc6ea77f3268095dab7803615d02dacbbacafe8404943d1097df5ba95e"
 """SHA-256 of the collection's sorted ids, a line each."""
-PREFIXES = {
-    "slurm": "#SBATCH ", "pbs": "#PBS ", "torque": "#PBS ", "moab": "#PBS ", "lsf": "#BSUB ",
-    "sge": "#$ ", "oar": "#OAR ", "htcondor": "#CONDOR ", "cobalt": "#COBALT ", "local": "#",
-    "kubernetes": "#KUBERNETES ",
-}  # fmt: skip
 
 
 def test_the_table_has_every_entry_with_its_source() -> None:
     assert len(SITES) == 83
     assert all(entry["source"] for entry in SITES.values())
-    assert {entry["profile"]["backend"] for entry in SITES.values()} == {*PREFIXES}
+    assert {entry["profile"]["backend"] for entry in SITES.values()} == BACKENDS.keys() - {"demo"}
 
 
 def test_the_table_has_the_collections_entries() -> None:
@@ -47,7 +42,7 @@ def test_a_profile_asks_for_what_the_site_s_own_job_asks_for(
     # A shipped profile of the same name would be merged with it.
     site.write("user", f"public-{name}.yaml", yaml.safe_dump({"title": name, **entry["profile"]}))
     lines = script_of(f"public-{name}").splitlines()
-    prefix = PREFIXES[entry["profile"]["backend"]]
+    prefix = f"{BACKENDS[entry['profile']['backend']].syntax.prefix} "
     asked = [line.removeprefix(prefix) for line in lines[1:] if line.startswith(prefix)]
     assert [line for line in entry["asks"] if line not in asked] == [], asked
     commands = "\n".join(line for line in lines if not line.startswith("#"))
