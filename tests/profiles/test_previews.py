@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.core.errors import UnsuitableEnvironment
@@ -56,10 +55,3 @@ def test_a_script_is_shown_where_the_python_of_the_profile_is_not(home: Path) ->
     assert "/far/away/python" in clusters.script("far").text
     with pytest.raises(UnsuitableEnvironment, match="does not exist"):
         clusters.start("far")
-
-
-def test_there_is_a_command_for_every_system_that_is_shipped() -> None:
-    systems = {find_profile(name).profile.backend for name in SHIPPED}
-    assert systems <= set(COMMANDS)
-    assert len(SHIPPED) == 31
-    assert all(find_backend(system).title for system in systems)
