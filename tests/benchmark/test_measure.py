@@ -106,29 +106,16 @@ def test_progress_counts_chunks_up_to_all_of_them(
     assert {(step.device, step.run, step.runs, step.total) for step in steps} == {("cpu", 1, 1, 36)}
 
 
-def test_an_interrupt_cancels_what_was_sent(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mistake", [KeyboardInterrupt(), ZeroDivisionError("of the caller")])
+def test_an_interrupt_or_error_of_the_caller_cancels_the_tasks_and_arrives_as_it_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch, mistake: BaseException
 ) -> None:
     monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
-
-    def interrupt(step: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(client, LONG, progress=interrupt)
-    assert no_tasks_left(client)
-
-
-def test_what_a_callers_own_code_raises_arrives_as_it_is(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
-    mistake = ZeroDivisionError("of the caller")
 
     def stumble(step: Progress) -> None:
         raise mistake
 
-    with pytest.raises(ZeroDivisionError) as caught:
+    with pytest.raises(type(mistake)) as caught:
         run(client, LONG, progress=stumble)
     assert caught.value is mistake
     assert no_tasks_left(client)
@@ -207,11 +194,6 @@ def test_an_asynchronous_client_is_refused() -> None:
     client: Any = SimpleNamespace(asynchronous=True)
     with pytest.raises(InvalidInput, match="asynchronous"):
         run(client, TINY)
-
-
-def test_gpus_that_are_not_there_are_refused(client: Client) -> None:
-    with pytest.raises(InvalidInput, match="The workers have no GPU"):
-        run(client, SumOptions((400, 400), (100, 100), device="gpu"))
 
 
 def test_gpus_and_cpus_run_the_same_sum_through_cupy_and_numpy(

@@ -99,18 +99,13 @@ def test_the_words_can_be_variables(shell: InteractiveShell) -> None:
     assert "no cluster named nobody" in captured.stdout
 
 
-@pytest.mark.parametrize("line", ["", "--help"])
-def test_help_lists_the_commands(shell: InteractiveShell, line: str) -> None:
+@pytest.mark.parametrize(
+    "line, usage", [("", "COMMAND"), ("--help", "COMMAND"), ("start --help", "start")]
+)
+def test_help_is_printed_and_no_error(shell: InteractiveShell, line: str, usage: str) -> None:
     with capture_output() as captured:
-        result = shell.run_cell(f"%gpucluster {line}")
-    assert result.success
-    assert "usage: %gpucluster COMMAND" in captured.stdout
-
-
-def test_a_commands_help_is_no_error(shell: InteractiveShell) -> None:
-    with capture_output() as captured:
-        assert shell.run_cell("%gpucluster start --help").success
-    assert "usage: %gpucluster start" in captured.stdout
+        assert shell.run_cell(f"%gpucluster {line}").success
+    assert f"usage: %gpucluster {usage}" in captured.stdout
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from jupyter_gpucluster.core.job import JobState, JobStatus
 from jupyter_gpucluster.head.allocation_watch import FIRST, PERIOD, HeldJobWatch
 from jupyter_gpucluster.head.reconcile.model import Observation, clocks
 
+from ..commands import put_command
 from .world import a_record
 
 HELD = HeldJob("slurm", "65", "Slurm job 65", "n[1-2]", ends=500.0)
@@ -27,25 +28,21 @@ NEW_END = " StartTime=2026-11-28T00:00:00 EndTime=2026-11-28T01:00:00"
 class System:
     """A program in place of scontrol."""
 
-    def __init__(self, place: Path) -> None:
-        self.calls = place / "calls"
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answer_file = place / "answer"
-        self.calls.write_text("")
-        program = place / "scontrol"
-        program.write_text(f"#!/bin/sh\necho call >>{self.calls}\n. {self.answer_file}\n")
-        program.chmod(0o755)
+        self.calls = put_command(place, monkeypatch, "scontrol", f". {self.answer_file}")
+        self.calls.touch()
 
     def answer(self, state: str, more: str = "") -> None:
         self.answer_file.write_text(f"echo '{LINE.format(state)}{more}'\n")
 
     def asked(self) -> int:
-        return self.calls.read_text().count("call")
+        return len(self.calls.read_text().splitlines())
 
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return System(tmp_path)
+    return System(tmp_path, monkeypatch)
 
 
 def look(watch: HeldJobWatch, listing: dict[str, JobStatus], now: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from jupyter_gpucluster.batch import cancel, find_backend
 from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT, NAMESPACE
 from jupyter_gpucluster.batch.queue import ProcessRunner, run_aside
 from jupyter_gpucluster.batch.variables import inherited
-from jupyter_gpucluster.core.cluster import HeldJob, Record
+from jupyter_gpucluster.core.cluster import HeldJob
 from jupyter_gpucluster.core.errors import GpuClusterError
 from jupyter_gpucluster.doctor.batch_system import answer_of
 from jupyter_gpucluster.head import process
@@ -23,6 +23,7 @@ from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch import allocation, capacity, completion
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.state.head_job import variables_of
+from tests.commands import put_command
 from tests.head.world import a_record
 
 STEER = {
@@ -87,57 +88,33 @@ def test_kubectl_reads_no_file_of_its_user_s_own_defaults() -> None:
     assert "KUBERC=off" in result.stdout.splitlines()
 
 
-def ask_capacity(place: Path) -> None:
-    capacity._run(find_backend("slurm"), place / "none", {})
+def profile_of(**keys: str) -> Profile:
+    return Profile.model_validate({"title": "x", **keys})
 
 
-def ask_held_job(place: Path) -> None:
-    asyncio.run(HeldJobWatch(None).ask(HeldJob("slurm", "65", "Slurm job 65", "n1")))
+RECORD = replace(a_record(), spec=replace(a_record().spec, backend="slurm"))
+HELD = HeldJob("slurm", "65", "Slurm job 65", "n1")
+ASKING: dict[str, Callable[[Path], object]] = {
+    "capacity": lambda place: capacity._run(find_backend("slurm"), place / "none", {}),
+    "held job": lambda _: asyncio.run(HeldJobWatch(None).ask(HELD)),
+    "leftovers": lambda _: run_aside(cancel._runner(RECORD).run(["squeue"])),
+    "head's job": lambda _: run_aside(ProcessRunner(variables_of(RECORD)).run(["squeue"])),
+    "head": lambda place: run_aside(
+        process.make_runner(ClusterDirectory(place), RECORD, place).run(["squeue"])
+    ),
+    "joining": lambda _: allocation.ask("65", profile_of(backend="local", launcher="srun")),
+    "doctor": lambda _: answer_of(["squeue"]),
+    "kubernetes": lambda _: completion.completed(profile_of(backend="kubernetes")),
+}
 
 
-def ask_leftovers(place: Path) -> None:
-    run_aside(cancel._runner(batch_record()).run(["squeue"]))
-
-
-def ask_head_job(place: Path) -> None:
-    run_aside(ProcessRunner(variables_of(batch_record())).run(["squeue"]))
-
-
-def ask_as_head(place: Path) -> None:
-    runner = process.make_runner(ClusterDirectory(place), batch_record(), place)
-    run_aside(runner.run(["squeue"]))
-
-
-def ask_joining(place: Path) -> None:
-    profile = Profile.model_validate({"title": "x", "backend": "local", "launcher": "srun"})
-    allocation.ask("65", profile)
-
-
-def ask_doctor(place: Path) -> None:
-    answer_of(["squeue"])
-
-
-def ask_kubernetes(place: Path) -> None:
-    completion.completed(Profile.model_validate({"title": "x", "backend": "kubernetes"}))
-
-
-def batch_record() -> Record:
-    record = a_record()
-    return replace(record, spec=replace(record.spec, backend="slurm"))
-
-
-ASKING: Sequence[Callable[[Path], None]] = (
-    ask_capacity, ask_held_job, ask_leftovers, ask_head_job, ask_as_head, ask_joining, ask_doctor,
-    ask_kubernetes,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("ask", ASKING)
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
 def test_no_place_that_asks_a_system_hands_on_what_steers(
-    ask: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = commands_that_tell(tmp_path)
-    monkeypatch.setenv("PATH", f"{told.parent}:{os.environ['PATH']}")
+    told = tmp_path / "told"
+    for name in ("squeue", "sinfo", "scontrol", "kubectl"):
+        put_command(tmp_path, monkeypatch, name, f"exec env >>{told}")
     hostile: Mapping[str, str] = dict.fromkeys(" ".join(STEER.values()).split(), "x")
     for name, value in hostile.items():
         monkeypatch.setenv(name, value)
@@ -149,13 +126,3 @@ def test_no_place_that_asks_a_system_hands_on_what_steers(
     lines = told.read_text().splitlines()
     assert "LC_ALL=C" in lines
     assert not names_in("\n".join(lines)) & hostile.keys()
-
-
-def commands_that_tell(place: Path) -> Path:
-    """Put programs in the place of client commands; return where they write their variables."""
-    folder = place / "bin"
-    folder.mkdir()
-    for name in ("squeue", "sinfo", "scontrol", "kubectl"):
-        (folder / name).write_text(f"#!/bin/sh\nexec env >>{folder}/told\n")
-        (folder / name).chmod(0o755)
-    return folder / "told"

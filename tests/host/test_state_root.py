@@ -75,41 +75,24 @@ def test_an_entry_whose_directory_is_gone_is_reported(
     assert [str(elsewhere.path) in trouble.message for trouble in troubles] == [True]
 
 
-def relative(entry: Path) -> None:
-    entry.write_text("../scratch/abc123")
-
-
-def climbing(entry: Path) -> None:
-    entry.write_text(f"{entry.parent}/../scratch/abc123")
-
-
-def of_another_name(entry: Path) -> None:
-    entry.write_text("/scratch/def456")
-
-
-def empty(entry: Path) -> None:
-    entry.write_bytes(b"")
-
-
-def of_two_lines(entry: Path) -> None:
-    entry.write_text("/scratch\n/abc123\n/more/abc123 ")
-
-
-def writable(entry: Path) -> None:
-    entry.chmod(0o620)
-
-
-def foreign(entry: Path) -> None:
-    os.chown(entry, 12345, 12345)
-
-
 @pytest.mark.parametrize(
     "damage",
-    [relative, climbing, of_another_name, empty, of_two_lines, writable,
-     pytest.param(foreign, marks=needs_root)],
-)  # fmt: skip
+    [
+        pytest.param(lambda entry: entry.write_text("../scratch/abc123"), id="relative"),
+        pytest.param(
+            lambda entry: entry.write_text(f"{entry.parent}/../scratch/abc123"), id="climbing"
+        ),
+        pytest.param(lambda entry: entry.write_text("/scratch/def456"), id="another name"),
+        pytest.param(lambda entry: entry.write_text(""), id="empty"),
+        pytest.param(
+            lambda entry: entry.write_text("/scratch\n/abc123\n/more/abc123 "), id="lines"
+        ),
+        pytest.param(lambda entry: entry.chmod(0o620), id="writable"),
+        pytest.param(lambda entry: os.chown(entry, 12345, 12345), id="foreign", marks=needs_root),
+    ],
+)
 def test_a_bad_entry_is_refused_and_kept_and_hides_no_other_cluster(
-    root: Path, elsewhere: ClusterDirectory, damage: Callable[[Path], None]
+    root: Path, elsewhere: ClusterDirectory, damage: Callable[[Path], object]
 ) -> None:
     an_ended_cluster(cluster_at(root, "def456"), "near")
     entry, memory = root / "abc123", Memory()

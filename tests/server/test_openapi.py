@@ -132,10 +132,12 @@ def test_words_and_limits_are_those_of_the_code(spec: Any) -> None:
     assert logs["parameters"][1]["schema"]["maximum"] == MAXIMUM_LINES
 
 
-async def test_answers_are_as_described(ask: Ask, spec: Any) -> None:
+async def test_answers_are_json_as_described(ask: Ask, spec: Any) -> None:
     for method, path, body, status in REQUESTS:
         answer = await ask(API + path, method, body)
-        assert answer.status == status
+        assert answer.status == status, (method, path, answer.body)
+        assert answer.headers["Content-Type"] == "application/json", (method, path)
+        assert isinstance(answer.json, dict), (method, path)
         check(spec, answer.json, schema_of(spec, method, path, status))
     everything = await ask(API + "clusters?ended=1")
     assert len(everything.json["clusters"]) >= 4

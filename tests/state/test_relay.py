@@ -127,11 +127,7 @@ def test_only_the_head_on_record_is_answered(
     root: Path, monkeypatch: pytest.MonkeyPatch, mine: bool
 ) -> None:
     directory, record = cluster(root, "slurm")
-    programs = root.parent / "bin"
-    programs.mkdir()
-    (programs / "squeue").write_text("#!/bin/sh\necho listed\n")
-    (programs / "squeue").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    put_command(root.parent, monkeypatch, "squeue", "echo listed")
     asker = record.head if mine else Process("elsewhere", "", 1, 1)
     question = directory.relay / "1.ask"
     argv = find_backend("slurm").status("me", [])

@@ -103,7 +103,7 @@ def test_a_job_whose_cancellation_was_not_heard_is_cancelled_again_also_when_it_
     assert play.step(CANCEL_AGAIN) == [Cancel((id,))]
 
 
-def test_a_target_of_zero_cancels_at_once_and_goes_on() -> None:
+def test_a_target_of_zero_cancels_at_once_and_what_comes_back_is_pending_not_degraded() -> None:
     play = ready(2)
     play.desired = 0
     [cancel] = play.step()
@@ -113,17 +113,10 @@ def test_a_target_of_zero_cancels_at_once_and_goes_on() -> None:
         assert play.step() == []
     assert play.record.phase is Phase.RUNNING
     assert play.words == "0 of 0 workers ready"
-
-
-def test_a_cluster_that_comes_back_from_zero_is_pending_not_degraded() -> None:
-    play = ready(2)
-    play.desired = 0
-    play.step()
-    play.step()
     play.desired = 1
     play.step()
     play.step()
-    assert play.record.phase is Phase.PENDING
+    assert play.phase() is Phase.PENDING
 
 
 def test_the_number_that_adapting_recommends_is_followed_both_ways() -> None:

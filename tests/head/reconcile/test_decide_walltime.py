@@ -49,25 +49,19 @@ def test_a_successor_is_there_before_the_job_leaves_and_costs_nothing_of_the_bud
     assert play.record.replaced == 0
 
 
-def test_the_longer_jobs_have_waited_the_earlier_a_successor_is_asked_for() -> None:
+@pytest.mark.parametrize("wait, in_second_half", [(600, False), (10 * HOUR, True)])
+def test_the_longer_jobs_have_waited_the_earlier_a_successor_is_requested(
+    wait: int, in_second_half: bool
+) -> None:
     play = Play(1, policy=Policy(), walltime=HOUR)
     play.step()
-    play.step(600)
+    play.step(wait)
     play.connect()
     play.step()
     waited = play.now - play.job(f"{ONE}_0").submitted
-    assert play.step(left(play, waited + STARTUP_SECONDS + 10)) == []
+    due = HOUR / 2 if in_second_half else waited + STARTUP_SECONDS
+    assert play.step(left(play, due + 10)) == []
     assert play.step(10) == [Submit(TWO, 1)]
-
-
-def test_no_job_is_relieved_in_the_first_half_of_its_walltime() -> None:
-    play = Play(1, policy=Policy(), walltime=HOUR)
-    play.step()
-    play.step(10 * HOUR)
-    play.connect()
-    play.step()
-    assert play.step(left(play, HOUR / 2 + 5)) == []
-    assert play.step(5) == [Submit(TWO, 1)]
 
 
 def test_results_do_not_go_to_a_job_that_sleeps() -> None:
@@ -187,6 +181,8 @@ def test_where_none_is_to_follow_the_others_go_on_and_the_words_say_so() -> None
 
 def test_where_none_is_to_follow_the_cluster_ends_with_its_last_job() -> None:
     play = an_hour(1, at_walltime="stop")
+    [clock] = summarise(play.record, play.seen, play.now).clocks
+    assert (clock.name, clock.job) == ("walltime", "")
     assert play.step(left(play, 100)) == []
     play.die(f"{ONE}_0", JobState.TIMEOUT)
     assert finished(play.step(100))
@@ -228,12 +224,6 @@ def test_a_system_that_tells_no_start_counts_from_where_the_job_was_seen_to_run(
     play.queue.change(play.job(f"{ONE}_0").id, JobState.PENDING)
     play.step()
     assert play.job(f"{ONE}_0").started is None
-
-
-def test_the_walltime_of_the_last_job_is_the_clusters_own_where_none_follows() -> None:
-    play = an_hour(1, at_walltime="stop")
-    [clock] = summarise(play.record, play.seen, play.now).clocks
-    assert (clock.name, clock.job) == ("walltime", "")
 
 
 @pytest.mark.parametrize("skew", [-3 * HOUR, 3 * HOUR])

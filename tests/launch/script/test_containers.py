@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -16,6 +15,7 @@ from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import render
 from jupyter_gpucluster.profiles import Profile
+from tests.commands import put_command
 from tests.launch.specs import spec_for
 
 IMAGE = "/images/my rapids.sif"
@@ -52,15 +52,14 @@ def test_without_gpus_no_driver_is_asked_for() -> None:
     assert "--nv" not in script_of(environment=a_container("apptainer"))
 
 
-def test_a_clean_environment_is_given_the_workers_variables(tmp_path: Path) -> None:
+def test_a_clean_environment_is_given_the_workers_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environment = a_container("apptainer", "--cleanenv") | {"variables": {"SETTING": "it's $HOME"}}
     script = script_of(backend="local", environment=environment)
-    runtime = tmp_path / "apptainer"
-    runtime.write_text('#!/bin/sh\nprintf %s "$APPTAINERENV_SETTING"\n')
-    runtime.chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    put_command(tmp_path, monkeypatch, "apptainer", 'printf %s "$APPTAINERENV_SETTING"')
     local = script.replace("/tmp/x", str(tmp_path))
-    told = subprocess.run(["sh"], input=local, text=True, env=env, check=True, capture_output=True)
+    told = subprocess.run(["sh"], input=local, text=True, check=True, capture_output=True)
     assert told.stdout == "it's $HOME"
     assert "APPTAINERENV" not in script_of(environment=a_container("apptainer"))
 

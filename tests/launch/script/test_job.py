@@ -346,29 +346,18 @@ def test_what_the_profile_says_counts_more_than_the_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, machine, expected",
+    "changes, machine, default, maximum, gpus",
     [
-        ({}, CPUS, 4),
-        ({}, Machine(cpus=2, memory=GIB), 2),
-        ({}, GPUS, 2),
-        ({"limits": {"workers": 1}}, GPUS, 1),
-        ({"job": {"gpus": 0}}, GPUS, 4),
+        ({}, CPUS, 4, None, False),
+        ({}, Machine(cpus=2, memory=GIB), 2, None, False),
+        ({}, GPUS, 2, 2, True),
+        ({"limits": {"workers": 1}}, GPUS, 1, 1, True),
+        ({"limits": {"workers": 9}}, CPUS, 4, 9, False),
+        ({"job": {"gpus": 0}}, GPUS, 4, None, False),
     ],
 )
-def test_who_does_not_say_gets_what_the_machine_suggests(
-    changes: dict[str, Any], machine: Machine, expected: int
+def test_sizes_follow_the_machine_and_the_profile_s_limits(
+    changes: dict[str, Any], machine: Machine, default: int, maximum: int | None, gpus: bool
 ) -> None:
-    assert sizes_of(a_profile(**changes), machine).default == expected
-
-
-def test_a_machine_s_gpus_are_its_limit_and_a_profile_s_limit_counts_too() -> None:
-    assert sizes_of(a_profile(), CPUS).maximum is None
-    assert sizes_of(a_profile(), GPUS).maximum == 2
-    assert sizes_of(a_profile(limits={"workers": 1}), GPUS).maximum == 1
-    assert sizes_of(a_profile(limits={"workers": 9}), CPUS).maximum == 9
-
-
-def test_gpus_are_used_where_there_are_some_unless_the_profile_says_none() -> None:
-    assert sizes_of(a_profile(), GPUS).gpus
-    assert not sizes_of(a_profile(), CPUS).gpus
-    assert not sizes_of(a_profile(job={"gpus": 0}), GPUS).gpus
+    sizes = sizes_of(a_profile(**changes), machine)
+    assert (sizes.default, sizes.maximum, sizes.gpus) == (default, maximum, gpus)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,12 @@ from jupyter_gpucluster.launch.script.job import render
 from jupyter_gpucluster.launch.script.worker_lifetime import seconds_of
 from jupyter_gpucluster.profiles import Profile
 
-from ...integration.batch.real_site import free_ports
 from ...integration.batch.ssh_site import SshSite
 from ...launcher_programs import text_of
 from ...waiting import until, workers_of
-from .test_launchers import Job, spec_of
+from .test_launchers import Job, spec_of, ssh
+
+__all__ = ["ssh"]
 
 HOUR = 3600
 TELL = f'echo "leaves after ${{{LIFETIME}-its job}}."'
@@ -126,16 +126,6 @@ def test_containers_with_a_clean_environment_are_told(tmp_path: Path) -> None:
     script = Job(tmp_path, job={"walltime": HOUR}, environment={"container": box}).script
     assert f"export APPTAINERENV_{LIFETIME}=" in script
     assert script.index(f"export {LIFETIME}=") < script.index(f"export APPTAINERENV_{LIFETIME}=")
-
-
-@pytest.fixture
-def ssh(tmp_path: Path) -> Iterator[SshSite]:
-    base = tmp_path / "sshd"
-    base.mkdir()
-    daemon = SshSite(base, ["n1", "n2"], free_ports(1)[0])
-    daemon.start()
-    yield daemon
-    daemon.stop()
 
 
 @pytest.mark.slow
