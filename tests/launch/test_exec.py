@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.core.cluster import HeldJob, Phase, Record, Spec, Target
 from jupyter_gpucluster.core.errors import ClusterConflict, ClusterNotFound, InvalidInput
 from jupyter_gpucluster.core.job import Job, JobShape, JobState
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.exec import entry_of
 from jupyter_gpucluster.state.view import Look
+from tests.launch.specs import DIRECTORY
 
 ONE, TWO = "gpc-abc123-1", "gpc-abc123-2"
 SPEC = Spec("gpu", "GPUs", "slurm", "/usr/bin/python3", job=JobShape(nodes=2, ranks=2))
@@ -22,7 +21,6 @@ JOBS = (
     Job(TWO, 0, JobState.RUNNING, "13", nodes=("g7", "g8")),
     Job(TWO, 1, JobState.PENDING, "14", reason="Next in line."),
 )
-DIRECTORY = ClusterDirectory(Path("/state/abc123"))
 
 
 def look_of(spec: Spec = SPEC, jobs: tuple[Job, ...] = JOBS, phase: Phase = Phase.RUNNING) -> Look:

@@ -12,7 +12,6 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import render
 from jupyter_gpucluster.profiles import Profile
 from tests.commands import put_command
@@ -25,7 +24,7 @@ STARTER = "/state/abc123/jobs/workerstart.py"
 def script_of(directory: str = "/state/abc123", backend: str = "slurm", **profile: Any) -> str:
     parsed = Profile.model_validate({"title": "x", "backend": backend, **profile})
     place = ClusterDirectory(Path(directory))
-    spec = spec_for(parsed, place, machine=Machine(4, 2**33))
+    spec = spec_for(parsed, place)
     return render(parsed, spec, find_backend(backend), place)
 
 

@@ -13,12 +13,11 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Target
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render
 from jupyter_gpucluster.profiles import Profile, find_profile, load_profiles
 from tests.integration.local.conftest import put_profile
-from tests.launch.specs import spec_for
+from tests.launch.specs import DIRECTORY, spec_for
 
 MACHINE = Machine(cpus=8, memory=2**34, gpus=("0", "1"))
 GIB = 2**30
@@ -35,16 +34,8 @@ def worker_line(machine: Machine = MACHINE, *, protocol: str = "tls", **workers:
     profile = Profile.model_validate(
         {"title": "x", "backend": "local", "workers": workers, "network": {"protocol": protocol}}
     )
-    directory = ClusterDirectory(Path("/state/abc123"))
-    spec = spec_for(
-        profile,
-        directory,
-        workers=2,
-        machine=machine,
-        python="python",
-        scratch=Path("/tmp/gpc-abc123-x"),
-    )
-    text = render(profile, spec, find_backend("local"), directory).replace(MARK, "gpc-abc123-1")
+    spec = spec_for(profile, workers=2, machine=machine)
+    text = render(profile, spec, find_backend("local"), DIRECTORY).replace(MARK, "gpc-abc123-1")
     return shlex.split(text.splitlines()[-1])
 
 

@@ -13,7 +13,6 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.host.processes import start_time
 from jupyter_gpucluster.launch.script.head import head_lines
 from jupyter_gpucluster.launch.script.job import MARK, render
@@ -38,9 +37,7 @@ def script_of(
         {"title": "x", "backend": "slurm", "head": {"placement": "job", **keys}}
         | ({"job": {"gpus": 3}} if keys else {})
     )
-    spec = spec_for(
-        profile, directory, machine=Machine(4, 2**33), python=str(python), scratch=Path()
-    )
+    spec = spec_for(profile, directory, python=str(python), scratch=Path())
     assert spec.in_job
     text = render(profile, spec, find_backend("slurm"), directory, str(program))
     return text.replace(MARK, KEY.partition("_")[0])
@@ -149,8 +146,6 @@ def test_gpus_of_the_head_do_not_go_with_a_launcher(home: Path) -> None:
         }
     )
     directory = ClusterDirectory(home / "abc123")
-    spec = spec_for(
-        profile, directory, workers=2, machine=Machine(4, 2**33), python="python", scratch=Path()
-    )
+    spec = spec_for(profile, directory, workers=2)
     with pytest.raises(InvalidInput, match="one node without a launcher"):
         render(profile, spec, find_backend("slurm"), directory, "head")

@@ -28,6 +28,7 @@ from jupyter_gpucluster.profiles import Profile
 from tests.launch.specs import spec_for
 
 GIB = 2**30
+STATE = Path("/state/abc123")
 CPUS = Machine(cpus=8, memory=16 * GIB)
 GPUS = Machine(cpus=8, memory=16 * GIB, gpus=("0", "1"))
 LINES = "x\ntouch owned"
@@ -55,7 +56,7 @@ def a_profile(**changes: Any) -> Profile:
 
 def a_spec(
     profile: Profile,
-    directory: Path,
+    directory: Path = STATE,
     *,
     machine: Machine = CPUS,
     workers: int = 2,
@@ -71,7 +72,7 @@ def a_spec(
     )
 
 
-def script_of(profile: Profile, spec: Spec, directory: Path) -> str:
+def script_of(profile: Profile, spec: Spec, directory: Path = STATE) -> str:
     backend = find_backend(profile.backend)
     return render(profile, spec, backend, ClusterDirectory(directory)).replace(MARK, "gpc-abc123-1")
 
@@ -120,20 +121,18 @@ exec /opt/env/bin/python /state/abc123/jobs/workerstart.py -m distributed.cli.da
 
 def test_a_local_cpu_script_is_exactly_this() -> None:
     profile = a_profile()
-    directory = Path("/state/abc123")
-    assert script_of(profile, a_spec(profile, directory), directory) == CPU_SCRIPT
+    assert script_of(profile, a_spec(profile)) == CPU_SCRIPT
 
 
 def test_a_local_gpu_script_differs_in_the_worker_and_its_share() -> None:
     profile = a_profile(workers={"device_memory_limit": "10 GiB"})
-    directory = Path("/state/abc123")
-    spec = a_spec(profile, directory, machine=GPUS)
+    spec = a_spec(profile, machine=GPUS)
     expected = CPU_SCRIPT.replace("distributed.cli.dask_worker", "dask_cuda.cli").replace(
         "--nthreads 4 --memory-limit 8589934592 --death-timeout 60",
         "--nthreads 1 --memory-limit 8589934592 --death-timeout 60"
         f" --device-memory-limit {10 * GIB}",
     )
-    assert script_of(profile, spec, directory) == expected
+    assert script_of(profile, spec) == expected
     assert spec.job.gpus == 1
     assert spec.devices == ("0", "1")
 
@@ -160,13 +159,13 @@ def test_a_forked_gpu_worker_is_told_what_its_script_would_tell_it() -> None:
 )
 def test_what_needs_a_shell_is_not_forked(machine: Machine, needs_a_shell: dict[str, Any]) -> None:
     profile = a_profile(**needs_a_shell)
-    assert a_spec(profile, Path("/state/abc123"), machine=machine).worker_argv == ()
+    assert a_spec(profile, machine=machine).worker_argv == ()
 
 
 def test_plain_tcp_is_asked_for_in_so_many_words() -> None:
     profile = a_profile(network={"protocol": "tcp"})
-    spec = a_spec(profile, Path("/state/abc123"))
-    script = script_of(profile, spec, Path("/state/abc123"))
+    spec = a_spec(profile)
+    script = script_of(profile, spec)
     assert not spec.encrypted
     assert "--protocol tcp" in script
     assert "tls" not in script
@@ -329,7 +328,7 @@ def test_a_memory_limit_is_written_to_the_byte(
     [(1, 8, 16), (2, 4, 8), (3, 2, 16 / 3), (8, 1, 2), (100, 1, 16 / 100)],
 )
 def test_local_workers_share_cores_and_memory(workers: int, threads: int, memory: float) -> None:
-    spec = a_spec(a_profile(), Path("/state/abc123"), workers=workers)
+    spec = a_spec(a_profile(), workers=workers)
     assert spec.worker.threads == threads
     assert spec.worker.memory_limit == int(memory * GIB)
 
@@ -338,10 +337,10 @@ def test_what_the_profile_says_counts_more_than_the_machine() -> None:
     profile = a_profile(
         job={"cpus": 4, "memory": "4 GiB"}, workers={"threads": 3, "memory_limit": None}
     )
-    spec = a_spec(profile, Path("/state/abc123"))
+    spec = a_spec(profile)
     assert spec.worker.threads == 3
     assert spec.worker.memory_limit is None
-    shared = a_spec(a_profile(job={"cpus": 4, "memory": "4 GiB"}), Path("/state/abc123"))
+    shared = a_spec(a_profile(job={"cpus": 4, "memory": "4 GiB"}))
     assert (shared.worker.threads, shared.worker.memory_limit) == (2, 2 * GIB)
 
 

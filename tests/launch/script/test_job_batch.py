@@ -17,7 +17,6 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render
 from jupyter_gpucluster.profiles import Profile
 from tests.launch.specs import spec_for
@@ -44,12 +43,7 @@ class BatchJob:
             {"title": "x", "backend": "slurm", "environment": {"prologue": prologue}}
         )
         spec = spec_for(
-            profile,
-            self.directory,
-            workers=4,
-            machine=Machine(4, 2**33),
-            python=str(python),
-            scratch=home / "scratch",
+            profile, self.directory, workers=4, python=str(python), scratch=home / "scratch"
         )
         # Slurm refuses such a path; its lines are comments to the shell that runs the rest.
         plain = ClusterDirectory(Path("/state/abc123"))

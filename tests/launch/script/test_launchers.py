@@ -23,7 +23,6 @@ from jupyter_gpucluster.batch.variables import node_lists
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import HOST_READER, MARK, render
 from jupyter_gpucluster.launch.script.launchers import find_dialect, lay_out, options_of
 from jupyter_gpucluster.launch.script.worker_command import WORKER_STARTER
@@ -32,7 +31,7 @@ from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.sections import Launcher
 from tests.integration.batch.real_site import free_ports
 from tests.integration.batch.ssh_site import SshSite
-from tests.launch.specs import spec_for
+from tests.launch.specs import DIRECTORY, spec_for
 from tests.waiting import until, workers_of
 
 GIB = 2**30
@@ -56,13 +55,7 @@ class Job:
         self.nodes = home / "nodes"
         self.nodes.write_text("n1\nn2\n")
         parsed = Profile.model_validate({"title": "x", "backend": "pbs", **profile})
-        self.spec = spec_for(
-            parsed,
-            self.directory,
-            machine=Machine(4, 2**33),
-            python=str(worker),
-            scratch=home / "scratch",
-        )
+        self.spec = spec_for(parsed, self.directory, python=str(worker), scratch=home / "scratch")
         backend = find_backend(parsed.backend)
         self.script = render(parsed, self.spec, backend, self.directory)
 
@@ -97,10 +90,7 @@ class Job:
 
 
 def spec_of(**profile: Any) -> Spec:
-    return spec_for(
-        Profile.model_validate({"title": "x", "backend": "slurm", **profile}),
-        machine=Machine(4, 2**33),
-    )
+    return spec_for(Profile.model_validate({"title": "x", "backend": "slurm", **profile}))
 
 
 # Numbers.
@@ -210,9 +200,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "launchers.md").read_text()
 @pytest.mark.parametrize("text", re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
 def test_an_example_of_the_page_on_launchers_makes_a_script(text: str) -> None:
     profile = Profile.model_validate(yaml.safe_load(text))
-    directory = ClusterDirectory(Path("/state/abc123"))
-    spec = spec_of(**yaml.safe_load(text))
-    script = render(profile, spec, find_backend(profile.backend), directory)
+    script = render(profile, spec_for(profile), find_backend(profile.backend), DIRECTORY)
     subprocess.run(["/bin/bash", "-n"], input=script, text=True, check=True)
     container = profile.environment.container
     assert (container.runtime if container else profile.launcher.name) in script or profile.groups

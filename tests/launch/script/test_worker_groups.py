@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +10,11 @@ from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.serialize import from_json, to_json
-from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import group_scripts
 from jupyter_gpucluster.profiles import Profile
-from tests.launch.specs import spec_for
+from tests.launch.specs import DIRECTORY, spec_for
 
 GIB = 2**30
-DIRECTORY = ClusterDirectory(Path("/state/abc123"))
 JOB = {"gpus": 4, "cpus": 64, "memory": 256 * GIB, "queue": "gpu", "account": "p", "walltime": 3600}
 
 
@@ -29,7 +25,7 @@ def a_profile(**group: Any) -> Profile:
 
 
 def spec_of(profile: Profile) -> Spec:
-    return spec_for(profile, DIRECTORY, workers=4, machine=Machine(4, 2**33))
+    return spec_for(profile, workers=4)
 
 
 def test_a_group_has_its_own_job_in_the_same_account_and_nothing_of_the_gpus() -> None:
