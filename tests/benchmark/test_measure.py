@@ -93,17 +93,25 @@ def test_workers_that_do_not_come_end_the_wait(client: Client) -> None:
     assert told == ["waiting for 3 workers; 2 are connected"]
 
 
+@pytest.mark.parametrize(
+    "options, chunks",
+    [
+        (SumOptions((6_000, 6_000), (1_000, 1_000)), 36),
+        (SumOptions((10_000, 10_000), mode="peak"), None),  # long tasks, which report themselves
+    ],
+)
 def test_progress_counts_chunks_up_to_all_of_them(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch, options: SumOptions, chunks: int | None
 ) -> None:
     monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
     steps: list[Progress] = []
-    run(client, SumOptions((6_000, 6_000), (1_000, 1_000)), progress=steps.append)
+    report = run(client, options, progress=steps.append)
     counts = [step.done for step in steps]
     assert counts == sorted(counts)
     assert len(set(counts)) > 2
-    assert counts[-1] == 36
-    assert {(step.device, step.run, step.runs, step.total) for step in steps} == {("cpu", 1, 1, 36)}
+    assert counts[-1] == report.pieces == (chunks or report.pieces)
+    about = {(step.device, step.run, step.runs, step.total) for step in steps}
+    assert about == {("cpu", 1, 1, report.pieces)}
 
 
 @pytest.mark.parametrize("mistake", [KeyboardInterrupt(), ZeroDivisionError("of the caller")])

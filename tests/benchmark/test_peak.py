@@ -69,16 +69,6 @@ def test_gpus_alone_run_in_peak_mode_unless_chunks_say_otherwise() -> None:
         SumOptions(mode="fast")
 
 
-def test_long_tasks_tell_their_progress(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
-    steps: list[Progress] = []
-    report = run(client, SumOptions((10_000, 10_000), mode="peak"), progress=steps.append)
-    counts = [step.done for step in steps]
-    assert counts == sorted(counts)
-    assert len(set(counts)) > 2
-    assert counts[-1] == report.pieces
-
-
 @pytest.mark.slow
 def test_no_worker_is_missed_while_the_client_refreshes_what_it_knows(
     monkeypatch: pytest.MonkeyPatch,

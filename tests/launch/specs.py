@@ -1,12 +1,16 @@
-"""Specs of profiles, as a starter of this machine makes them."""
+"""Specs of profiles, as a starter of this machine makes them, and jobs that a shell runs."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
+from jupyter_gpucluster.launch.script.job import MARK
 from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile
 
@@ -36,3 +40,29 @@ def spec_for(
         scratch=scratch,
         options={},
     )
+
+
+class ShellJob:
+    """A job whose script is run by a shell as a batch system would run it."""
+
+    directory: ClusterDirectory
+    script: str
+    variables: Mapping[str, str]
+    key = "gpc-abc123-1_0"
+
+    def start(self, **variables: str) -> subprocess.Popen[bytes]:
+        """Start the job in a session of its own, with standard input closed."""
+        path = self.directory.jobs / "gpc-abc123-1.sh"
+        path.write_text(self.script.replace(MARK, "gpc-abc123-1"))
+        subprocess.run(["/bin/bash", "-n", str(path)], check=True)
+        return subprocess.Popen(
+            ["/bin/bash", str(path)],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, **self.variables, **variables},
+        )
+
+    def log(self) -> str:
+        """Return the text that the job and its ranks have written."""
+        path = self.directory.logs / f"{self.key}.log"
+        return path.read_text() if path.exists() else ""

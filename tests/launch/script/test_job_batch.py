@@ -7,19 +7,18 @@ import itertools
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch.script.job import MARK, render
+from jupyter_gpucluster.launch.script.job import render
 from jupyter_gpucluster.profiles import Profile
-from tests.launch.specs import spec_for
+from tests.launch.specs import DIRECTORY, ShellJob, spec_for
 from tests.mounting import ROOT_ONLY, fill_inodes, mounted
 from tests.waiting import until
 
@@ -27,8 +26,11 @@ pytestmark = pytest.mark.slow
 JOB = "gpc-abc123-1_3"
 
 
-class BatchJob:
+class BatchJob(ShellJob):
     """A job of a cluster in a directory with a difficult name."""
+
+    key = JOB
+    variables: Mapping[str, str] = {"SLURM_ARRAY_TASK_ID": "3"}
 
     def __init__(self, home: Path, worker: str, prologue: tuple[str, ...] = ()) -> None:
         place = home / "it's a place"
@@ -46,26 +48,9 @@ class BatchJob:
             profile, self.directory, workers=4, python=str(python), scratch=home / "scratch"
         )
         # Slurm refuses such a path; its lines are comments to the shell that runs the rest.
-        plain = ClusterDirectory(Path("/state/abc123"))
-        text = render(profile, spec, find_backend("slurm"), plain)
+        text = render(profile, spec, find_backend("slurm"), DIRECTORY)
         quoted = str(self.directory.path).replace("'", "'\"'\"'")
-        self.script = text.replace(MARK, "gpc-abc123-1").replace("/state/abc123", f"'{quoted}'")
-
-    def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the job as a batch system does: a session of its own, standard input closed."""
-        path = self.directory.jobs / "job.sh"
-        path.write_text(self.script)
-        return subprocess.Popen(
-            ["/bin/bash", str(path)],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, "SLURM_ARRAY_TASK_ID": "3", **variables},
-        )
-
-    def log(self) -> str:
-        """Return what the job has written."""
-        path = self.directory.logs / f"{JOB}.log"
-        return path.read_text() if path.exists() else ""
+        self.script = text.replace("/state/abc123", f"'{quoted}'")
 
 
 def test_a_worker_knows_its_name_and_its_end_is_on_record(tmp_path: Path) -> None:
@@ -102,11 +87,6 @@ def test_what_the_prologue_says_is_in_the_job_s_log(tmp_path: Path) -> None:
     assert job.start().wait(30) == 0
     assert "loading" in job.log()
     assert "no-such-command" in job.log()
-
-
-def test_the_script_is_sound_to_the_shell(tmp_path: Path) -> None:
-    job = BatchJob(tmp_path, f"exec {sys.executable} -V")
-    subprocess.run(["/bin/bash", "-n"], input=job.script, text=True, check=True)
 
 
 # The guard: it ends the workers of a cluster that has lost its scheduler process, and no others.

@@ -23,7 +23,7 @@ from jupyter_gpucluster.batch.variables import node_lists
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch.script.job import HOST_READER, MARK, render
+from jupyter_gpucluster.launch.script.job import HOST_READER, render
 from jupyter_gpucluster.launch.script.launchers import find_dialect, lay_out, options_of
 from jupyter_gpucluster.launch.script.worker_command import WORKER_STARTER
 from jupyter_gpucluster.node import node_list, start_worker
@@ -31,15 +31,15 @@ from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.sections import Launcher
 from tests.integration.batch.real_site import free_ports
 from tests.integration.batch.ssh_site import SshSite
-from tests.launch.specs import DIRECTORY, spec_for
+from tests.launch.specs import DIRECTORY, ShellJob, spec_for
 from tests.waiting import until, workers_of
 
 GIB = 2**30
 EIGHT_GPUS = {"nodes": 2, "gpus": 8, "cpus": 64, "memory": 256 * GIB}
 
 
-class Job:
-    """A job of a profile in a directory of its own, and the shell that runs its script."""
+class Job(ShellJob):
+    """A job of a profile in a directory of its own."""
 
     def __init__(self, home: Path, python: str = "exit 0", **profile: Any) -> None:
         self.directory = ClusterDirectory(home / "abc123")
@@ -58,6 +58,10 @@ class Job:
         self.spec = spec_for(parsed, self.directory, python=str(worker), scratch=home / "scratch")
         backend = find_backend(parsed.backend)
         self.script = render(parsed, self.spec, backend, self.directory)
+        self.variables = {
+            "PATH": f"{self.bin}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PBS_NODEFILE": str(self.nodes),
+        }
 
     def put(self, name: str, text: str) -> Path:
         """Put a program on the job's path."""
@@ -65,28 +69,6 @@ class Job:
         path.write_text(text)
         path.chmod(0o755)
         return path
-
-    def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the job as a batch system does."""
-        path = self.directory.jobs / "gpc-abc123-1.sh"
-        path.write_text(self.script.replace(MARK, "gpc-abc123-1"))
-        subprocess.run(["/bin/bash", "-n", str(path)], check=True)
-        return subprocess.Popen(
-            ["/bin/bash", str(path)],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env={
-                **os.environ,
-                "PATH": f"{self.bin}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "PBS_NODEFILE": str(self.nodes),
-                **variables,
-            },
-        )
-
-    def log(self) -> str:
-        """Return what the job and its ranks have written."""
-        path = self.directory.logs / "gpc-abc123-1_0.log"
-        return path.read_text() if path.exists() else ""
 
 
 def spec_of(**profile: Any) -> Spec:
