@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -23,6 +24,7 @@ from jupyter_gpucluster.core.summary import Event
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state import head_job
+from tests.commands import put_command
 
 ID = "abc123"
 UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
@@ -32,32 +34,24 @@ ELSEWHERE = Process("a-node-of-the-site", "", 7, 7)
 class Site:
     """A Slurm that says what it is told to; its commands are the edge that is not ours."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        place.mkdir()
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home, self.monkeypatch = home, monkeypatch
         self.say("squeue")
         self.say("sacct")
         self.say("scancel")
         self.shows(UNKNOWN)
 
-    def say(self, command: str, *lines: str, code: int = 0) -> None:
-        """Let a command print lines, and count its calls."""
-        text = "\n".join(lines)
-        (self.place / f"{command}.out").write_text(f"{text}\n" if text else "")
-        program = self.place / command
-        calls = self.place / f"{command}.calls"
-        program.write_text(
-            f"#!/bin/sh\necho $* >>{calls}\ncat {self.place}/{command}.out\nexit {code}\n"
-        )
-        program.chmod(0o755)
+    def say(self, command: str, *lines: str, error: str = "", code: int = 0) -> None:
+        """Let a command print lines, and an error on standard error."""
+        printed = [f"printf '%s\\n' {shlex.quote(line)}" for line in lines]
+        if error:
+            printed.append(f"echo {shlex.quote(error)} >&2")
+        script = "\n".join([*printed, f"exit {code}"])
+        put_command(self.home, self.monkeypatch, command, script)
 
-    def shows(self, words: str, *lines: str) -> None:
-        """Let scontrol describe the head's job, or say words on standard error."""
-        self.say("scontrol", *lines, code=0 if lines else 1)
-        with (self.place / "scontrol").open("a") as program:
-            program.write("\n")
-        text = (self.place / "scontrol").read_text()
-        (self.place / "scontrol").write_text(text.replace("cat ", f"echo '{words}' >&2; cat "))
+    def shows(self, error: str, *lines: str) -> None:
+        """Let scontrol describe the head's job, or print an error."""
+        self.say("scontrol", *lines, error=error, code=0 if lines else 1)
 
     def lists(
         self, state: str, reason: str = "None", id: str = "70_0", started: str = "N/A"
@@ -67,15 +61,13 @@ class Site:
 
     def calls(self, command: str) -> int:
         """Return how often a command was run."""
-        path = self.place / f"{command}.calls"
+        path = self.home / f"{command}.calls"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
 
 @pytest.fixture
 def site(home: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    made = Site(home / "bin")
-    monkeypatch.setenv("PATH", f"{made.place}:/usr/bin:/bin")
-    return made
+    return Site(home, monkeypatch)
 
 
 def cluster(
@@ -219,8 +211,7 @@ def test_a_head_s_job_that_a_listing_lacks_and_that_is_there_is_waited_for(
 
 def test_an_empty_listing_with_words_of_an_error_is_no_answer(root: Path, site: Site) -> None:
     directory = cluster(root)
-    with (site.place / "squeue").open("w") as program:
-        program.write("#!/bin/sh\necho 'slurm_load_jobs error: the database is down' >&2\n")
+    site.say("squeue", error="slurm_load_jobs error: the database is down")
     for _ in range(4):
         view = Clusters(root).get("mine")
         assert (view.phase, view.workers.pending) == (Phase.PENDING, 1)
