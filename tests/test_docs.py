@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from jupyter_gpucluster import GPUCluster
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.launch.profile_catalog import places
 
@@ -142,6 +144,23 @@ def test_the_profile_for_classes_is_what_students_get(folder: Path, home: Path) 
     assert shown["limits"] == {"workers": 2, "clusters": 1}
     [(_, cells)] = BLOCK.findall(page)
     run_notebook(cells)
+
+
+@pytest.mark.skipif(
+    not Path("/etc/profile.d/modules.sh").exists(), reason="needs root: Environment Modules"
+)
+def test_the_profile_with_modules_loads_one_into_workers(folder: Path, home: Path) -> None:
+    shown = YAML.findall((DOCS / "your-software.md").read_text())
+    [profile] = [text for _, text in shown if "module load cuda" in text]
+    (folder / "cuda").write_text("#%Module1.0\nsetenv CUDA_ROOT /opt/cuda\n")
+    path = home / "data" / "gpucluster" / "profiles" / "modules.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(profile.replace("module load", f"module use {folder}; module load"))
+    with (
+        GPUCluster(profile="modules", workers=1) as cluster,
+        cluster.get_client() as client,
+    ):
+        assert client.submit(os.getenv, "CUDA_ROOT").result() == "/opt/cuda"
 
 
 @pytest.mark.parametrize("code", examples("notebook"))

@@ -72,6 +72,8 @@ def set_up() -> dict[str, str]:
     if os.geteuid() == 0:  # a test has a shell speak German
         german = functools.partial(exists, "usr/share/i18n/locales/de_DE")
         need(german, what="German locale", package="locales")
+        modules = functools.partial(exists, "etc/profile.d/modules.sh")
+        need(modules, what="Environment Modules", package="environment-modules")
     return env
 
 

@@ -19,7 +19,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def shell_of(script: Path) -> str:
-    """Return the shell that a script names: one that launches over several nodes wants bash."""
+    """Return the shell that a script names: bash for a prologue and for several nodes."""
     with script.open("rb") as stream:
         return "/bin/bash" if stream.readline() == b"#!/bin/bash\n" else "/bin/sh"
 

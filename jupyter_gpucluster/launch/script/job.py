@@ -67,7 +67,9 @@ def render(
         return _spread(profile, spec, directory, exports, [*before, command])
     if backend.on_this_machine and not spec.simulated:
         prologue = prologue_lines(profile.environment.prologue)
-        lines = ["#!/bin/sh", *exports, *prologue, *before, f"exec {command}"]
+        # A prologue is written for bash, as in batch jobs: dash has no `source`.
+        shell = "/bin/bash" if prologue else "/bin/sh"
+        lines = [f"#!{shell}", *exports, *prologue, *before, f"exec {command}"]
         return "\n".join(lines) + "\n"
     output = str(directory.logs / f"{MARK}.out")
     job = replace(spec.job, gpus=spec.job.gpus + profile.head.gpus) if head else spec.job
