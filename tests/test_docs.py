@@ -19,7 +19,13 @@ from jupyter_gpucluster.launch.profile_catalog import places
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
-PAGES = ("README.md", "docs/quickstart.md", "docs/benchmark.md", "docs/demo-site.md")
+PAGES = (
+    "README.md",
+    "docs/quickstart.md",
+    "docs/benchmark.md",
+    "docs/demo-site.md",
+    "docs/when-it-fails.md",
+)
 ELSEWHERE = ("pip install", "make ")
 """Examples of other tests: the wheel in an empty environment, and the Makefile's targets."""
 BLOCK = re.compile(r"^```(sh|shell|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
