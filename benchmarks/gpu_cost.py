@@ -37,11 +37,11 @@ def rate(client: Any, options: Any, seconds: float) -> float:
 def cost(name: str, rounds: int, seconds: float, *, mocked: bool) -> dict[str, list[float]]:
     """Measure in turn, beginning with the other way in every second round."""
     from jupyter_gpucluster import connect
-    from jupyter_gpucluster.benchmark import SumOptions
+    from jupyter_gpucluster.benchmark import Options
     from jupyter_gpucluster.benchmark.sending import carried
 
     size = {"shape": (4_000, 4_000)} if mocked else {"preset": "deepops"}
-    options = SumOptions(**size, mode="peak")
+    options = Options(**size, mode="peak")
     found: dict[str, list[float]] = {"with": [], "without": []}
     with connect(name, set_as_default=False) as client:
         rate(client, options, seconds / 10)

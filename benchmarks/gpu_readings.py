@@ -68,7 +68,7 @@ def furthest(found: list[dict[str, Any]]) -> dict[str, float]:
 def readings(gpus: int, looks: int) -> list[dict[str, Any]]:
     """Compare on idle cards, then while they compute, then after."""
     from jupyter_gpucluster import connect
-    from jupyter_gpucluster.benchmark import SumOptions, run_benchmark
+    from jupyter_gpucluster.benchmark import Options, run_benchmark
 
     _, view = cli("start", "local", "--gpus", str(gpus), "--wait", "--json")
     name = view["name"]
@@ -77,7 +77,7 @@ def readings(gpus: int, looks: int) -> list[dict[str, Any]]:
         # One run without a gap: a look between two would find neither load nor rest.
         shape = (LOADED_ROWS * gpus, 500_000)
         with connect(name, set_as_default=False) as client:
-            run_benchmark(client, SumOptions(shape=shape, mode="peak"))
+            run_benchmark(client, Options(shape=shape, mode="peak"))
 
     time.sleep(SETTLED)
     found = compared(name, "idle", looks)

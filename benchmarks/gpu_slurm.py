@@ -94,13 +94,13 @@ def tried_head() -> dict[str, str]:
 def tried(name: str, cards: int) -> dict[str, dict[str, str]]:
     """Start a cluster with a worker on each card, and return what each worker has."""
     from jupyter_gpucluster import connect
-    from jupyter_gpucluster.benchmark import SumOptions, run_benchmark
+    from jupyter_gpucluster.benchmark import Options, run_benchmark
 
     _, view = cli("start", name, "--gpus", str(cards), "--wait", "--json")
     with connect(view["name"], set_as_default=False) as client:
         client.wait_for_workers(cards, timeout=120)
         found: dict[str, dict[str, str]] = client.run(devices_of)
-        report = run_benchmark(client, SumOptions(preset="thetagpu", mode="peak"))
+        report = run_benchmark(client, Options(preset="thetagpu", mode="peak"))
     cli("stop", view["name"], "--wait")
     different = {worker["uuid"] for worker in found.values()}
     print(f"{name}: {len({w['job'] for w in found.values()})} job(s), {len(found)} workers")

@@ -100,9 +100,9 @@ def copy_rate() -> float:
 
 def ours(client: Any, preset: str, mode: str) -> float:
     """Run our benchmark once and return its wall time."""
-    from jupyter_gpucluster.benchmark import SumOptions, run_benchmark
+    from jupyter_gpucluster.benchmark import Options, run_benchmark
 
-    report = run_benchmark(client, SumOptions(preset=preset, mode=mode))
+    report = run_benchmark(client, Options(preset=preset, mode=mode))
     return report.results[0].wall_seconds
 
 

@@ -6,9 +6,17 @@ May import core.
 
 from __future__ import annotations
 
-from .compare import Comparison, compare, require_same_workload
-from .family import WORKLOADS, FamilyOptions
-from .measure import Progress, ProgressBar, run_benchmark
+from .compare import compare, find_baseline, require_same_workload, save_baseline, verdict
+from .family import WORKLOADS
+from .measure import (
+    Progress,
+    check_up_table,
+    progress_bar,
+    run_benchmark,
+    run_check_up,
+    run_scaling,
+    scaling_table,
+)
 from .options import MODES, PRESETS, Options, SumOptions
 from .plots import (
     plot_check_up,
@@ -19,8 +27,6 @@ from .plots import (
     write_plots,
 )
 from .report import Report, document_lines, read_report, table, write_report, write_reports
-from .series import check_up_table, run_check_up, run_scaling, scaling_table
-from .verdict import find_baseline, save_baseline, verdict
 from .workloads import BenchmarkFailed
 
 __all__ = [
@@ -28,11 +34,8 @@ __all__ = [
     "PRESETS",
     "WORKLOADS",
     "BenchmarkFailed",
-    "Comparison",
-    "FamilyOptions",
     "Options",
     "Progress",
-    "ProgressBar",
     "Report",
     "SumOptions",
     "check_up_table",
@@ -44,6 +47,7 @@ __all__ = [
     "plot_scaling",
     "plot_workers",
     "prepare_plots",
+    "progress_bar",
     "read_report",
     "require_same_workload",
     "run_benchmark",

@@ -1,62 +1,180 @@
-"""Two reports side by side: speed-up, and efficiency per worker."""
+"""Find what is slow: a worker among equal ones, or a report beside an earlier one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ..core.errors import InvalidInput
-from .report import DeviceResult, Report, columns, counted
+from .report import (
+    DeviceResult,
+    Link,
+    Report,
+    WorkerShare,
+    columns,
+    counted,
+    read_report,
+    write_report,
+)
+
+SLOW = 0.85
+"""Workers with the same device differ by some 3 % (H100, one host); so much less is a fault."""
+FALLEN = 0.9
+"""Repeated runs differ by some 3 %; so much less than the baseline is a change."""
+GB_S = "GB/s"
+SLOW_LINK = 0.5
+"""Within a node NVLink, PCIe and the way between sockets differ; so much less is a fault."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One device of the earlier report against one of the later.
-
-    ``speed_up`` is the ratio of rates; ``efficiency`` divides it by the ratio of workers, and is
-    None between different devices.
-    """
-
-    earlier: str
-    later: str
-    earlier_seconds: float
-    later_seconds: float
-    speed_up: float
-    efficiency: float | None
+def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
+    """Return a sentence for each fault; empty without faults."""
+    found: list[str] = []
+    for result in report.results:
+        found += _slowed(result)
+        found += _stragglers(result)
+        found += _slow_links(result.links)
+        if baseline is not None:
+            found += _fallen(report, result, baseline)
+    return tuple(found)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The changes from an earlier report to a later one."""
+def _slowed(result: DeviceResult) -> Iterator[str]:
+    for share in result.shares:
+        if share.slowed:
+            yield f"{_who(share)} is throttled: {share.slowed}"
 
-    earlier_workers: int
-    later_workers: int
-    rows: tuple[Row, ...]
-    remarks: tuple[str, ...]
 
-    def table(self) -> list[str]:
-        """Return the rows as aligned columns, with remarks below."""
-        cells = [["device", "earlier s", "later s", "speed-up", "efficiency"]]
-        for row in self.rows:
-            same = row.earlier == row.later
-            cells.append(
-                [
-                    row.later if same else f"{row.earlier} -> {row.later}",
-                    f"{row.earlier_seconds:.3f}",
-                    f"{row.later_seconds:.3f}",
-                    f"{row.speed_up:.3f}",
-                    "-" if row.efficiency is None else f"{100 * row.efficiency:.1f} %",
-                ]
+def _stragglers(result: DeviceResult) -> Iterator[str]:
+    if len(result.shares) < 2:
+        return
+    usual = statistics.median(share.rate for share in result.shares)
+    slow = [share for share in result.shares if share.rate < SLOW * usual]
+    if len(result.shares) == 2 and not slow:
+        low, high = sorted(result.shares, key=lambda share: share.rate)
+        slow = [low] if low.rate < SLOW * high.rate else []
+        usual = high.rate
+    hosts = {share.host for share in result.shares}
+    for host in sorted(hosts):
+        here = [share for share in result.shares if share.host == host]
+        bad = [share for share in here if share in slow]
+        if len(bad) == len(here) > 1 and len(hosts) > 1:
+            rate = statistics.median(share.rate for share in bad)
+            yield f"all workers of {host} are slow: {_against(rate, usual, result.unit)}"
+            continue
+        for share in bad:
+            yield f"{_who(share)} is slow: {_against(share.rate, usual, result.unit)}"
+
+
+def _slow_links(links: Sequence[Link]) -> Iterator[str]:
+    """Name slow links, among those within hosts and among those between hosts; a host, once."""
+    for between in (False, True):
+        like = [link for link in links if (link.giver_host != link.taker_host) is between]
+        if len(like) < 2:
+            continue
+        # One host of three is at an end of two thirds of the links between hosts.
+        rates = sorted(link.rate for link in like)
+        usual = rates[int(0.75 * len(rates))] if between else statistics.median_high(rates)
+        slow = [link for link in like if link.rate < SLOW_LINK * usual]
+        rest = list(slow)
+        for host in sorted({link.taker_host for link in slow}) if between else ():
+            mine = [link for link in like if host in (link.giver_host, link.taker_host)]
+            if 1 < len(mine) < len(like) and all(link in slow for link in mine):
+                rate = statistics.median(link.rate for link in mine)
+                yield f"every link of {host} to other hosts is slow: {_against(rate, usual, GB_S)}"
+                rest = [link for link in rest if link not in mine]
+        for link in rest:
+            yield (
+                f"the link from worker {link.giver} on {link.giver_host} to worker {link.taker} "
+                f"on {link.taker_host} is slow: {_against(link.rate, usual, GB_S)}"
             )
-        return [
-            f"{counted(self.earlier_workers, 'worker')} earlier, {self.later_workers} later",
-            *columns(cells, text={0}),
-            *(f"remark: {remark}" for remark in self.remarks),
-        ]
 
 
-def compare(earlier: Report, later: Report) -> Comparison:
-    """Compare rates device by device; where no device is in both, first with first.
+def _fallen(report: Report, result: DeviceResult, baseline: Report) -> Iterator[str]:
+    if baseline.workload != report.workload or baseline.mode != report.mode:
+        yield f"the baseline is of {baseline.workload} ({baseline.mode}); nothing was compared"
+        return
+    before = next((r for r in baseline.results if r.device == result.device), None)
+    if before is None:
+        yield f"the baseline has no figure of {result.device}"
+        return
+    if set(before.names) != set(result.names):
+        yield f"the baseline is of other devices: {', '.join(sorted(before.names))}"
+    now, then = result.rate / report.workers, before.rate / baseline.workers
+    if now < FALLEN * then:
+        # Sizes that were left open follow the number of workers: alone that is no finding.
+        size = "" if baseline.parameters == report.parameters else ", whose size was another"
+        yield (
+            f"{result.device}: {_against(now, then, result.unit)} for each worker, "
+            f"by the baseline of {baseline.date[:10]}{size}"
+        )
+    yield from _below_baseline(result.shares, before.shares, result.unit)
+
+
+def _below_baseline(
+    shares: Sequence[WorkerShare], before: Sequence[WorkerShare], unit: str
+) -> Iterator[str]:
+    """Name single devices, by their identity where the baseline knew them."""
+    known = {share.gpu_id: share.rate for share in before if share.gpu_id}
+    for share in shares:
+        then = known.get(share.gpu_id)
+        if then is not None and share.rate < FALLEN * then:
+            yield f"{_who(share)} has become slow: {_against(share.rate, then, unit)}"
+
+
+def _against(rate: float, usual: float, unit: str) -> str:
+    return f"{rate:.4g} instead of {usual:.4g} {unit} ({100 * rate / usual:.0f} %)"
+
+
+def _who(share: WorkerShare) -> str:
+    gpu = f", GPU {share.gpu_id[:8]}" if share.gpu_id else ""
+    return f"worker {share.worker} on {share.host} ({share.device}{gpu})"
+
+
+def baselines_directory() -> Path:
+    """Return the folder of baselines: one file for each workload, mode and kind of device."""
+    from jupyter_core.paths import jupyter_data_dir
+
+    return Path(jupyter_data_dir()) / "gpucluster" / "baselines"
+
+
+def baseline_file(report: Report, directory: Path | None = None) -> Path:
+    """Return the file for a report; rates are compared per worker, so it names no number."""
+    names = "-".join(sorted({name for result in report.results for name in result.names}))
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{report.workload}-{report.mode}-{names}").strip("-")
+    return (directory or baselines_directory()) / f"{name.lower()}.json"
+
+
+def save_baseline(report: Report, directory: Path | None = None) -> Path:
+    """Keep a report as the baseline of its kind; an earlier one is replaced."""
+    path = baseline_file(report, directory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_report(report, path)
+    return path
+
+
+def find_baseline(report: Report, directory: Path | None = None) -> Report:
+    """Return the baseline of a report's kind.
+
+    Raises
+    ------
+    InvalidInput
+        There is no baseline, or it cannot be read.
+    """
+    path = baseline_file(report, directory)
+    if not path.is_file():
+        raise InvalidInput(
+            f"There is no baseline of {report.workload} ({report.mode}) on these devices.",
+            hint="Keep one with --save-baseline, or name a report: --against FILE.",
+        )
+    return read_report(path)
+
+
+def compare(earlier: Report, later: Report) -> list[str]:
+    """Return rows with the speed-up of rates and the efficiency per worker, and remarks below.
+
+    Rates are compared device by device; where no device is in both, first with first.
 
     Raises
     ------
@@ -64,13 +182,27 @@ def compare(earlier: Report, later: Report) -> Comparison:
         The reports are of different workloads.
     """
     require_same_workload(earlier.workload, later.workload)
+    before = {result.device: result for result in earlier.results}
+    common = [(before[after.device], after) for after in later.results if after.device in before]
     more_workers = later.workers / earlier.workers
-    return Comparison(
-        earlier.workers,
-        later.workers,
-        tuple(_row(before, after, more_workers) for before, after in _pairs(earlier, later)),
-        tuple(_remarks(earlier, later)),
-    )
+    cells = [["device", "earlier s", "later s", "speed-up", "efficiency"]]
+    for first, second in common or [(earlier.results[0], later.results[0])]:
+        same = first.device == second.device
+        speed_up = _rate(second) / _rate(first)
+        cells.append(
+            [
+                second.device if same else f"{first.device} -> {second.device}",
+                f"{first.wall_seconds:.3f}",
+                f"{second.wall_seconds:.3f}",
+                f"{speed_up:.3f}",
+                f"{100 * speed_up / more_workers:.1f} %" if same else "-",
+            ]
+        )
+    return [
+        f"{counted(earlier.workers, 'worker')} earlier, {later.workers} later",
+        *columns(cells, text={0}),
+        *(f"remark: {remark}" for remark in _remarks(earlier, later)),
+    ]
 
 
 def require_same_workload(earlier: str, later: str) -> None:
@@ -80,24 +212,6 @@ def require_same_workload(earlier: str, later: str) -> None:
             f"{earlier} and {later} cannot be compared.",
             hint="Give two reports of one workload.",
         )
-
-
-def _pairs(earlier: Report, later: Report) -> list[tuple[DeviceResult, DeviceResult]]:
-    before = {result.device: result for result in earlier.results}
-    common = [(before[after.device], after) for after in later.results if after.device in before]
-    return common or [(earlier.results[0], later.results[0])]
-
-
-def _row(before: DeviceResult, after: DeviceResult, more_workers: float) -> Row:
-    speed_up = _rate(after) / _rate(before)
-    return Row(
-        before.device,
-        after.device,
-        before.wall_seconds,
-        after.wall_seconds,
-        speed_up,
-        speed_up / more_workers if before.device == after.device else None,
-    )
 
 
 def _rate(result: DeviceResult) -> float:

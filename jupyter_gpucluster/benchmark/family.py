@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidInput
 from . import kernels
-from .options import Options
 from .sending import FromClient, Outcome
 from .workloads import (
     ITEM_BYTES,
@@ -167,27 +165,16 @@ FAMILY: Mapping[str, Callable[[Crew, bool, int], Workload]] = MappingProxyType(
 WORKLOADS = ("sum", *FAMILY, "check-up")
 
 
-@dataclass(frozen=True)
-class FamilyOptions(Options):
-    """Choices for a workload of `FAMILY`; its size follows the workers."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.name not in FAMILY:
-            raise InvalidInput(f"There is no workload {self.name!r}.", detail="workload")
-
-    def workload(self, crew: Crew) -> Workload:
-        """Choose the size; with GPUs and processors both it could not be the same."""
-        if len(crew.devices) > 1:
-            raise InvalidInput(
-                f"The workload {self.name} runs on one kind of device at a time.",
-                hint="Use --device gpu or --device cpu.",
-                detail="device",
-            )
-        gpu = "gpu" in crew.devices
-        return FAMILY[self.name](crew, gpu, crew.workers if gpu else crew.threads)
+def family_workload(name: str, crew: Crew) -> Workload:
+    """Return a workload of `FAMILY`; with GPUs and processors both it would have two sizes."""
+    if len(crew.devices) > 1:
+        raise InvalidInput(
+            f"The workload {name} runs on one kind of device at a time.",
+            hint="Use --device gpu or --device cpu.",
+            detail="device",
+        )
+    gpu = "gpu" in crew.devices
+    return FAMILY[name](crew, gpu, crew.workers if gpu else crew.threads)
 
 
 def _workload(

@@ -1,25 +1,33 @@
-"""Run a workload on the workers of a client, check its value, take the times."""
+"""Run a workload on the workers of a client, check its value, take the times.
+
+Also several runs: scaling over 1, 2, 4 ... workers, and the check-up of everything.
+"""
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..core.errors import InvalidInput
-from .family import SHUFFLE
+from .compare import verdict
+from .family import FAMILY, SHUFFLE
 from .links import measure_links
 from .options import Options
-from .report import DeviceResult, Report, Run, device_result
+from .report import DeviceResult, Report, Run, columns, device_result
 from .sending import FromClient, SentGraph, SentTasks, failure, quiet
 from .workers import WorkerFacts, ask_workers, choose_devices, crew, names, remarks, worker_shares
-from .workloads import Device, LongTasks, Workload
+from .workloads import Device, LongTasks, Size, Workload
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+TRAFFIC_OF_SUM = 1.5
+"""The sum in peak mode writes its array once and reads every second row of it."""
 
 PROGRESS_SECONDS = 0.5
 """Interval between two looks at the progress; a run that is shorter is never disturbed."""
@@ -42,28 +50,29 @@ class Progress:
     seconds: float
 
 
-class ProgressBar:
-    """Draws one line again and again on a terminal; elsewhere it stays silent."""
+@contextmanager
+def progress_bar(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
+    """Yield what draws one line again and again on a terminal; elsewhere it stays silent.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._drawn = 0
+    A finished run is wiped, since the report has its figures, and so is an interrupted one.
+    """
+    drawn = 0
 
-    def __call__(self, progress: Progress) -> None:
-        """Draw; a finished run is wiped, since the report has its figures."""
-        if not self._stream.isatty():
-            return
-        self._draw("" if progress.done >= progress.total else line(progress))
+    def draw(text: str) -> None:
+        nonlocal drawn
+        stream.write("\r" + text.ljust(drawn) + ("" if text else "\r"))
+        stream.flush()
+        drawn = len(text)
 
-    def close(self) -> None:
-        """Wipe what is left of an interrupted run."""
-        if self._drawn:
-            self._draw("")
+    def show(progress: Progress) -> None:
+        if stream.isatty():
+            draw("" if progress.done >= progress.total else line(progress))
 
-    def _draw(self, text: str) -> None:
-        self._stream.write("\r" + text.ljust(self._drawn) + ("" if text else "\r"))
-        self._stream.flush()
-        self._drawn = len(text)
+    try:
+        yield show
+    finally:
+        if drawn:
+            draw("")
 
 
 def line(progress: Progress) -> str:
@@ -131,7 +140,7 @@ def run_benchmark(
     wanted = connected[: options.workers]
     devices, workers = choose_devices(options.device, wanted)
     the_crew = crew(workers, devices)
-    workload = options.workload(the_crew)
+    workload = options.workload_for(the_crew)
     warnings = [*remarks(wanted, workers, devices), *workload.warnings]
     if warn:
         for warning in warnings:
@@ -274,3 +283,143 @@ def _versions(workers: Sequence[WorkerFacts]) -> dict[str, str]:
 
     every = {name: found(name) for name in ("python", "dask", "distributed", "numpy", "cupy")}
     return {name: version for name, version in every.items() if version}
+
+
+def run_scaling(
+    client: Client,
+    options: Options,
+    *,
+    weak: bool = False,
+    **how: Any,
+) -> list[Report]:
+    """Run on all workers, then on half of them, and so on down to one; fewest first.
+
+    Parameters
+    ----------
+    weak
+        Let the array grow with the workers; otherwise all runs do the same work.
+    how
+        ``progress``, ``start_seconds`` and ``timeout`` of `run_benchmark`.
+    """
+    if not weak and options.workload != "sum":
+        raise InvalidInput(
+            "Only the sum keeps its size over different numbers of workers.",
+            hint="Use --scaling weak.",
+            detail="scaling",
+        )
+
+    whole = run_benchmark(client, options, **how)
+    others = []
+    for count in halves(whole.workers):
+        fewer = replace(options, workers=count)
+        if fewer.workload == "sum":
+            rows, columns = whole.parameters["shape"]
+            shape = grown((rows, columns), count, whole.workers) if weak else (rows, columns)
+            fewer = replace(fewer, shape=shape)
+        others.append(run_benchmark(client, fewer, **how))
+    return [*others, whole]
+
+
+def halves(workers: int) -> list[int]:
+    """Return the powers of two below a number.
+
+    >>> halves(6), halves(4)
+    ([1, 2, 4], [1, 2])
+    """
+    return [2**power for power in range(workers.bit_length()) if 2**power < workers]
+
+
+def grown(shape: Size, count: int, workers: int) -> Size:
+    """Return the part of an array that so many of the workers do."""
+    return max(1, round(shape[0] * count / workers)), shape[1]
+
+
+def scaling_table(reports: Sequence[Report]) -> list[str]:
+    """Return a row for each number of workers: rate, speed-up and efficiency against the fewest."""
+    first = reports[0].results[0]
+    rows = [["workers", "size", "wall s", first.unit, "speed-up", "efficiency"]]
+    for report in reports:
+        result = report.results[0]
+        speed_up = result.rate / first.rate
+        ideal = report.workers / reports[0].workers
+        rows.append(
+            [
+                str(report.workers),
+                f"{report.nbytes / 1e9:.4g} GB",
+                f"{result.wall_seconds:.3f}",
+                f"{result.rate:.4g}",
+                f"{speed_up:.3f}",
+                f"{100 * speed_up / ideal:.1f} %",
+            ]
+        )
+    return columns(rows, text=set())
+
+
+def run_check_up(
+    client: Client,
+    *,
+    device: str | None = None,
+    workers: int | None = None,
+    **how: Any,
+) -> list[Report]:
+    """Run all workloads, small: the sum in peak mode, and the whole family.
+
+    Parameters
+    ----------
+    how
+        ``progress``, ``start_seconds`` and ``timeout`` of `run_benchmark`.
+    """
+    common = Options(device=device, repeats=2, workers=workers)
+    everything = [replace(common, mode="peak")]
+    everything += [replace(common, workload=name) for name in FAMILY]
+    reports = [run_benchmark(client, options, **how) for options in everything]
+    return [replace(report, verdict=verdict(report)) for report in with_ceilings(reports)]
+
+
+def with_ceilings(reports: Sequence[Report]) -> Iterator[Report]:
+    """Add to the sum the ceiling that the memory of the same devices allows, by their copying."""
+    copied = {
+        result.device: result.rate
+        for report in reports
+        if report.workload == "copy"
+        for result in report.results
+    }
+    for report in reports:
+        if report.workload == "sum" and report.mode == "peak":
+            yield replace(
+                report,
+                results=tuple(
+                    replace(result, ceiling=copied[result.device] / TRAFFIC_OF_SUM)
+                    if result.device in copied and result.device == "gpu"
+                    else result
+                    for result in report.results
+                ),
+            )
+        else:
+            yield report
+
+
+def check_up_table(reports: Sequence[Report]) -> list[str]:
+    """Return a row for each workload, and the verdicts below."""
+    rows = [["workload", "device", "rate", "unit", "of ceiling", "slowest to fastest worker"]]
+    for report in reports:
+        for result in report.results:
+            rates = sorted(share.rate for share in result.shares)
+            rows.append(
+                [
+                    report.workload,
+                    result.device,
+                    f"{result.rate:.4g}",
+                    result.unit,
+                    f"{100 * result.rate / result.ceiling:.0f} %" if result.ceiling else "-",
+                    f"{rates[0]:.4g} to {rates[-1]:.4g}" if rates else "-",
+                ]
+            )
+    found = [finding for report in reports for finding in report.verdict]
+    small = any(result.device == "cpu" for report in reports for result in report.results)
+    return [
+        *columns(rows, text={0, 1, 3, 5}),
+        *(["run on processors, smaller than on GPUs"] if small else []),
+        *(f"verdict: {finding}" for finding in found),
+        *([] if found else ["verdict: no device is slower than its equals"]),
+    ]

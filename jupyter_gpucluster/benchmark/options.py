@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..core.errors import InvalidInput
+from .family import FAMILY, family_workload
 from .workloads import (
     COPIES,
     ITEM_BYTES,
@@ -56,95 +57,89 @@ PEAK_GPU_BYTES = 400e9
 """Of the default in peak mode for each GPU: a third of a second on an H100."""
 
 
-@dataclass(frozen=True, kw_only=True)
+CHOICES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "workload": ("sum", *FAMILY),
+        "preset": tuple(PRESETS),
+        "mode": MODES,
+        "device": ("gpu", "cpu", "both"),
+    }
+)
+
+
+@dataclass(frozen=True)
 class Options:
-    """Choices for a workload, before the workers are known.
+    """The choices of a user, before the workers are known.
 
     Parameters
     ----------
+    shape, chunks
+        Of the sum: rows and columns of the array and of a chunk; None = from the preset, or what
+        suits the workers.
+    preset
+        Of the sum: a name in `PRESETS`.
+    mode
+        Of the sum: ``documents``: their generator and graph; ``peak``: as fast as the devices can.
+        None = peak on GPUs alone, documents otherwise, and wherever chunks were given.
     device
         ``gpu``, ``cpu``, ``both``; None = GPUs where the workers have them.
     repeats
         Runs on each device.
     workers
         Number of workers to wait for and to run on; None = all there are.
-    """
-
-    device: str | None = None
-    repeats: int = 1
-    workers: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.device not in (None, "gpu", "cpu", "both"):
-            raise InvalidInput(
-                f"Unknown device: {self.device}.",
-                hint="Devices are gpu, cpu, both; without one GPUs are used where there are any.",
-                detail="device",
-            )
-        for name, count in (("repeats", self.repeats), ("workers", self.workers)):
-            if count is not None and (type(count) is not int or count < 1):
-                raise InvalidInput(
-                    f"{name} takes a whole number, 1 or more, not {count}.", detail=name
-                )
-
-    def workload(self, crew: Crew) -> Workload:
-        """Fill in what was left open."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class SumOptions(Options):
-    """Choices for the sum.
-
-    Parameters
-    ----------
-    shape, chunks
-        Rows and columns of the array and of a chunk; None = from the preset, or what suits the
-        workers.
-    preset
-        A name in `PRESETS`.
-    mode
-        ``documents``: their generator and graph; ``peak``: as fast as the devices can.  None =
-        peak on GPUs alone, documents otherwise, and wherever chunks were given.
+    workload
+        ``sum``, or a name in `family.FAMILY`, whose size follows the workers.
     """
 
     shape: Size | None = None
     chunks: Size | None = None
     preset: str | None = None
     mode: str | None = None
+    device: str | None = None
+    repeats: int = 1
+    workers: int | None = None
+    workload: str = "sum"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.preset is not None and self.preset not in PRESETS:
-            raise InvalidInput(
-                f"Unknown preset: {self.preset}.",
-                hint=f"Presets are {', '.join(PRESETS)}; without one the size fits the workers.",
-                detail="preset",
-            )
-        if self.mode not in (None, *MODES):
-            raise InvalidInput(
-                f"Unknown mode: {self.mode}.",
-                hint=f"Modes are {', '.join(MODES)}; without one GPUs run in peak mode.",
-                detail="mode",
-            )
+        for name, known in CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and value not in known:
+                raise InvalidInput(
+                    f"Unknown {name}: {value}.",
+                    hint=f"Choose from: {', '.join(known)}.",
+                    detail=name,
+                )
+        for name in ("shape", "chunks", "preset", "mode"):
+            if self.workload != "sum" and getattr(self, name) is not None:
+                raise InvalidInput(
+                    f"--{name} is for the sum; the size of {self.workload} follows the workers.",
+                    detail=name,
+                )
         if self.mode == "peak" and self.chunks is not None:
             raise InvalidInput(
                 "Peak mode chooses its own chunks.",
                 hint="Leave --chunks out, or take --mode documents.",
                 detail="chunks",
             )
+        for name, count in (("repeats", self.repeats), ("workers", self.workers)):
+            if count is not None and (type(count) is not int or count < 1):
+                raise InvalidInput(
+                    f"{name} takes a whole number, 1 or more, not {count}.", detail=name
+                )
         for name, size in (("shape", self.shape), ("chunks", self.chunks)):
             if size is not None:
                 _require_size(name, size)
         if self.shape:
             self._require_fit(self.shape)
 
-    def workload(self, crew: Crew) -> Workload:
+    def workload_for(self, crew: Crew) -> Workload:
         """Fill in what was left open; explicit sizes win over the preset's.
 
-        The small default never fills memory: it needs room for the chunks in work only, so its
-        chunks follow the workers' memory, and its shape the number of their threads.
+        The small default of the sum never fills memory: it needs room for the chunks in work only,
+        so its chunks follow the workers' memory, and its shape the number of their threads.
         """
+        if self.workload != "sum":
+            return family_workload(self.workload, crew)
         preset = PRESETS[self.preset] if self.preset else None
         if (self.mode or self._usual_mode(crew)) == "peak":
             shape = self.shape or (preset.shape if preset else _peak_shape(crew))
@@ -174,6 +169,10 @@ class SumOptions(Options):
                 hint="Take smaller --chunks or a larger --shape.",
                 detail="chunks",
             )
+
+
+SumOptions = Options
+"""The name in notebooks that users have copied."""
 
 
 def _small_chunks(crew: Crew) -> Size:

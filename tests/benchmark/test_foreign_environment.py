@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.benchmark import SumOptions, run_benchmark
+from jupyter_gpucluster.benchmark import Options, run_benchmark
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def test_scheduler_and_workers_need_dask_and_numpy_only(tmp_path: Path) -> None:
             if role == "scheduler":
                 wait_for(scheduler_file)
         with Client(scheduler_file=os.fspath(scheduler_file)) as client:
-            report = run_benchmark(client, SumOptions((400, 400), (100, 100)), timeout=60)
+            report = run_benchmark(client, Options((400, 400), (100, 100)), timeout=60)
     assert report.workers == 1
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_gpucluster.benchmark import BenchmarkFailed, Progress, SumOptions, measure
+from jupyter_gpucluster.benchmark import BenchmarkFailed, Options, Progress, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
 from jupyter_gpucluster.benchmark.workloads import Crew, Workload, document_sum
 from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
@@ -20,17 +20,17 @@ from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment, 
 if TYPE_CHECKING:
     from distributed import Client
 
-TINY = SumOptions(shape=(1_001, 999), chunks=(200, 250))
-LONG = SumOptions(shape=(60_000, 60_000), chunks=(1_000, 1_000))
+TINY = Options(shape=(1_001, 999), chunks=(200, 250))
+LONG = Options(shape=(60_000, 60_000), chunks=(1_000, 1_000))
 
 
 @dataclass(frozen=True)
-class AlteredOptions(SumOptions):
+class AlteredOptions(Options):
     """The sum with something done to its lazy value."""
 
     change: Callable[[Any], Any] = lambda lazy: lazy
 
-    def workload(self, crew: Crew) -> Workload:
+    def workload_for(self, crew: Crew) -> Workload:
         work = document_sum((400, 400), (100, 100), crew)
         return replace(work, build=lambda device: self.change(work.build(device)))
 
@@ -73,7 +73,7 @@ def test_nothing_is_left_on_the_cluster(client: Client) -> None:
 
 
 def test_repeats_are_all_kept_and_draw_new_numbers(client: Client) -> None:
-    report = run(client, SumOptions((400, 400), (100, 100), repeats=3))
+    report = run(client, Options((400, 400), (100, 100), repeats=3))
     assert len({timed.value for timed in report.results[0].runs}) == 3
 
 
@@ -81,7 +81,7 @@ def test_a_run_can_be_kept_to_some_of_the_workers(client: Client) -> None:
     def busy(dask_worker: Any) -> bool:
         return bool(dask_worker.state.executed_count)
 
-    report = run(client, SumOptions((400, 400), (100, 100), workers=1))
+    report = run(client, Options((400, 400), (100, 100), workers=1))
     assert (report.workers, report.threads) == (1, 1)
     assert sum(client.run(busy).values()) == 1
 
@@ -89,19 +89,19 @@ def test_a_run_can_be_kept_to_some_of_the_workers(client: Client) -> None:
 def test_workers_that_do_not_come_end_the_wait(client: Client) -> None:
     told: list[str] = []
     with pytest.raises(WaitTimeout, match=r"Fewer than 3 workers came within 0\.1 seconds"):
-        run(client, SumOptions(workers=3), warn=told.append, timeout=0.1)
+        run(client, Options(workers=3), warn=told.append, timeout=0.1)
     assert told == ["waiting for 3 workers; 2 are connected"]
 
 
 @pytest.mark.parametrize(
     "options, chunks",
     [
-        (SumOptions((6_000, 6_000), (1_000, 1_000)), 36),
-        (SumOptions((10_000, 10_000), mode="peak"), None),  # long tasks, which report themselves
+        (Options((6_000, 6_000), (1_000, 1_000)), 36),
+        (Options((10_000, 10_000), mode="peak"), None),  # long tasks, which report themselves
     ],
 )
 def test_progress_counts_chunks_up_to_all_of_them(
-    client: Client, monkeypatch: pytest.MonkeyPatch, options: SumOptions, chunks: int | None
+    client: Client, monkeypatch: pytest.MonkeyPatch, options: Options, chunks: int | None
 ) -> None:
     monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.02)
     steps: list[Progress] = []
@@ -208,7 +208,7 @@ def test_gpus_and_cpus_run_the_same_sum_through_cupy_and_numpy(
     client: Client, a_cupy: Path
 ) -> None:
     told: list[str] = []
-    report = run(client, SumOptions((401, 400), (100, 100), device="both"), warn=told.append)
+    report = run(client, Options((401, 400), (100, 100), device="both"), warn=told.append)
     import cupy.random
 
     assert [result.device for result in report.results] == ["gpu", "cpu"]
@@ -223,14 +223,14 @@ def test_gpus_and_cpus_run_the_same_sum_through_cupy_and_numpy(
 
 
 def test_gpus_are_taken_by_themselves_where_there_are_any(client: Client, a_cupy: Path) -> None:
-    report = run(client, SumOptions((400, 400), (100, 100)))
+    report = run(client, Options((400, 400), (100, 100)))
     assert [result.device for result in report.results] == ["gpu"]
 
 
 def test_a_library_that_the_scheduler_lacks_is_named(client: Client, a_cupy: Path) -> None:
     (a_cupy / "random.py").write_text("raise ImportError('libcurand is missing')")
     with pytest.raises(BenchmarkFailed, match="libcurand is missing"):
-        run(client, SumOptions((400, 400), (100, 100)))
+        run(client, Options((400, 400), (100, 100)))
 
 
 def test_workers_without_numpy_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 import jupyter_gpucluster
-from jupyter_gpucluster.benchmark import PRESETS, SumOptions, read_report
+from jupyter_gpucluster.benchmark import PRESETS, Options, read_report
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Target
 
@@ -73,7 +73,7 @@ def test_the_parameters_of_the_sum_are_options_of_the_benchmark() -> None:
     source = parameters_of(notebook("parallel_sum")).source
     values: dict[str, Any] = {}
     exec(source, values)  # noqa: S102  # the package's own notebook
-    SumOptions(**{name: values[name] for name in ("preset", "shape", "chunks", "repeats")})
+    Options(**{name: values[name] for name in ("preset", "shape", "chunks", "repeats")})
     assert all(f'"{name}"' in source for name in PRESETS)
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from jupyter_gpucluster.benchmark import PRESETS, FamilyOptions, SumOptions
+from jupyter_gpucluster.benchmark import PRESETS, Options
 from jupyter_gpucluster.benchmark.workloads import (
     CHUNKS_PER_THREAD,
     COPIES,
@@ -18,7 +18,7 @@ from jupyter_gpucluster.benchmark.workloads import (
     chunk_bytes,
 )
 from jupyter_gpucluster.cli.arguments import Parser
-from jupyter_gpucluster.cli.commands.bench import add_bench, array_size, workload_from
+from jupyter_gpucluster.cli.commands.bench import add_bench, array_size, options_of
 from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import LAPTOP
 
@@ -37,21 +37,21 @@ def sizes(work: Workload) -> tuple[Size, Size]:
 
 
 def test_presets_have_the_published_sizes() -> None:
-    deepops = SumOptions(preset="deepops").workload(LAPTOP)
+    deepops = Options(preset="deepops").workload_for(LAPTOP)
     assert sizes(deepops) == ((500_000, 500_000), (10_000, 10_000))
     assert (deepops.nbytes, deepops.pieces, deepops.expected) == (2 * 10**12, 2500, 6.875e11)
     assert deepops.sigma == 2.5e5
 
-    thetagpu = SumOptions(preset="thetagpu").workload(LAPTOP)
+    thetagpu = Options(preset="thetagpu").workload_for(LAPTOP)
     assert sizes(thetagpu) == ((100_000, 100_000), (5_000, 5_000))
     assert (thetagpu.nbytes, thetagpu.pieces, thetagpu.expected) == (80 * GB, 400, 2.75e10)
 
 
 def test_explicit_sizes_win_over_the_preset() -> None:
-    options = SumOptions(preset="thetagpu", shape=(8_000, 3_000))
-    assert sizes(options.workload(LAPTOP)) == ((8_000, 3_000), (5_000, 3_000))
-    options = SumOptions(preset="thetagpu", chunks=(1_000, 2_000))
-    assert sizes(options.workload(LAPTOP)) == ((100_000, 100_000), (1_000, 2_000))
+    options = Options(preset="thetagpu", shape=(8_000, 3_000))
+    assert sizes(options.workload_for(LAPTOP)) == ((8_000, 3_000), (5_000, 3_000))
+    options = Options(preset="thetagpu", chunks=(1_000, 2_000))
+    assert sizes(options.workload_for(LAPTOP)) == ((100_000, 100_000), (1_000, 2_000))
 
 
 @pytest.mark.parametrize("devices", [("cpu",), ("gpu",), ("gpu", "cpu")])
@@ -61,7 +61,7 @@ def test_the_small_default_fits_memory_and_feeds_every_thread(
     devices: tuple[Device, ...], threads: int, memory: int
 ) -> None:
     crew = Crew(devices, workers=threads, threads=threads, memory_per_thread=memory)
-    work = SumOptions(mode="documents").workload(crew)
+    work = Options(mode="documents").workload_for(crew)
     if memory:
         assert COPIES * chunk_bytes(*sizes(work)) <= memory / 4
     assert work.pieces >= threads * max(CHUNKS_PER_THREAD[device] for device in devices)
@@ -69,19 +69,19 @@ def test_the_small_default_fits_memory_and_feeds_every_thread(
 
 
 def test_the_small_default_takes_the_largest_chunks_that_fit() -> None:
-    assert sizes(SumOptions().workload(LAPTOP)) == ((8_000, 8_000), (2_000, 2_000))
+    assert sizes(Options().workload_for(LAPTOP)) == ((8_000, 8_000), (2_000, 2_000))
     tight = Crew(("cpu",), workers=2, threads=2, memory_per_thread=GB // 10)
-    assert sizes(SumOptions().workload(tight))[1] == (1_000, 1_000)
+    assert sizes(Options().workload_for(tight))[1] == (1_000, 1_000)
     card = Crew(("gpu",), workers=1, threads=1, memory_per_thread=80 * GB)
-    assert sizes(SumOptions(mode="documents").workload(card)) == (
+    assert sizes(Options(mode="documents").workload_for(card)) == (
         (80_000, 80_000),
         (10_000, 10_000),
     )
 
 
 def test_the_small_default_follows_given_chunks_and_a_given_shape() -> None:
-    assert sizes(SumOptions(chunks=(300, 100)).workload(LAPTOP)) == ((1_200, 400), (300, 100))
-    assert sizes(SumOptions(shape=(700, 9_000)).workload(LAPTOP)) == ((700, 9_000), (700, 2_000))
+    assert sizes(Options(chunks=(300, 100)).workload_for(LAPTOP)) == ((1_200, 400), (300, 100))
+    assert sizes(Options(shape=(700, 9_000)).workload_for(LAPTOP)) == ((700, 9_000), (700, 2_000))
 
 
 @pytest.mark.parametrize(
@@ -126,39 +126,37 @@ def test_bad_options_are_refused_with_the_way_out(
     wrong: dict[str, object], message: str, hint: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:
-        SumOptions(**wrong)  # type: ignore[arg-type]
+        Options(**wrong)  # type: ignore[arg-type]
     assert hint in caught.value.hint
 
 
 def test_chunks_larger_than_the_presets_shape_are_refused() -> None:
     with pytest.raises(InvalidInput, match="do not fit into shape 100000x100000"):
-        SumOptions(preset="thetagpu", chunks=(200_000, 10)).workload(LAPTOP)
+        Options(preset="thetagpu", chunks=(200_000, 10)).workload_for(LAPTOP)
 
 
 def test_more_chunks_than_dask_can_handle_are_refused() -> None:
     with pytest.raises(InvalidInput, match="250000000000 chunks are more than") as caught:
-        SumOptions(preset="deepops", chunks=(1, 1)).workload(LAPTOP)
+        Options(preset="deepops", chunks=(1, 1)).workload_for(LAPTOP)
     assert "larger --chunks" in caught.value.hint
 
 
 @pytest.mark.parametrize(
     "words, options",
     [
-        ("sum", SumOptions()),
+        ("sum", Options()),
         (
             "sum --shape 600x500 --chunks 100 --device both --repeats 3 --preset deepops",
-            SumOptions((600, 500), (100, 100), "deepops", device="both", repeats=3),
+            Options((600, 500), (100, 100), "deepops", device="both", repeats=3),
         ),
-        ("sum --mode peak --json report.json", SumOptions(mode="peak")),
-        ("sum --workers 3", SumOptions(workers=3)),
-        ("check-up --gpus 3", SumOptions(workers=3)),
-        ("copy --repeats 3", FamilyOptions("copy", repeats=3)),
+        ("sum --mode peak --json report.json", Options(mode="peak")),
+        ("sum --workers 3", Options(workers=3)),
+        ("check-up --gpus 3", Options(workers=3)),
+        ("copy --repeats 3", Options(workload="copy", repeats=3)),
     ],
 )
-def test_the_command_line_reads_into_options(
-    words: str, options: SumOptions | FamilyOptions
-) -> None:
-    assert workload_from(parser().parse_words(words.split())) == options
+def test_the_command_line_reads_into_options(words: str, options: Options) -> None:
+    assert options_of(parser().parse_words(words.split())) == options
 
 
 @pytest.mark.parametrize(
@@ -166,22 +164,19 @@ def test_the_command_line_reads_into_options(
     [
         ("--json missing/report.json", "cannot write"),
         ("--json .", "cannot write"),
-        ("--compare missing.json", "no such file"),
         ("--compare a b c", "one or two files"),
-        ("--against missing.json", "--against: no such file"),
-        (f"--plots {__file__}", "is no folder"),
         ("--repeats 0", "--repeats takes 1 or more"),
         ("--scaling wide", "--scaling takes strong or weak"),
     ],
 )
 def test_bad_arguments_are_refused_before_a_run(words: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        workload_from(parser().parse_words(["sum", *words.split()]))
+        options_of(parser().parse_words(["sum", *words.split()]))
 
 
 def test_sizes_are_for_the_sum() -> None:
     with pytest.raises(InvalidInput, match="--shape is for the sum"):
-        workload_from(parser().parse_words(["matmul", "--shape", "100"]))
+        options_of(parser().parse_words(["matmul", "--shape", "100"]))
 
 
 def test_importing_the_benchmark_imports_nothing_heavy() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from jupyter_gpucluster.benchmark import Progress, SumOptions, kernels, measure
+from jupyter_gpucluster.benchmark import Options, Progress, kernels, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
 from jupyter_gpucluster.benchmark.workloads import Crew, chunk_bytes, even_shares, peak_sum
 from jupyter_gpucluster.core.errors import InvalidInput
@@ -17,8 +17,8 @@ from jupyter_gpucluster.core.errors import InvalidInput
 if TYPE_CHECKING:
     from distributed import Client
 
-PEAK = SumOptions((1_001, 999), mode="peak")
-LONG = SumOptions((400_000, 100_000), mode="peak")
+PEAK = Options((1_001, 999), mode="peak")
+LONG = Options((400_000, 100_000), mode="peak")
 CARD = Crew(("gpu",), workers=4, threads=4, memory_per_thread=80 * 10**9)
 
 
@@ -59,14 +59,14 @@ def test_a_step_fits_the_memory_of_a_gpu_and_is_even() -> None:
 
 
 def test_gpus_alone_run_in_peak_mode_unless_chunks_say_otherwise() -> None:
-    assert SumOptions().workload(CARD).mode == "peak"
-    assert SumOptions(chunks=(1_000, 1_000)).workload(CARD).mode == "documents"
+    assert Options().workload_for(CARD).mode == "peak"
+    assert Options(chunks=(1_000, 1_000)).workload_for(CARD).mode == "documents"
     both = Crew(("gpu", "cpu"), 4, 4, 10**9)
-    assert SumOptions().workload(both).mode == "documents"
+    assert Options().workload_for(both).mode == "documents"
     with pytest.raises(InvalidInput, match="chooses its own chunks"):
-        SumOptions(chunks=(10, 10), mode="peak")
+        Options(chunks=(10, 10), mode="peak")
     with pytest.raises(InvalidInput, match="Unknown mode"):
-        SumOptions(mode="fast")
+        Options(mode="fast")
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_no_worker_is_missed_while_the_client_refreshes_what_it_knows(
         ) as c,
         Client(c) as client,
     ):
-        run(client, SumOptions((4_000, 5_000), mode="peak"), progress=steps.append)
+        run(client, Options((4_000, 5_000), mode="peak"), progress=steps.append)
     assert len(steps) > 2
 
 

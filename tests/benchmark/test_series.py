@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_gpucluster.benchmark import (
-    FamilyOptions,
-    SumOptions,
+    Options,
     prepare_plots,
     run_scaling,
     scaling_table,
     write_plots,
 )
-from jupyter_gpucluster.benchmark.series import grown, halves, with_ceilings
+from jupyter_gpucluster.benchmark.measure import grown, halves, with_ceilings
 from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
 
@@ -31,7 +30,7 @@ def test_workers_are_halved_down_to_one() -> None:
 
 @pytest.mark.parametrize("mode", ["documents", "peak"])
 def test_strong_scaling_does_the_same_work_on_fewer_workers(client: Client, mode: str) -> None:
-    reports = run_scaling(client, SumOptions((800, 800), mode=mode))
+    reports = run_scaling(client, Options((800, 800), mode=mode))
     assert [report.workers for report in reports] == [1, 2]
     assert len({report.nbytes for report in reports}) == 1
     assert {report.mode for report in reports} == {mode}
@@ -40,15 +39,15 @@ def test_strong_scaling_does_the_same_work_on_fewer_workers(client: Client, mode
 
 
 def test_weak_scaling_does_as_much_for_each_worker(client: Client) -> None:
-    reports = run_scaling(client, SumOptions((800, 800), mode="peak"), weak=True)
+    reports = run_scaling(client, Options((800, 800), mode="peak"), weak=True)
     assert [report.nbytes / report.workers for report in reports] == [400 * 800 * 8] * 2
-    copies = run_scaling(client, FamilyOptions("copy"), weak=True)
+    copies = run_scaling(client, Options(workload="copy"), weak=True)
     assert [report.workers for report in copies] == [1, 2]
 
 
 def test_only_the_sum_scales_strongly(client: Client) -> None:
     with pytest.raises(InvalidInput, match="Only the sum keeps its size"):
-        run_scaling(client, FamilyOptions("copy"))
+        run_scaling(client, Options(workload="copy"))
 
 
 def test_the_ceiling_of_the_sum_is_that_of_the_copy_beside_it() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jupyter_gpucluster.benchmark import (
-    FamilyOptions,
+    Options,
     find_baseline,
     kernels,
     links,
@@ -160,7 +160,7 @@ def test_a_worker_that_is_really_slow_is_caught(
 
     kernels_there = kernels.copy_steps
     monkeypatch.setattr(kernels, "copy_steps", lame)
-    report = run_benchmark(client, FamilyOptions("copy"))
+    report = run_benchmark(client, Options(workload="copy"))
     (finding,) = verdict(report)
     assert finding.startswith("worker 1 on ")
     assert f"verdict: {finding}" in table(replace(report, verdict=(finding,)))
@@ -183,7 +183,7 @@ def test_a_link_that_is_really_slow_is_caught(
 
     monkeypatch.setattr(distributed.worker, "get_data_from_worker", over_a_slow_network)
     monkeypatch.setattr(links, "ROUNDS", 1)
-    report = run_benchmark(client, FamilyOptions("shuffle"))
+    report = run_benchmark(client, Options(workload="shuffle"))
     (finding,) = verdict(report)
     assert finding.startswith("the link from worker 0 on ")
     assert " to worker 1 on " in finding

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ... import benchmark
+from ...client.connect import connect
 from ...core.cluster import Target
 from ...core.errors import InvalidInput
 from ...launch.request import Request
@@ -30,9 +32,6 @@ from ..output import Outcome, Session, Text
 from ..waiting import stop_quietly
 
 if TYPE_CHECKING:
-    from distributed import Client
-
-    from ... import benchmark
     from ...state.view import ClusterView
 
 SERIES = ("scaling", "check-up")
@@ -41,8 +40,6 @@ SERIES = ("scaling", "check-up")
 
 def add_bench(parser: Parser) -> None:
     """Add the arguments of ``bench``."""
-    from ... import benchmark
-
     parser.add_argument(
         "workload", metavar="WORKLOAD", help=f"one of {', '.join(benchmark.WORKLOADS)}"
     )
@@ -132,16 +129,14 @@ def array_size(option: str) -> Any:
     return read
 
 
-def workload_from(arguments: argparse.Namespace) -> benchmark.Options:
+def options_of(arguments: argparse.Namespace) -> benchmark.Options:
     """Return the choices for the workload.
 
     Raises
     ------
     InvalidInput
-        A bad value, or a report that could not be written or read after the run.
+        A bad value, or a report that could not be written after the run.
     """
-    from ... import benchmark
-
     workload = arguments.workload
     if workload not in benchmark.WORKLOADS:
         raise InvalidInput(
@@ -149,30 +144,7 @@ def workload_from(arguments: argparse.Namespace) -> benchmark.Options:
             hint=suggestion(workload, benchmark.WORKLOADS)
             or f"The workloads are: {', '.join(benchmark.WORKLOADS)}.",
         )
-    _check_files(arguments)
-    if arguments.scaling not in (None, "strong", "weak"):
-        raise InvalidInput(
-            f"--scaling takes strong or weak, not {arguments.scaling!r}.", detail="scaling"
-        )
-    common = {
-        "device": arguments.device,
-        "repeats": arguments.repeats,
-        "workers": arguments.workers if arguments.gpus is None else arguments.gpus,
-    }
-    size = {name: getattr(arguments, name) for name in ("shape", "chunks", "preset", "mode")}
-    if workload in ("sum", "check-up"):
-        return benchmark.SumOptions(**size, **common)
-    for name, value in size.items():
-        if value is not None:
-            raise InvalidInput(
-                f"--{name} is for the sum; the size of {workload} follows the workers.",
-                detail=name,
-            )
-    return benchmark.FamilyOptions(workload, **common)
-
-
-def _check_files(arguments: argparse.Namespace) -> None:
-    report, plots = arguments.json, arguments.plots
+    report = arguments.json
     if report is not None and (report.is_dir() or not report.parent.is_dir()):
         raise InvalidInput(
             f"--json: cannot write {report}.", hint="Give a file in a folder that exists."
@@ -181,23 +153,24 @@ def _check_files(arguments: argparse.Namespace) -> None:
         raise InvalidInput(
             "--compare takes one or two files.", hint="Give the earlier report first."
         )
-    for path in arguments.compare:
-        if not path.is_file():
-            raise InvalidInput(f"--compare: no such file: {path}.", hint="Give a report of --json.")
-    if plots is not None and plots.exists() and not plots.is_dir():
-        raise InvalidInput(f"--plots: {plots} is no folder.", hint="Name a folder.")
-    if arguments.against and not Path(arguments.against).is_file():
-        raise InvalidInput(f"--against: no such file: {arguments.against}.", hint="Give a report.")
+    if arguments.scaling not in (None, "strong", "weak"):
+        raise InvalidInput(
+            f"--scaling takes strong or weak, not {arguments.scaling!r}.", detail="scaling"
+        )
+    chosen = ("shape", "chunks", "preset", "mode", "device", "repeats")
+    return benchmark.Options(
+        **{name: getattr(arguments, name) for name in chosen},
+        workers=arguments.workers if arguments.gpus is None else arguments.gpus,
+        workload="sum" if workload == "check-up" else workload,
+    )
 
 
 def run_bench(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Run a benchmark, report it, compare it."""
-    from ... import benchmark
-
-    options = workload_from(arguments)
+    options = options_of(arguments)
     earlier = [benchmark.read_report(path) for path in arguments.compare]
     if len(earlier) == 2:
-        text = "\n".join(benchmark.compare(*earlier).table())
+        text = "\n".join(benchmark.compare(*earlier))
         return Outcome(blocks=(Text(text, code=True),))
     kind = "scaling" if arguments.scaling else arguments.workload
     if kind in SERIES:
@@ -210,7 +183,8 @@ def run_bench(arguments: argparse.Namespace, session: Session) -> Outcome:
         benchmark.prepare_plots(arguments.plots)
     with (
         _cluster(arguments, options.workers, session) as (view, start_seconds),
-        _connected(view) as (client, bar),
+        connect(view.id) as client,
+        benchmark.progress_bar(sys.stderr) as bar,
     ):
         run: dict[str, Any] = {"progress": bar, "start_seconds": start_seconds}
         if kind == "scaling":
@@ -233,7 +207,7 @@ def run_bench(arguments: argparse.Namespace, session: Session) -> Outcome:
         if arguments.json is not None:
             benchmark.write_report(reports[0], arguments.json)
         if earlier:
-            lines += ["", *benchmark.compare(earlier[0], reports[0]).table()]
+            lines += ["", *benchmark.compare(earlier[0], reports[0])]
         if arguments.save_baseline:
             lines += ["", f"kept as the baseline: {benchmark.save_baseline(reports[0])}"]
     if arguments.plots is not None:
@@ -253,8 +227,6 @@ def _judged(
     report: benchmark.Report, usual: benchmark.Report | None, *, kept: bool
 ) -> benchmark.Report:
     """Add the verdict, against a given report, or against the kept baseline."""
-    from ... import benchmark
-
     missing: tuple[str, ...] = ()
     if kept:
         try:
@@ -266,15 +238,11 @@ def _judged(
 
 
 def _lines(report: benchmark.Report) -> list[str]:
-    from ... import benchmark
-
     published = [*benchmark.document_lines(report), ""] if report.workload == "sum" else []
     return [*published, *benchmark.table(report)]
 
 
 def _series_lines(kind: str, reports: list[benchmark.Report]) -> list[str]:
-    from ... import benchmark
-
     if kind == "check-up":
         lines = [line for report in reports for line in (*benchmark.table(report), "")]
         return [*lines, *benchmark.check_up_table(reports)]
@@ -307,16 +275,3 @@ def _cluster(
         yield view, time.monotonic() - began
     finally:
         stop_quietly(view, session)
-
-
-@contextmanager
-def _connected(view: ClusterView) -> Iterator[tuple[Client, benchmark.ProgressBar]]:
-    from ... import benchmark
-    from ...client.connect import connect
-
-    bar = benchmark.ProgressBar(sys.stderr)
-    try:
-        with connect(view.id) as client:
-            yield client, bar
-    finally:
-        bar.close()

@@ -25,7 +25,7 @@ SIZE = (800, 800)
 class SmallShuffle(Options):
     """Options of a shuffle that takes no time: UCX on two busy cores takes a lot of it."""
 
-    def workload(self, crew: Crew) -> Workload:
+    def workload_for(self, crew: Crew) -> Workload:
         return exchange_of(SIZE, SIZE[0] // 4, gpu=False)
 
 
