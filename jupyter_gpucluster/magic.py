@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from .cli.output import (
     Block,
     Facts,
     Outcome,
-    Progress,
+    Session,
     Table,
     Text,
     as_json,
@@ -33,15 +32,13 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    from .clusters import Clusters
-    from .state.view import ClusterView
 
 PROGRAM = "%gpucluster"
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 LIVE = "application/vnd.jupyter-gpucluster.v1+json"
 """Shown by the Lab extension as cards that change with their clusters."""
-NAMED = ("show", "connect", "scale", "logs", "why", "doctor", "stop", "forget")
-"""Commands whose first word is a cluster."""
+NAMED = ("doctor", "stop", "forget")
+"""Commands whose first word may be a cluster, beside those that name one."""
 
 
 class MagicError(Exception):
@@ -61,19 +58,15 @@ class MagicError(Exception):
         return lines
 
 
-class Notebook:
+class Notebook(Session):
     """A `Session` whose results are displayed; also in IPython on a terminal."""
 
     program = PROGRAM
     python = sys.executable
     """Clusters run in the calling kernel's environment, which the client shares."""
 
-    @cached_property
-    def clusters(self) -> Clusters:
-        """The clusters of this user."""
-        from .clusters import Clusters
-
-        return Clusters()
+    def __init__(self) -> None:
+        self._line: Any = None  # the display of the progress, while there is one
 
     def write(self, text: str) -> None:
         """Show a piece of a result as it comes."""
@@ -83,25 +76,16 @@ class Notebook:
         """Show a line about the progress, beside the result."""
         print(visible(text))
 
-    @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Show one line that changes with the cluster and goes when the wait is over."""
+    def show_progress(self, line: str) -> None:
+        """Show one line that changes with the cluster; it is emptied, since the result has it."""
         from IPython.display import display
 
-        handle = display(_bundle("Waiting ..."), raw=True, display_id=True)
-        last = ""
-
-        def show(view: ClusterView) -> None:
-            nonlocal last
-            line = f"{view.name}: {state(view)}"
-            if line != last:
-                handle.update(_bundle(line), raw=True)
-                last = line
-
-        try:
-            yield show
-        finally:
-            handle.update(_bundle(""), raw=True)  # the result has it all
+        if self._line is None:
+            self._line = display(_bundle(line), raw=True, display_id=True)
+        else:
+            self._line.update(_bundle(line), raw=True)
+        if not line:
+            self._line = None
 
 
 class GpuClusterMagic:
@@ -204,7 +188,7 @@ class GpuClusterMagic:
         if command not in COMMANDS:
             return []
         names: list[str] = []
-        if command in NAMED:
+        if COMMANDS[command].name or command in NAMED:
             with suppress(GpuClusterError):  # the command itself will report the error
                 names = [view.name for view in self._session.clusters.live()]
         return names + options_of(command)

@@ -133,18 +133,6 @@ def _job(text: str) -> str:
 # Arguments that several commands share.
 
 
-def add_name(parser: Parser) -> None:
-    """Add ``NAME``."""
-    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
-
-
-def add_json(parser: Parser) -> None:
-    """Add ``--json``."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document and nothing else"
-    )
-
-
 def add_target(parser: Parser, *, least: int, required: bool = False) -> None:
     """Add ``--workers``, ``--gpus`` and ``--adapt``; ``least`` is the smallest fixed number."""
     hint = "To begin without workers: --adapt 0 MAX" if least else ""

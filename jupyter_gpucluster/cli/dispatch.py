@@ -48,7 +48,7 @@ def options_of(name: str) -> list[str]:
 
 def top_help(program: str) -> str:
     """Return the list of commands."""
-    summaries = tuple((name, summary) for name, (_, summary) in COMMANDS.items())
+    summaries = tuple((name, entry.summary) for name, entry in COMMANDS.items())
     commands = facts_text(Facts(summaries))
     indented = "\n".join(f"  {line}" for line in commands.splitlines())
     return (
@@ -61,9 +61,16 @@ def top_help(program: str) -> str:
 
 
 def _parser(name: str, program: str) -> tuple[Run, Parser]:
-    file, summary = COMMANDS[name]
-    module = import_module(f".commands.{file}", __package__)
-    parser = Parser(f"{program} {name}", summary)
-    getattr(module, f"add_{name}")(parser)
+    entry = COMMANDS[name]
+    module = import_module(f".commands.{entry.module}", __package__)
+    parser = Parser(f"{program} {name}", entry.summary)
+    if entry.name:
+        parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
+    if add := getattr(module, f"add_{name}", None):
+        add(parser)
+    if entry.json:
+        parser.add_argument(
+            "--json", action="store_true", help="print one JSON document and nothing else"
+        )
     run: Run = getattr(module, f"run_{name}")
     return run, parser

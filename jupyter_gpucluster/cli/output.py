@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import GpuClusterError
 from ..core.fast_dataclass import frozen
@@ -83,7 +84,7 @@ class Outcome:
         return self.errors[0].exit_code if self.errors else self.exit_code
 
 
-class Session(Protocol):
+class Session:
     """A terminal or a notebook."""
 
     program: str
@@ -92,18 +93,44 @@ class Session(Protocol):
     python: str
     """The Python that clusters run in where the user names none; empty = the profile's."""
 
-    @property
+    @cached_property
     def clusters(self) -> Clusters:
         """The clusters of this user."""
+        from ..clusters import Clusters
+
+        return Clusters()
 
     def write(self, text: str) -> None:
         """Show a piece of a result as it comes."""
+        raise NotImplementedError
 
     def note(self, text: str) -> None:
         """Show a line about the progress, beside the result."""
+        raise NotImplementedError
 
-    def progress(self) -> AbstractContextManager[Progress]:
-        """Show the progress of a cluster while the caller waits."""
+    def show_progress(self, line: str) -> None:
+        """Show a line in place of the last one; an empty line ends the progress."""
+        raise NotImplementedError
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Show each change of a cluster's state while the caller waits."""
+        from .describe import state  # with the records, which --help can do without
+
+        last = ""
+
+        def show(view: ClusterView) -> None:
+            nonlocal last
+            line = f"{view.name}: {state(view)}"
+            if line != last:
+                self.show_progress(line)
+                last = line
+
+        try:
+            yield show
+        finally:
+            if last:
+                self.show_progress("")
 
 
 def errors_document(errors: Sequence[GpuClusterError]) -> dict[str, Any]:

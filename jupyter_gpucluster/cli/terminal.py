@@ -4,49 +4,25 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from ..core.errors import GpuClusterError
 from . import output
 
-if TYPE_CHECKING:
-    from ..clusters import Clusters
-    from ..state.view import ClusterView
 
+class Terminal(output.Session):
+    """A `Session` on two streams; None = those of the process.
 
-def _default_clusters() -> Clusters:
-    from ..clusters import Clusters
-
-    return Clusters()
-
-
-@dataclass
-class Terminal:
-    """A `Session` on two streams.
-
-    Parameters
-    ----------
-    json
-        Whether standard output may hold one JSON document and nothing else.
-    make_clusters
-        Makes the `Clusters` when a command first uses it.
+    With ``json`` standard output may hold one JSON document and nothing else.
     """
 
-    program: str = "jupyter gpucluster"
-    python: str = ""
-    json: bool = False
-    out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
-    make_clusters: Callable[[], Clusters] = _default_clusters
+    program = "jupyter gpucluster"
+    python = ""
 
-    @cached_property
-    def clusters(self) -> Clusters:
-        """The clusters of this user."""
-        return self.make_clusters()
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
+        self.json = False
 
     def write(self, text: str) -> None:
         """Show a piece of a result as it comes."""
@@ -58,36 +34,14 @@ class Terminal:
         if not self.json:
             self._say(text)
 
-    @contextmanager
-    def progress(self) -> Iterator[output.Progress]:
-        """Show one live line on a terminal, a line for each change of the state elsewhere."""
-        from .describe import state  # with the records, which --help can do without
-
-        live = self.err.isatty() and not self.json
-        last = ""
-
-        def show(view: ClusterView) -> None:
-            nonlocal last
-            line = f"{view.name}: {state(view)}"
-            if live:
-                line = output.visible(line)[: shutil.get_terminal_size().columns - 1]
-            if line == last:
-                return
-            last = line
-            if live:
-                self._rewrite(line)
-            else:
-                self.note(line)
-
-        try:
-            yield show
-        finally:
-            if live and last:
-                self._rewrite("")
-
-    def _rewrite(self, line: str) -> None:
-        self.err.write(f"\r\x1b[K{line}")
-        self.err.flush()
+    def show_progress(self, line: str) -> None:
+        """Show one live line on a terminal, a line for each change elsewhere."""
+        if self.err.isatty() and not self.json:
+            line = output.visible(line)[: shutil.get_terminal_size().columns - 1]
+            self.err.write(f"\r\x1b[K{line}")
+            self.err.flush()
+        elif line:
+            self.note(line)
 
     def show(self, outcome: output.Outcome) -> None:
         """Print the answer of a command, then its errors."""

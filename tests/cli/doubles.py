@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
@@ -20,6 +20,9 @@ from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.core.summary import Event, WorkerCounts
 from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.state.view import ClusterView, Script
+
+if TYPE_CHECKING:
+    from jupyter_gpucluster.clusters import Clusters
 
 NOW = 1_700_000_000.0
 
@@ -195,7 +198,8 @@ class Desk:
     def types(self, *words: str) -> int:
         """Run a command and return its exit code."""
         out, err = Screen(tty=self.tty), Screen(tty=self.tty)
-        made: Any = self.clusters
-        code = perform(words, Terminal(out=out, err=err, make_clusters=lambda: made))
+        terminal = Terminal(out=out, err=err)
+        terminal.clusters = cast("Clusters", self.clusters)
+        code = perform(words, terminal)
         self.out, self.err = out.getvalue(), err.getvalue()
         return code

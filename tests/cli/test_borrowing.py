@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -15,6 +15,9 @@ from jupyter_gpucluster.core.errors import ClusterConflict, InvalidInput
 from jupyter_gpucluster.core.summary import WorkerCounts
 
 from .doubles import InMemoryClusters, a_view
+
+if TYPE_CHECKING:
+    from jupyter_gpucluster.clusters import Clusters
 
 NONE = WorkerCounts()
 
@@ -33,8 +36,8 @@ class Desk:
             return update(name, target=target)
 
         self.clusters.update = remembered  # type: ignore[method-assign]
-        made: Any = self.clusters
-        self.terminal = Terminal(out=StringIO(), err=self.err, make_clusters=lambda: made)
+        self.terminal = Terminal(out=StringIO(), err=self.err)
+        self.terminal.clusters = cast("Clusters", self.clusters)
 
 
 def test_a_cluster_with_enough_workers_is_taken_as_it_is() -> None:

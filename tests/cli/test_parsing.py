@@ -56,6 +56,9 @@ from .doubles import Desk
         (["kernel", "a", "--remove", "--replace"], "--remove takes --name and --prefix only.", ""),
         (["bench", "smu"], "There is no workload 'smu'.", "Did you mean sum?"),
         (["bench", "sum", "--workers", "0"], "--workers takes 1 or more, not 0.", ""),
+        (["bench", "sum", "--compare", "a.json"], "Cannot read a.json: No such file", ""),
+        (["bench", "sum", "--against", "a.json"], "Cannot read a.json: No such file", ""),
+        (["bench", "sum", "--plots", __file__], f"Cannot write plots to {__file__}", "--plots"),
     ],
 )
 def test_wrong_usage_is_one_clear_line_and_exit_code_2(

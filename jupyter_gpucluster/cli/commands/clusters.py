@@ -12,8 +12,6 @@ from ...core.errors import BackendUnavailable, GpuClusterError, InvalidInput
 from ...core.serialize import to_json
 from ..arguments import (
     Parser,
-    add_json,
-    add_name,
     add_target,
     refuse_gpus_of,
     suggestion,
@@ -52,7 +50,6 @@ def add_list(parser: Parser) -> None:
         action="store_true",
         help="list processes and jobs left over from ended clusters",
     )
-    add_json(parser)
 
 
 def run_list(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -70,12 +67,6 @@ def run_list(arguments: argparse.Namespace, session: Session) -> Outcome:
     unreadable = "\n".join(f"{error.message} {error.hint}".strip() for error in damaged)
     blocks = (cluster_table(views, empty), Text(unreadable, title="Records that cannot be read"))
     return Outcome(document, blocks, clusters=named(*views))
-
-
-def add_show(parser: Parser) -> None:
-    """Add the arguments of ``show``."""
-    add_name(parser)
-    add_json(parser)
 
 
 def run_show(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -96,11 +87,9 @@ def run_show(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 def add_connect(parser: Parser) -> None:
     """Add the arguments of ``connect``."""
-    add_name(parser)
     parser.add_argument(
         "--form", metavar="FORM", help=f"print only one of {', '.join(TITLES)}, to be pasted"
     )
-    add_json(parser)
 
 
 def run_connect(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -126,10 +115,8 @@ def _indented(code: str) -> str:
 
 def add_scale(parser: Parser) -> None:
     """Add the arguments of ``scale``."""
-    add_name(parser)
     add_target(parser, least=0, required=True)
     add_wait(parser, "all workers are ready")
-    add_json(parser)
 
 
 def run_scale(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -146,12 +133,6 @@ def run_scale(arguments: argparse.Namespace, session: Session) -> Outcome:
     return Outcome(to_json(view), (Text(text),), clusters=named(view))
 
 
-def add_why(parser: Parser) -> None:
-    """Add the arguments of ``why``."""
-    add_name(parser)
-    add_json(parser)
-
-
 def run_why(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Explain why a cluster waits, failed or ended."""
     text = session.clusters.why(arguments.name)
@@ -166,7 +147,6 @@ def add_stop(parser: Parser) -> None:
         "--force", action="store_true", help="kill heads that do not answer, and end their jobs"
     )
     add_wait(parser, "they have ended")
-    add_json(parser)
 
 
 def run_stop(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -224,7 +204,6 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
 def add_forget(parser: Parser) -> None:
     """Add the arguments of ``forget``."""
     parser.add_argument("names", metavar="NAME", nargs="+", help="names or ids of ended clusters")
-    add_json(parser)
 
 
 def run_forget(arguments: argparse.Namespace, session: Session) -> Outcome:

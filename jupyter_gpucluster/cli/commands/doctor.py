@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ...core.errors import ClusterNotFound, InvalidInput, ProfileNotFound
-from ..arguments import Parser, add_json, add_place, options_from, python_from
+from ..arguments import Parser, add_place, options_from, python_from
 from ..output import Outcome, Session, Text
 from ..signals import Signals
 from ..waiting import add_wait, timeout_from
@@ -30,7 +30,6 @@ def add_doctor(parser: Parser) -> None:
     )
     add_place(parser)
     add_wait(parser, "the job of --job has started (600 s if left out)")
-    add_json(parser)
 
 
 def run_doctor(arguments: argparse.Namespace, session: Session) -> Outcome:

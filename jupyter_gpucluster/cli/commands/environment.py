@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import InvalidInput, UnsuitableEnvironment
 from ...core.serialize import to_json
-from ..arguments import Parser, absolute_python, add_json, add_options, options_from
+from ..arguments import Parser, absolute_python, add_options, options_from
 from ..output import Facts, Outcome, Session, Text
 from ..signals import Signals
 
@@ -37,7 +37,6 @@ def add_environment(parser: Parser) -> None:
     add("--kernel", metavar="TITLE", help="also register a kernel with this title")
     add("--profile", help="the profile that will use it; see the command profiles")
     add_options(parser)
-    add_json(parser)
 
 
 def run_environment(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -134,7 +133,6 @@ def add_kernel(parser: Parser) -> None:
     add("--prefix", default="", help="a site's folder, such as /usr/local; default: for you only")
     add("--replace", action="store_true", help="replace the kernel of this name")
     add("--remove", action="store_true", help="remove the kernels that were registered for PATH")
-    add_json(parser)
 
 
 def run_kernel(arguments: argparse.Namespace, session: Session) -> Outcome:

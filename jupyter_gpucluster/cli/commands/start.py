@@ -1,14 +1,90 @@
-"""``start PROFILE`` and ``script PROFILE``."""
+"""``profiles``, ``script PROFILE``, ``start PROFILE`` and ``run SCRIPT``."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ...core.errors import BackendError, GpuClusterError, InvalidInput
 from ...core.serialize import to_json
-from ..arguments import Parser, add_json, add_request, request_from
+from ...node import run_script as runner
+from ...state.control_client import ask
+from ..arguments import Parser, add_request, default_profile, request_from
 from ..describe import named, remarks, state
-from ..output import Outcome, Session, Text, gpu_hours
-from ..waiting import add_wait, wait_ready
+from ..output import Block, Outcome, Session, Table, Text, counted, gpu_hours
+from ..signals import Signals
+from ..waiting import add_wait, stop_quietly, wait_ready
+
+if TYPE_CHECKING:
+    from ...state.view import ClusterView
+
+
+def add_profiles(parser: Parser) -> None:
+    """Add the arguments of ``profiles``."""
+    parser.add_argument(
+        "--capacity", action="store_true", help="also show the number of free GPUs of each"
+    )
+    parser.add_argument(
+        "--everywhere",
+        action="store_true",
+        help="also list those of public sites that this machine is not at",
+    )
+
+
+def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """List profiles."""
+    from ...launch.profile_catalog import places  # with pydantic and YAML
+
+    found = places(elsewhere=arguments.everywhere)
+    if arguments.capacity:
+        for profile in found["profiles"]:
+            profile["capacity"] = _capacity(profile["name"], session)
+    rows = tuple(
+        (
+            profile["name"],
+            profile["title"],
+            profile["backend"],
+            str(profile["gpus_per_job"]),
+            _limits(profile),
+            *([profile["capacity"]["words"]] if arguments.capacity else []),
+            profile["words"],
+            profile["source"],
+        )
+        for profile in found["profiles"]
+    )
+    free = ("FREE",) if arguments.capacity else ()
+    headings = ("NAME", "TITLE", "BACKEND", "GPUS/JOB", "LIMITS", *free, "WORKERS", "SOURCE")
+    blocks: list[Block] = [Table(headings, rows, empty="no profiles")]
+    if found["problems"]:
+        lines = "\n".join(
+            f"{p['severity']}: {p['file']}:{p['line']}:{p['column']}: {p['message']}"
+            for p in found["problems"]
+        )
+        blocks.append(Text(lines, title="Problems"))
+    return Outcome(found, tuple(blocks))
+
+
+def _capacity(name: str, session: Session) -> dict[str, Any]:
+    """Return the free GPUs of a profile; an error must not hide the other profiles."""
+    try:
+        return session.clusters.capacity(name)
+    except BackendError as error:
+        return {"partitions": [], "words": error.message}
+
+
+def _limits(profile: dict[str, Any]) -> str:
+    limits = profile["limits"]
+    parts = []
+    if limits["workers"] is not None:
+        parts.append(counted(limits["workers"], profile["unit"]))
+    if limits["clusters"] is not None:
+        parts.append(counted(limits["clusters"], "clusters"))
+    return ", ".join(parts) or "-"
 
 
 def add_start(parser: Parser) -> None:
@@ -17,7 +93,6 @@ def add_start(parser: Parser) -> None:
     parser.add_argument("--name", help="a name of your own for the cluster")
     add_request(parser)
     add_wait(parser, "all workers are ready")
-    add_json(parser)
 
 
 def run_start(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -44,7 +119,6 @@ def add_script(parser: Parser) -> None:
     """Add the arguments of ``script``."""
     parser.add_argument("profile", metavar="PROFILE", help="see the command profiles")
     add_request(parser)
-    add_json(parser)
 
 
 def run_script(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -59,3 +133,84 @@ def run_script(arguments: argparse.Namespace, session: Session) -> Outcome:
         remarks.append(f"# interactive equivalent: {script.interactive}")
     blocks = (Text(script.text, code=True), Text("\n".join(remarks), code=True))
     return Outcome(to_json(script), blocks)
+
+
+RUNNER = str(runner.__file__)
+"""A file, since the cluster's Python may lack this package."""
+
+
+def add_run(parser: Parser) -> None:
+    """Add the arguments of ``run``."""
+    parser.usage = f"{parser.prog} SCRIPT [OPTIONS] [-- ARGS]"
+    parser.passes_on = True
+    parser.add_argument(
+        "script", metavar="SCRIPT", help="a Python file, run with a Dask client ready"
+    )
+    parser.add_argument("--profile", help="where to run; see the command profiles")
+    parser.add_argument("--name", help="a name of your own for the cluster")
+    add_request(parser)
+
+
+def run_run(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Start a cluster, run the script with a client ready, stop the cluster; return its code."""
+    script = Path(arguments.script)
+    if not script.is_file():
+        raise InvalidInput(
+            f"There is no file {arguments.script}.", hint="Give the path of a Python file."
+        )
+    profile = arguments.profile or default_profile()
+    request = request_from(arguments, profile, session, name=arguments.name, owned=True)
+    with Signals() as signals:
+        view = session.clusters.start(request)
+        code = 0
+        try:
+            with session.progress() as progress:
+                view = session.clusters.wait_ready(view.id, progress=progress)
+            session.note(
+                f"{script} runs on this host ({socket.gethostname()}); "
+                f"its Dask work goes to cluster {view.name} "
+                f"({counted(view.workers.ready, view.unit)})"
+            )
+            code = _run_script(view, [str(script), *arguments.passed_on], signals)
+            _note_tasks(view, session)
+        except KeyboardInterrupt:
+            code = 128 + signals.last
+        finally:
+            stop_quietly(view, session)
+    return Outcome(exit_code=code)
+
+
+def _note_tasks(view: ClusterView, session: Session) -> None:
+    """Note the number of tasks that the cluster ran, and warn about 0."""
+    try:
+        answer = ask(session.clusters.endpoint(view.id), "GET", "/gpucluster/summary")
+    except GpuClusterError:
+        return  # a cluster that has ended by itself has its own reason
+    tasks = answer.get("tasks")  # a head of an older version does not count them
+    if tasks:
+        session.note(f"cluster {view.name} ran {counted(tasks, 'tasks')}")
+    elif tasks == 0:
+        session.note(
+            f"warning: cluster {view.name} ran no task; the script did its work on this host. "
+            "Dask collections run on the cluster when you call compute(), functions with "
+            "dask.delayed or client.submit."
+        )
+
+
+def _run_script(view: ClusterView, command: Sequence[str], signals: Signals) -> int:
+    from ...client.connect import client_environment
+
+    environment = {**os.environ, **client_environment(view)}
+    with subprocess.Popen([view.python, RUNNER, *command], env=environment) as script:
+        interrupts = 0
+        while script.poll() is None:
+            try:
+                script.wait()
+            except KeyboardInterrupt:
+                interrupts += 1
+                if interrupts > 1:  # it ignored the first one
+                    script.kill()
+                elif not signals.reached_children():
+                    script.send_signal(signals.last)
+        code = script.returncode
+    return code if code >= 0 else 128 - code

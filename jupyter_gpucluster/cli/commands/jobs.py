@@ -1,21 +1,26 @@
-"""``logs NAME``: the logs of head and workers, also while they grow."""
+"""``logs NAME`` and ``shell NAME``: into the jobs of a cluster."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...batch.variables import inherited
 from ...core.cluster import ENDED
-from ...core.errors import InvalidInput
-from ..arguments import Parser, add_json, add_name, whole_number
+from ...core.errors import GpuClusterError, InvalidInput
+from ..arguments import Parser, whole_number
 from ..describe import log_name
 from ..output import Outcome, Session, Text
 
 if TYPE_CHECKING:
     from ...state.view import ClusterView
+
 
 LINES = 500
 FOLLOWED_LINES = 10
@@ -25,7 +30,6 @@ VIEW_SECONDS = 2.0
 
 def add_logs(parser: Parser) -> None:
     """Add the arguments of ``logs``."""
-    add_name(parser)
     parser.add_argument("--job", metavar="ID", default="", help="only this job; see: show")
     parser.add_argument(
         "--lines",
@@ -36,7 +40,6 @@ def add_logs(parser: Parser) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="keep printing added lines until the cluster ends"
     )
-    add_json(parser)
 
 
 def run_logs(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -111,3 +114,42 @@ class Tail:
 
     def _paths(self) -> list[Path]:
         return sorted(self._directory.glob(self._pattern))
+
+
+def add_shell(parser: Parser) -> None:
+    """Add the arguments of ``shell``."""
+    parser.usage = f"{parser.prog} NAME [--job ID | --worker WORKER] [-- COMMAND...]"
+    parser.passes_on = True
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--job", metavar="ID", default="", help="the job to enter; by default the first that runs"
+    )
+    group.add_argument(
+        "--worker", metavar="WORKER", default="", help="enter the node of this worker"
+    )
+
+
+def run_shell(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Become a shell, or one command, in the environment of a running job."""
+    if session.program.startswith("%"):
+        raise InvalidInput(
+            "A notebook has no terminal for a shell.",
+            hint=f"Use one: jupyter gpucluster shell {arguments.name}",
+        )
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    argv = session.clusters.entry(
+        arguments.name,
+        arguments.passed_on,
+        job=arguments.job,
+        worker=arguments.worker,
+        terminal=terminal,
+    )
+    session.note(f"runs: {shlex.join(argv)}")
+    try:
+        # Without the variables of a job that this terminal may be in itself.
+        os.execvpe(argv[0], list(argv), inherited(os.environ))  # noqa: S606  # argv of our own making
+    except OSError as error:
+        raise GpuClusterError(
+            f"{argv[0]} cannot be run here: {error.strerror}.",
+            hint="Enter the job from a host that has the batch system's commands.",
+        ) from error
