@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import importlib
 import json
 import os
@@ -29,9 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..host.processes import end_heirs, signal_group, start_time
-from .job_processes import adopt, die_with, end_adopted, resident_bytes, shell_of
-from .job_requests import UsageError, request_parser
+from ..host.processes import children, end_heirs, signal_group, start_time
 
 GRACE_SECONDS = 3.0
 """Between asking a job to end and ending it."""
@@ -394,3 +393,81 @@ def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:
         [device for device in arguments.devices.split(",") if device],
     )
     make_server(arguments.site, *given).serve()
+
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+ADOPTED_SECONDS = 5.0
+"""Time for the end of processes that jobs left behind."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def shell_of(script: Path) -> str:
+    """Return the shell that a script names: bash for a prologue and for several nodes."""
+    with script.open("rb") as stream:
+        return "/bin/bash" if stream.readline() == b"#!/bin/bash\n" else "/bin/sh"
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process, 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel end this process with its parent, or end at once where that is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt() -> None:
+    """Become the parent of every process of a job whose own parent ends, whatever its name."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_adopted() -> None:
+    """Kill what jobs left behind, also where it hides which job it is of."""
+    deadline = time.monotonic() + ADOPTED_SECONDS
+    while (left := children(os.getpid())) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.01)
+
+
+class UsageError(Exception):
+    """A request that makes no sense; the text goes back to the head."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises where argparse would end the process."""
+
+    def error(self, message: str) -> Any:
+        raise UsageError(message)
+
+
+def request_parser() -> argparse.ArgumentParser:
+    """Return the parser of requests, which `batch.local` and `batch.demo` write."""
+    parser = Parser(prog="gpucluster-jobs", add_help=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
+    submit = verbs.add_parser("submit", add_help=False)
+    submit.add_argument("--mark", required=True)
+    submit.add_argument("--count", type=int, default=1)
+    submit.add_argument("--gpus", type=int, default=0)
+    submit.add_argument("--memory", type=int)
+    submit.add_argument("--workers", type=int, default=1)
+    submit.add_argument("script", type=Path)
+    submit.add_argument("worker_argv", nargs="*")
+    verbs.add_parser("status", add_help=False)
+    cancel = verbs.add_parser("cancel", add_help=False)
+    cancel.add_argument("ids", nargs="+")
+    limit = verbs.add_parser("limit", add_help=False)
+    limit.add_argument("--memory", type=int, required=True)
+    limit.add_argument("ids", nargs="+")
+    verbs.add_parser("capacity", add_help=False)
+    return parser

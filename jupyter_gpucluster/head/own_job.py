@@ -1,14 +1,21 @@
-"""The job that a head itself runs in: its workers are ended, the job ends with the head."""
+"""Jobs that a cluster did not submit: the one its head runs in, the one whose nodes it uses.
+
+The workers of the head's own job are ended; the job ends with the head.
+"""
 
 from __future__ import annotations
 
+import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..core.cluster import Record, heads_job
-from ..core.job import Job, JobState, JobStatus
+from ..batch import find_backend
+from ..batch.queue import ProcessRunner, user_name
+from ..core.cluster import HeldJob, Record, heads_job
+from ..core.errors import BackendError
+from ..core.job import FINAL, Allocation, Job, JobState, JobStatus
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import signal_group, start_time
 from .reconcile.model import Reported
@@ -101,3 +108,64 @@ class OwnJob:
         now = time.time()
         self.asked = self.asked or now
         signal_group(self.group, 9 if now - self.asked > PATIENCE else 15)
+
+
+PERIOD = 120.0
+"""Seconds between two looks, since its end may be moved."""
+FIRST = 10.0
+"""Seconds until the first look: a cluster that starts does not wait for it."""
+SECONDS = 15.0
+"""An answer that takes longer is not waited for: nothing changes then."""
+OVER = FINAL | {JobState.ENDING}
+
+
+class HeldJobWatch:
+    """Asks the batch system about the allocation now and then, and when workers were lost.
+
+    Parameters
+    ----------
+    held
+        The allocation; None where the cluster uses none, or nobody can be asked about it.
+    """
+
+    def __init__(self, held: HeldJob | None) -> None:
+        self.held = held
+        self.ends = None if held is None else held.ends
+        self.ended: set[str] = set()
+        self.asked: float | None = None
+
+    async def look(self, listing: Mapping[str, JobStatus] | None, now: float) -> str:
+        """Return the message that the allocation is over, empty if it is not.
+
+        Parameters
+        ----------
+        listing
+            The cluster's own jobs: where one has ended the system is asked at once, before another
+            is started in its place.
+        """
+        if self.held is None:
+            return ""
+        ended = {id for id, status in (listing or {}).items() if status.state in FINAL}
+        lost, self.ended = ended - self.ended, self.ended | ended
+        if self.asked is None:
+            self.asked = now - (PERIOD - FIRST)
+        if not lost and now - self.asked < PERIOD:
+            return ""
+        self.asked = now
+        try:
+            found = await self.ask(self.held)
+        except BackendError:
+            return ""
+        if found is not None and found.job.state not in OVER:
+            self.ends = found.job.ends or self.ends
+            return ""
+        why = "" if found is None else find_backend(self.held.system).explain(found.job)
+        return f"{self.held.name}, whose nodes it used, has ended. {why}".strip()
+
+    async def ask(self, held: HeldJob) -> Allocation | None:
+        """Return what the system says of the allocation; None where it knows no such job."""
+        query = find_backend(held.system).allocation()
+        if query is None:
+            raise BackendError(f"{held.name} cannot be asked about.")
+        runner = ProcessRunner(os.environ, seconds=SECONDS)
+        return query.read(held.id, await runner.run(query.ask(held.id, user_name())))

@@ -29,8 +29,8 @@ from ..host.processes import this_process
 from ..host.startup_watch import SlowStarts
 from . import dask_scheduler, gpu_metrics, own_job
 from .adaptive import Adaptation, Retirement, leaving_order
-from .allocation_watch import HeldJobWatch
 from .memory import MemoryShares
+from .own_job import HeldJobWatch
 from .reconcile import groups, listing
 from .reconcile.model import (
     Action,
@@ -46,11 +46,9 @@ from .reconcile.model import (
     staying,
 )
 from .reconcile.observe import Watch
-from .removal import RemovalWatch
-from .state_files import RETRY_SECONDS, StateFiles
-from .submissions import Submissions
+from .state_files import RETRY_SECONDS, RemovalWatch, StateFiles
+from .submissions import Submissions, VainCancels
 from .summary import summarise
-from .vain_cancels import VainCancels
 
 logger = logging.getLogger("gpucluster.head")
 

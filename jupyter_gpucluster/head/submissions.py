@@ -1,15 +1,16 @@
-"""Send submissions whose tag is on record, and keep the answers for the loop's next turn."""
+"""Send submissions whose tag is on record, keep the answers, and count requests to end jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..batch.queue import Queue, submit_line
 from ..core.cluster import Record, spec_of_group
 from ..core.errors import BackendUnavailable, GpuClusterError
-from ..core.job import Submission
+from ..core.job import CommandResult, JobState, Submission
+from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import write_private
 from .memory import MemoryShares, ending_bytes
@@ -114,3 +115,50 @@ class Submissions:
         if record.spec.memory_follows and filled:
             filled[filled.index("--memory-limit") + 1] = str(limit)
         return tuple(filled)
+
+
+TRIES = 6
+"""Half a minute: so long a job may take to end after the first request."""
+MOST_WORDS = 200
+
+
+class VainCancels:
+    """Counts requests to end each job, and reports a job once when they have no effect."""
+
+    def __init__(self) -> None:
+        self.tries: dict[str, int] = {}
+
+    def note(
+        self, record: Record, ids: Sequence[str], result: CommandResult, system: str, now: float
+    ) -> list[Event]:
+        """Return what to report after a request.
+
+        Parameters
+        ----------
+        ids
+            The jobs that the request named.
+        result
+            What the command answered.
+        system
+            The batch system's name.
+        """
+        there = {job.id: job for job in record.jobs if job.id and not job.is_over}
+        self.tries = {id: self.tries.get(id, 0) + (id in ids) for id in there}
+        return [
+            Event(now, "cancel", f"{system} was asked {TRIES} times to end job {id}, and still"
+                  f" lists it. {said(result)}", there[id].key)
+            for id in ids
+            # Without a listing that has it nobody knows whether it is there.
+            if self.tries.get(id) == TRIES
+            and there[id].state is not JobState.ENDING
+            and not there[id].missing
+        ]  # fmt: skip
+
+
+def said(result: CommandResult) -> str:
+    """Return how a command ended, and its words, in a sentence."""
+    if result.exit_code is None:
+        return f"{result.argv[0]} did not answer."
+    words = " ".join(f"{result.stderr} {result.stdout}".split())[:MOST_WORDS].rstrip(".")
+    wrote = f"wrote: {words}" if words else "wrote nothing"
+    return f"{result.argv[0]} exited with code {result.exit_code} and {wrote}."

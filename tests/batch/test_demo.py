@@ -10,7 +10,7 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import BackendError
 from jupyter_gpucluster.core.job import CommandResult, JobShape, JobState, Submission
-from jupyter_gpucluster.head.job_requests import request_parser
+from jupyter_gpucluster.head.local_scheduler import request_parser
 from jupyter_gpucluster.head.simulator import site as site_rules
 
 DEMO = find_backend("demo")

@@ -10,7 +10,7 @@ import pytest
 from jupyter_gpucluster.batch.local import Local
 from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import Capacity, CommandResult, JobState, JobStatus, Submission
-from jupyter_gpucluster.head.job_requests import request_parser
+from jupyter_gpucluster.head.local_scheduler import request_parser
 
 TASK = {
     "id": "gpc-abc123-1_0",

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_gpucluster.core.cluster import HeldJob
 from jupyter_gpucluster.core.job import JobState, JobStatus
-from jupyter_gpucluster.head.allocation_watch import FIRST, PERIOD, HeldJobWatch
+from jupyter_gpucluster.head.own_job import FIRST, PERIOD, HeldJobWatch
 from jupyter_gpucluster.head.reconcile.model import Observation, clocks
 
 from ..commands import put_command

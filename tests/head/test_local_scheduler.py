@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.head import job_processes, local_scheduler
+from jupyter_gpucluster.head import local_scheduler
 from jupyter_gpucluster.host.processes import start_time
 from tests.waiting import until
 
@@ -215,7 +215,7 @@ class TestProcesses:
         big = f"exec {sys.executable} -c 'x = bytearray(400 << 20); import time; time.sleep(60)'"
         [large] = server.submit(big, "--memory", str(1 << 40))
         [small] = server.submit("exec sleep 60", "--memory", str(1 << 40), mark="gpc-jobsrv-2")
-        until(lambda: job_processes.resident_bytes(server.task(large)["pid"]) > 300 << 20)
+        until(lambda: local_scheduler.resident_bytes(server.task(large)["pid"]) > 300 << 20)
         ids = (large, small, "gpc-jobsrv-9_0")
         assert server.ask("limit", "--memory", str(200 << 20), *ids) == [large]
         time.sleep(3 * local_scheduler.MEMORY_CHECK_SECONDS)

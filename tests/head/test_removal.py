@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.head import removal
-from jupyter_gpucluster.head.removal import Look, RemovalWatch, is_missing, is_removed
+from jupyter_gpucluster.head import state_files
+from jupyter_gpucluster.head.state_files import Look, RemovalWatch, is_missing, is_removed
 from tests.waiting import until
 
 
@@ -85,7 +85,7 @@ def test_an_error_tells_nothing(
     def fail(path: object) -> list[str]:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(removal.os, "listdir", fail)  # type: ignore[attr-defined]  # not exported
+    monkeypatch.setattr(state_files.os, "listdir", fail)  # type: ignore[attr-defined]  # not exported
     with pytest.raises(OSError, match=os.strerror(number)):
         is_missing(directory, was_on)
 
@@ -176,7 +176,7 @@ def test_a_look_that_hangs_has_missed_nothing(
         released.wait(0.3)
         return True
 
-    monkeypatch.setattr(removal, "is_missing", hang)
+    monkeypatch.setattr(state_files, "is_missing", hang)
     watch = RemovalWatch(directory, told, seconds=0.5, every=0.05)
     time.sleep(2.0)
     released.set()

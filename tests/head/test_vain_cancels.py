@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jupyter_gpucluster.core.cluster import Record, Spec, Target
 from jupyter_gpucluster.core.job import CommandResult, Job, JobState
-from jupyter_gpucluster.head.vain_cancels import TRIES, VainCancels
+from jupyter_gpucluster.head.submissions import TRIES, VainCancels
 
 MARK = "gpc-abc123-1"
 

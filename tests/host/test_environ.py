@@ -18,7 +18,7 @@ from jupyter_gpucluster.core.cluster import HeldJob
 from jupyter_gpucluster.core.errors import GpuClusterError
 from jupyter_gpucluster.doctor.batch_system import answer_of
 from jupyter_gpucluster.head import process
-from jupyter_gpucluster.head.allocation_watch import HeldJobWatch
+from jupyter_gpucluster.head.own_job import HeldJobWatch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch import allocation, capacity, completion
 from jupyter_gpucluster.profiles import Profile

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...host.processes import signal_group, start_time
-from ..job_processes import die_with
-from ..job_requests import UsageError
-from ..local_scheduler import GRACE_SECONDS, JobServer, Task
+from ..local_scheduler import GRACE_SECONDS, JobServer, Task, UsageError, die_with
 from . import site as site_rules
 from .site import SiteJob, opened
 

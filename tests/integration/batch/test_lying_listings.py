@@ -10,7 +10,7 @@ import time
 import pytest
 
 from jupyter_gpucluster.core.cluster import Phase, Target
-from jupyter_gpucluster.head.vain_cancels import TRIES
+from jupyter_gpucluster.head.submissions import TRIES
 
 from .life import Life, write_profile
 from .ordinary_user import Person

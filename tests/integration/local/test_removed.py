@@ -13,7 +13,7 @@ import pytest
 
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
-from jupyter_gpucluster.head.removal import GONE_SECONDS
+from jupyter_gpucluster.head.state_files import GONE_SECONDS
 from jupyter_gpucluster.host.processes import is_alive
 
 from .conftest import Start, start_ready

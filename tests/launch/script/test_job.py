@@ -16,7 +16,7 @@ from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.core.cluster import Spec, WorkerShape
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.job import Submission
-from jupyter_gpucluster.head.job_requests import request_parser
+from jupyter_gpucluster.head.local_scheduler import request_parser
 from jupyter_gpucluster.head.worker import parse
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
