@@ -1,6 +1,7 @@
 """The files that the head writes, as far as the disk allows, and the end of their directory.
 
-A failed write is tried again. All writes are off the loop: a stalled file server must not stop Dask.
+A failed write is tried again. All writes are off the loop, since a stalled file server must not
+stop Dask.
 """
 
 from __future__ import annotations
