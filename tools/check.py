@@ -16,7 +16,7 @@ LINT: dict[str, tuple[str, ...]] = {
     "ruff format": ("ruff", "format", "--check", "."),
     "import directions": ("lint-imports", "--no-logo"),
     "words": ("python", "-m", "tools.words"),
-    "documents": ("mkdocs", "build", "--site-dir", "build/docs"),
+    "documents": ("python", "-m", "mkdocs", "build", "--site-dir", "build/docs"),
 }
 """The long ones come first, since they run side by side."""
 
