@@ -84,6 +84,36 @@ def names_the_job(backend: str, text: str) -> bool:
     return bool(syntax.name) and syntax.option_of(f"{syntax.prefix} {text}")[0] == syntax.name
 
 
+def keys_meant(word: str, backend: str = "") -> tuple[str, ...]:
+    """Return the keys of ``job`` that a system's option or value of this name sets.
+
+    Parameters
+    ----------
+    word
+        As a profile may have it, such as ``cpus_per_task`` or ``ngpus``.
+    backend
+        The system; empty for the first one of all that has such an option.
+    """
+    for name in BACKENDS if not backend else [backend] if backend in BACKENDS else []:
+        for pattern, keys in BACKENDS[name].syntax.keys.items():
+            option, _, value = pattern.partition(" ")
+            names = [value] if value and not option.startswith("--") else [value, option]
+            if any(_spells(word, name.lstrip("-").rpartition(".")[2]) for name in names):
+                return (word,) if word in keys else keys
+    return ()
+
+
+def option_meant(word: str, backend: str) -> str:
+    """Return the beginning of a directive of this name that sets no key; empty if there is none."""
+    others = BACKENDS[backend].syntax.others if backend in BACKENDS else ()
+    return next((x for x in others if _spells(word, re.findall(r"[\w-]+", x)[-1].lstrip("-"))), "")
+
+
+def _spells(word: str, pattern: str) -> bool:
+    spellings = (word, word.replace("_", "-"), word.replace("_", ""))
+    return any(fnmatchcase(spelling, pattern) for spelling in spellings)
+
+
 def parse_walltime(text: str, backend: str) -> int | None:
     """Return a walltime in seconds as a batch system reads it, None if it is none."""
     return BACKENDS[backend].syntax.seconds(text)

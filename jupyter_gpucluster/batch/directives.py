@@ -49,6 +49,8 @@ class Syntax:
     """Other spellings of an option."""
     alike: Mapping[str, str] = field(default_factory=dict)
     """Options of which a system takes only one, since they ask for one thing."""
+    others: tuple[str, ...] = ()
+    """Beginnings of directives that no key sets, and whose names users look for among the keys."""
     repeated: tuple[str, ...] = ()
     """Options that may stand several times, each time for a resource of its own."""
     joined: Mapping[str, str] = field(default_factory=dict)

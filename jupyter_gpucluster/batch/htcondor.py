@@ -73,6 +73,7 @@ SYNTAX = Description(
     name="batchname",
     arrays=("queue",),
     waits=(),
+    others=("requirements = ", "request_disk = "),
     synonyms={"jobbatchname": "batchname"},
     joined={
         "periodicremove": "#CONDOR periodic_remove = ({0}) || ({1})",

@@ -104,6 +104,7 @@ SYNTAX = LsfSyntax(
     name="-J",
     arrays=(),
     waits=("-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs"),
+    others=("-app ", "-sla "),
     alike={"-gpu": "GPUs"},
     clock={1: (60,), 2: (3600, 60)},
 )  # fmt: skip

@@ -119,6 +119,7 @@ SYNTAX = PbsSyntax(
     name="-N",
     arrays=("-J", "-t"),
     waits=("-I", "-X", "-W block"),
+    others=("-l place=", "-W group_list="),
     alike={"-l nodes": "-l select"},
     repeated=("-l", "-W"),
     glued=True,

@@ -38,6 +38,10 @@ SYNTAX = SlurmSyntax(
     name="--job-name",
     arrays=("--array",),
     waits=("--wait", "--test-only"),
+    others=(
+        "--qos=", "--constraint=", "--reservation=", "--exclusive", "--exclude=", "--nodelist=",
+        "--licenses=", "--nice=", "--requeue", "--mail-type=", "--mail-user=", "--dependency=",
+    ),
     refused=dict.fromkeys(("hetjob", "packjob", "--het-group", "--pack-group"), HETEROGENEOUS),
     synonyms={
         "-A": "--account", "-C": "--constraint", "-G": "--gpus", "-J": "--job-name",

@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import TextIO
 
-from ..core.errors import GpuClusterError
+from ..core.errors import GpuClusterError, ProfileError
 from . import output
 
 
@@ -57,7 +57,9 @@ class Terminal(output.Session):
 
     def complain(self, error: GpuClusterError) -> None:
         """Print an error, its evidence and the fix."""
-        self._say(f"error: {output.one_line(error.message)}")
+        several = isinstance(error, ProfileError)
+        for message in error.message.splitlines() if several else [error.message]:
+            self._say(f"error: {output.one_line(message)}")
         if error.detail and error.status >= 500:
             self._say(f"detail: {error.detail}")
         if error.hint:

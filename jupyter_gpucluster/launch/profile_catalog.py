@@ -31,6 +31,7 @@ def places(*, elsewhere: bool = False) -> dict[str, Any]:
     return {
         "profiles": [place(loaded, machine) for loaded in found.profiles.values()],
         "problems": to_json(found.problems),
+        "broken": [{"name": name, "file": file} for name, file in found.broken.items()],
     }
 
 

@@ -224,6 +224,11 @@ def places(key: str) -> list[str]:
     return [join(path) for path in _all_paths() if path[-1] == key]
 
 
+def keys_of_sections() -> list[str]:
+    """Return the dotted paths of the keys below the sections of a profile."""
+    return [join(path) for path in _all_paths() if len(path) == 2]
+
+
 @cache
 def _all_paths() -> tuple[Path, ...]:
     return tuple(_walk(Profile, ()))

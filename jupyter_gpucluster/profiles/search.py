@@ -23,6 +23,8 @@ DEMO = Path(__file__).parent / "demo"
 DEMO_SWITCH = "JUPYTER_GPUCLUSTER_DEMO"
 """Environment variable that offers the profiles of the simulated site; empty: they are hidden."""
 
+SITES = (1, 2, 3)
+"""Levels of directories that sites write to: the system's, the environment's, `JUPYTER_PATH`."""
 _HOSTS = re.compile(r"^hosts: \[(.+)\]$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 
@@ -37,6 +39,8 @@ class ProfileProblem:
         Name that the file stands for; empty for a directory or a badly named file.
     severity
         ``error``: the file is ignored; ``warning``: only this value is.
+    blocks
+        Whether the profile cannot be started because of it: a site's file may have limits.
     """
 
     file: str
@@ -45,6 +49,7 @@ class ProfileProblem:
     message: str
     profile: str = ""
     severity: Literal["error", "warning"] = "error"
+    blocks: bool = False
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
@@ -76,6 +81,11 @@ class ProfileSet:
 
     profiles: dict[str, LoadedProfile] = field(default_factory=dict)
     problems: list[ProfileProblem] = field(default_factory=list)
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """The profiles that cannot be started because of a site's file, each with the file."""
+        return {p.profile: p.file for p in self.problems if p.blocks and p.severity == "error"}
 
 
 @dataclass(frozen=True)
@@ -147,12 +157,36 @@ def find_profile(name: str) -> LoadedProfile:
     problems: list[ProfileProblem] = []
     loaded = _load(name, found.get(name, []), problems, dask)
     if loaded is None:
+        errors = [problem for problem in problems if problem.severity == "error"]
+        whose = "the site's file" if any(error.blocks for error in errors) else "the file"
         raise ProfileError(
-            str(problems[0]),
-            hint=f"Correct the file; profile {name!r} cannot be used until then.",
+            "\n".join(map(str, errors)),
+            hint=f"Correct {whose}; profile {name!r} cannot be used until then.",
             detail="profile",
         )
     return replace(loaded, problems=tuple(problems))
+
+
+def check_file(path: Path) -> list[ProfileProblem]:
+    """Return what is wrong with a profile file, whether it is in use or not.
+
+    A file that lacks `title` or `backend` is checked together with the installed files of its name.
+    """
+    name, real = path.stem, path.resolve()
+    if not _NAME.fullmatch(name):
+        return [_badly_named(path)]
+    installed = _candidates(search_path())[0].get(name, [])
+    used = any(other.resolve() == real for other, _ in installed)
+    problems: list[ProfileProblem] = []
+    dask = read_dask_config()
+    if not used:
+        try:
+            complete = {"title", "backend"} <= read_file(path).entries.keys()
+        except Unreadable:
+            complete = True
+        installed = [*([] if complete else installed), (path, (4, 0))]
+    _load(name, installed, problems, dask)
+    return problems
 
 
 def search_path() -> list[Directory]:
@@ -193,8 +227,7 @@ def _candidates(
         for path in _listed(directory.path, problems):
             name = path.stem
             if not _NAME.fullmatch(name):
-                words = "cannot be the name of a profile; use letters, digits, `-`, `_` and `.`"
-                problems.append(ProfileProblem(str(path), 1, 1, f"{name[:80]!r} {words}"))
+                problems.append(_badly_named(path))
             elif name in seen:
                 words = f"is ignored, since {seen[name].name} is beside it; remove one"
                 problems.append(ProfileProblem(str(path), 1, 1, words, name))
@@ -202,6 +235,11 @@ def _candidates(
                 seen[name] = path
                 found.setdefault(name, []).append((path, directory.rank))
     return found, problems
+
+
+def _badly_named(path: Path) -> ProfileProblem:
+    words = "cannot be the name of a profile; use letters, digits, `-`, `_` and `.`"
+    return ProfileProblem(str(path), 1, 1, f"{path.stem[:80]!r} {words}")
 
 
 def _listed(directory: Path, problems: list[ProfileProblem]) -> list[Path]:
@@ -231,6 +269,9 @@ def _load(
             files.append(SourceFile(str(path), rank, read_file(path)))
         except Unreadable as error:
             problems.append(_problem(name, Finding(error.mark, error.message)))
+    read = {source.file for source in files}
+    if _blocked(name, [(path, rank) for path, rank in paths if str(path) not in read], problems):
+        return None
     section, doubts = dask.source(name, files)
     problems += [_problem(name, finding, "warning") for finding in doubts]
     if section is not None:
@@ -245,7 +286,21 @@ def _load(
         bad = _culprits(files, findings)
         files = [source for source in files if source.file not in bad]
         problems += [_problem(name, finding) for finding in _at_culprits(findings, bad)]
+        if _blocked(name, [(path, rank) for path, rank in paths if str(path) in bad], problems):
+            return None
     return None
+
+
+def _blocked(
+    name: str, bad: Sequence[tuple[Path, tuple[int, int]]], problems: list[ProfileProblem]
+) -> bool:
+    """Return whether a site's file is among bad ones: its limits and locks are not known."""
+    for path, (level, _) in bad:
+        if level in SITES:
+            words = f"profile {name} cannot be started until this file is corrected"
+            problems.append(ProfileProblem(str(path), 1, 1, words, name, blocks=True))
+            return True
+    return False
 
 
 def _culprits(files: Sequence[SourceFile], findings: Sequence[Finding]) -> list[str]:
@@ -295,7 +350,7 @@ def _refusals(merged: Merged) -> list[Finding]:
 def _problem(
     name: str, finding: Finding, severity: Literal["error", "warning"] = "error"
 ) -> ProfileProblem:
-    mark: Mark = finding.mark
+    mark = finding.mark
     return ProfileProblem(mark.file, mark.line, mark.column, finding.message, name, severity)
 
 

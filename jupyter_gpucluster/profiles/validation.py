@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ..batch import BACKENDS, on_this_machine
 from ..core.cluster import EXISTING
+from . import unknown_keys
 from .model import (
     SETTABLE,
     Option,
@@ -48,13 +49,32 @@ UNUSED_BY_EXISTING = (
 
 def validate(tree: Branch) -> tuple[Profile | None, list[Finding]]:
     """Return the profile and what is wrong; the profile is None when anything is."""
+    data = plain(tree)
     try:
-        profile = Profile.model_validate(plain(tree))
+        profile = Profile.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        return None, _in_order(_finding(tree, detail) for detail in details)
+        findings = [_finding(tree, detail) for detail in details]
+        return None, _in_order([*findings, *_also_wrong(tree, data, details)])
     findings = [Finding(_find(tree, path)[0], message) for path, message in _checks(profile)]
     return (None if findings else profile), _in_order(findings)
+
+
+def _also_wrong(tree: Branch, data: dict[str, Any], details: Sequence[Any]) -> Iterator[Finding]:
+    """Yield what is wrong besides values of wrong kinds, as far as these do not hide it."""
+    data = {"title": "x", "backend": "local", **data}
+    for path in (_find(tree, detail["loc"])[1] for detail in details):
+        if path[:1] == ("options",):
+            return  # its name may stand in braces
+        part, *above = data, *path[:-1]
+        for key in above:
+            part = part[key] if isinstance(part.get(key), dict) else {}
+        part.pop(path[-1] if path else "", None)
+    try:
+        profile = Profile.model_validate(data)
+    except ValidationError:
+        return
+    yield from (Finding(_find(tree, path)[0], message) for path, message in _checks(profile))
 
 
 def warnings(profile: Profile, tree: Branch) -> list[Finding]:
@@ -112,7 +132,7 @@ def _bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
                 mark,
                 f"`{join(path)}`: {number} has no unit and is read as {number} seconds;"
                 f' for hours write {number} h or "{number}:00:00", for minutes {number} min,'
-                f" for seconds {number} s",
+                f" for seconds {number} s. The next release refuses a walltime without a unit.",
             )
 
 
@@ -132,7 +152,9 @@ def _finding(tree: Branch, detail: Any) -> Finding:
     on_key = kind == "extra_forbidden" or "[key]" in detail["loc"]
     mark, path, _ = _find(tree, loc, on_key=on_key)
     if kind == "extra_forbidden":
-        return Finding(mark, _unknown_key(tuple(map(str, loc))))
+        backend = tree.entries.get("backend")
+        system = str(backend.value) if isinstance(backend, Leaf) else ""
+        return Finding(mark, unknown_keys.message(tuple(map(str, loc)), system))
     if kind == "missing":
         return Finding(mark, f"`{join(loc)}` is missing; add it")
     return Finding(mark, f"`{join(path)}`: {_wrong_value(kind, detail, path)}")
@@ -156,17 +178,6 @@ def _wrong_value(kind: str, detail: Any, path: Path) -> str:
         "bool_type": f"must be true or false, not {shown(value)}",
     }
     return str(shapes.get(kind, detail["msg"]))
-
-
-def _unknown_key(path: Path) -> str:
-    key, above = path[-1], path[:-1]
-    section = section_at(above)
-    known = list(section.model_fields) if section is not None else []
-    where = f" in `{join(above)}`" if above else ""
-    hint = suggestion(key, known)
-    if not hint and (others := places(key)):
-        hint = f"; it belongs at `{others[0]}`"
-    return f"unknown key `{key}`{where}{hint or '; known keys are ' + ', '.join(known)}"
 
 
 def _find(tree: Tree, path: Sequence[object], *, on_key: bool = False) -> tuple[Mark, Path, Tree]:

@@ -657,6 +657,8 @@ export interface components {
             profile: string;
             /** @enum {unknown} */
             severity: "error" | "warning";
+            /** @description Whether the profile cannot be started because of it. */
+            blocks?: boolean;
         };
         Profile: {
             name: string;
@@ -788,6 +790,11 @@ export interface operations {
                     "application/json": {
                         profiles: components["schemas"]["Profile"][];
                         problems: components["schemas"]["FileProblem"][];
+                        /** @description The profiles that cannot be started, because a site's file with their limits has an error. */
+                        broken?: {
+                            name: string;
+                            file: string;
+                        }[];
                     };
                 };
             };

@@ -266,9 +266,35 @@ def test_a_place_that_does_not_tell_what_is_free_is_listed_all_the_same(
 def test_profiles_show_what_is_wrong_with_a_file(desk: Desk, home: Path) -> None:
     folder = home / "data" / "gpucluster" / "profiles"
     folder.mkdir(parents=True)
-    (folder / "bad.yaml").write_text("title: Bad\nbackend: local\njob: {gpu: 1}\n")
+    bad = folder / "bad.yaml"
+    bad.write_text("title: Bad\nbackend: local\njob: {gpu: 1, cores: 2}\n")
     assert desk.types("profiles") == 0
     assert "bad.yaml:3:7:" in desk.out
+    assert desk.types("start", "bad", "--gpus", "1") == 2
+    errors = [line for line in desk.err.splitlines() if line.startswith("error: ")]
+    assert [line.rpartition("unknown key ")[2] for line in errors] == [
+        "`gpu` in `job`. Use `job.gpus`.",
+        "`cores` in `job`. Use `job.cpus`.",
+    ]
+    good = home / "good.yaml"
+    good.write_text("title: Good\nbackend: slurm\njob: {walltime: 24}\n")
+    assert desk.types("profiles", "--check", str(good)) == 0
+    assert desk.out.startswith(f"{good}: ok\nwarning: {good}:3:17: ")
+    assert desk.types("profiles", "--json", "--check", str(good), str(bad)) == 1
+    assert [each["ok"] for each in json.loads(desk.out)["files"]] == [True, False]
+
+
+def test_a_profile_that_a_site_broke_is_listed_as_such(
+    desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "site" / "gpucluster" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "local.yaml").write_text("title: Ours\nbackend: locl\n")
+    monkeypatch.setenv("JUPYTER_PATH", str(home / "site"))
+    assert desk.types("profiles") == 0
+    assert "local  cannot be started: see problems  -" in desk.out
+    assert desk.types("profiles", "--json") == 0
+    assert json.loads(desk.out)["broken"] == [{"name": "local", "file": str(folder / "local.yaml")}]
 
 
 @pytest.mark.parametrize("verb", ["start", "script"])

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from jupyter_gpucluster.profiles import Profile, schema
+from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.profiles.reader import plain, read_file
-from jupyter_gpucluster.profiles.schema import SCHEMA_FILE, profile_schema
 from jupyter_gpucluster.profiles.search import BUILT_IN
 from jupyter_gpucluster.profiles.values import parse_duration, parse_memory
+from tools import profile_reference
+from tools.profile_reference import SCHEMA_FILE, profile_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 SHIPPED = sorted(BUILT_IN.glob("*.yaml"))
@@ -34,13 +35,13 @@ def test_the_shipped_schema_and_the_reference_are_what_the_model_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, page = tmp_path / "schema.json", tmp_path / "page.md"
-    monkeypatch.setattr(schema, "SCHEMA_FILE", file)
+    monkeypatch.setattr(profile_reference, "SCHEMA_FILE", file)
     page.write_text(PAGE.read_text())
-    schema.main([str(page)])
-    fix = "run: python -m jupyter_gpucluster.profiles.schema docs/profiles.md"
+    profile_reference.main([str(page)])
+    fix = "run: python -m tools.profile_reference docs/profiles.md"
     assert file.read_text() == SCHEMA_FILE.read_text(), fix
     assert page.read_text() == PAGE.read_text(), fix
-    assert page.read_text().count(schema.BEGIN) == 1
+    assert page.read_text().count(profile_reference.BEGIN) == 1
 
 
 def test_the_schema_is_valid_and_names_its_dialect(validator: Draft202012Validator) -> None:

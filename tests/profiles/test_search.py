@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gpucluster.core.errors import ProfileError, ProfileNotFound
 from jupyter_gpucluster.profiles import FieldSource, Shadowed, find_profile, load_profiles
+from jupyter_gpucluster.profiles.search import check_file
 from tests.profiles.conftest import PLACE, Places, Site, as_nobody
 
 
@@ -78,9 +79,10 @@ def test_one_bad_file_does_not_hide_the_other_profiles(site: Site, places: Place
     site.write("system", "worse.yaml", b"title: \xff")
     found = load_profiles()
     assert sorted(found.profiles) == ["good", "local"]
-    assert places(found.problems) == [("bad.yaml", 1, 1), ("bad.yaml", 2, 1), ("worse.yaml", 1, 8)]
+    wrong = [problem for problem in found.problems if not problem.blocks]
+    assert places(wrong) == [("bad.yaml", 1, 1), ("bad.yaml", 2, 1), ("worse.yaml", 1, 8)]
     assert {p.severity for p in found.problems} == {"error"}
-    assert [p.profile for p in found.problems] == ["bad", "bad", "worse"]
+    assert [*found.broken] == ["bad", "worse"]
 
 
 def test_a_bad_override_leaves_the_central_profile_as_it_was(site: Site, places: Places) -> None:
@@ -105,6 +107,48 @@ def test_an_override_that_breaks_a_central_value_is_the_one_left_out(site: Site)
     )
 
 
+@pytest.mark.parametrize("level", ["system", "environment", "extra"])
+@pytest.mark.parametrize(
+    "text", [b"title: Mine\nbackend: locl\nlimits: {workers: 2}\n", b"a: \xff"]
+)
+def test_a_broken_file_of_a_site_stops_its_profile_and_nothing_takes_its_place(
+    site: Site, monkeypatch: pytest.MonkeyPatch, level: str, text: bytes
+) -> None:
+    if level == "extra":
+        monkeypatch.setenv("JUPYTER_PATH", str(site.root / "extra"))
+    file = site.write(level, "local.yaml", text)
+    site.write("user", "local.yaml", "job: {cpus: 2}\n")
+    found = load_profiles()
+    assert found.profiles == {}
+    assert found.broken == {"local": file}
+    assert [p.message for p in found.problems][1:] == [
+        "profile local cannot be started until this file is corrected"
+    ]
+    with pytest.raises(ProfileError, match="cannot be started until this file is corrected"):
+        find_profile("local")
+
+
+def test_a_file_is_checked_alone_or_if_it_is_a_part_with_the_installed_ones(site: Site) -> None:
+    central = Path(site.write("system", "place.yaml", PLACE))
+    whole, part, new, bad = (
+        Path(site.write("elsewhere", name, text))
+        for name, text in {
+            "whole.yaml": "title: x\nbackend: slurm\njob: {walltime: 24}\n",
+            "place.yaml": "limits: {workers: 2}\njob: {queu: a}\n",
+            "alone.yaml": "limits: {workers: 2}\n",
+            "two words.yaml": PLACE,
+        }.items()
+    )
+    assert check_file(central) == []
+    [later] = check_file(whole)
+    assert later.severity == "warning"
+    assert later.message.endswith("The next release refuses a walltime without a unit.")
+    assert [(p.file, p.line, p.severity) for p in check_file(part)] == [(str(part), 2, "error")]
+    assert [p.message.split(" is")[0] for p in check_file(new)] == ["`title`", "`backend`"]
+    assert "cannot be the name of a profile" in check_file(bad)[0].message
+    assert load_profiles().problems == []
+
+
 def test_a_changed_file_is_read_again(site: Site) -> None:
     site.write("user", "place.yaml", "title: One\nbackend: slurm\n")
     assert find_profile("place").profile.title == "One"
@@ -116,7 +160,9 @@ def test_an_override_of_nothing_says_what_is_missing(site: Site) -> None:
     file = site.write("user", "palce.yaml", "limits: {workers: 3}\n")
     with pytest.raises(ProfileError) as caught:
         find_profile("palce")
-    assert caught.value.message == f"{file}:1:1: `title` is missing; add it"
+    assert caught.value.message == (
+        f"{file}:1:1: `title` is missing; add it\n{file}:1:1: `backend` is missing; add it"
+    )
     assert "Correct the file" in caught.value.hint
     assert caught.value.exit_code == 2
 
@@ -223,7 +269,8 @@ options:
     assert found.problems[0].file.endswith("mine.yaml")
     assert found.problems[0].message == (
         "`job.walltime`: 24 has no unit and is read as 24 seconds; for hours write 24 h or"
-        ' "24:00:00", for minutes 24 min, for seconds 24 s'
+        ' "24:00:00", for minutes 24 min, for seconds 24 s.'
+        " The next release refuses a walltime without a unit."
     )
 
 

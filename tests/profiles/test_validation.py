@@ -17,11 +17,11 @@ from jupyter_gpucluster.profiles.validation import validate, warnings
 HEAD = "title: x\nbackend: slurm\n"
 
 WRONG = {
-    "»jbo: {}": "unknown key `jbo`; did you mean `job`?",
-    "job:\n  »walltme: 1 h": "unknown key `walltme` in `job`; did you mean `walltime`?",
-    "job:\n  »Queue: a": "unknown key `Queue` in `job`; did you mean `queue`?",
-    "»walltime: 1 h": "unknown key `walltime`; it belongs at `job.walltime`",
-    "access:\n  »zzz: 1": "unknown key `zzz` in `access`; known keys are login_hops",
+    "»jbo: {}": "unknown key `jbo`. Did you mean `job`?",
+    "job:\n  »walltme: 1 h": "unknown key `walltme` in `job`. Did you mean `walltime`?",
+    "job:\n  »Queue: a": "unknown key `Queue` in `job`. Did you mean `queue`?",
+    "»walltime: 1 h": "unknown key `walltime`. It belongs at `job.walltime`.",
+    "access:\n  »zzz: 1": "unknown key `zzz` in `access`. Known keys are login_hops.",
     "job: {gpus: »many}": "`job.gpus`: 'many' is not a whole number",
     "job: {nodes: »1.5}": "`job.nodes`: 1.5 is not a whole number",
     "job: {nodes: »0}": "`job.nodes`: must be 1 or more, not 0",
@@ -127,6 +127,53 @@ WRONG = {
 """Keys of a profile with one mistake, whose place » marks, and words of its message."""
 
 
+SYNONYMS = {
+    ("slurm", "partition"): "Use `job.queue`.",
+    ("slurm", "qos"): 'Use `job.directives: ["--qos=VALUE"]`.',
+    ("slurm", "constraint"): 'Use `job.directives: ["--constraint=VALUE"]`.',
+    ("slurm", "exclusive"): 'Use `job.directives: ["--exclusive"]`.',
+    ("slurm", "project"): "Use `job.account`.",
+    ("slurm", "cores"): "Use `job.cpus`.",
+    ("slurm", "cpus-per-task"): "Use `job.cpus`.",
+    ("slurm", "gres"): "Use `job.gpus` and `job.gpu_type`.",
+    ("slurm", "gpus_per_node"): "`job.gpus` counts the GPUs of all nodes of a job.",
+    ("slurm", "nodes"): "Use `job.nodes`.",
+    ("slurm", "mem"): "Use `job.memory`.",
+    ("slurm", "time"): "Use `job.walltime`.",
+    ("pbs", "select"): "Use `job.nodes` and `job.cpus` and `job.memory` and `job.gpus`.",
+    ("pbs", "ncpus"): "Use `job.cpus`.",
+    ("pbs", "place"): 'Use `job.directives: ["-l place=VALUE"]`.',
+    # The words of another batch system have the same meaning, its directives have not.
+    ("pbs", "partition"): "Use `job.queue`.",
+    ("pbs", "qos"): "Known keys are title,",
+    ("lsf", "nnodes"): "Use `job.nodes`.",
+    ("sge", "h_rt"): "Use `job.walltime`.",
+    ("htcondor", "request_gpus"): "Use `job.gpus`.",
+    ("htcondor", "requirements"): 'Use `job.directives: ["requirements = VALUE"]`.',
+    ("kubernetes", "namespace"): "Use `job.account`.",
+    ("local", "modules"): 'Use `environment.prologue: ["module load NAME"]`.',
+    ("local", "conda"): "Set `environment.python` to the path of the environment's Python",
+    ("local", "env"): "Use `environment.variables` for variables. Set `environment.python`",
+    ("local", "interface"): "It belongs at `head.interface` or `network.interface`.",
+    ("local", "name"): "The file's name is the profile's name",
+    ("local", "walltme"): "Did you mean `job.walltime`?",
+}
+
+
+@pytest.mark.parametrize("backend, key", SYNONYMS)
+def test_an_unknown_key_is_answered_by_its_meaning_its_places_or_a_likely_one(
+    backend: str, key: str
+) -> None:
+    [finding] = validate(read_text(f"title: x\nbackend: {backend}\n{key}: 1\n", "f"))[1]
+    assert SYNONYMS[backend, key] in finding.message
+
+
+def test_keys_of_an_option_are_no_words_of_a_batch_system() -> None:
+    text = HEAD + "options: {queue: {type: string, name: Queue}}\n"
+    [finding] = validate(read_text(text, "f"))[1]
+    assert "Known keys are type, title" in finding.message
+
+
 @pytest.mark.parametrize("marked,words", WRONG.items())
 def test_a_wrong_value_is_reported_with_line_column_and_fix(marked: str, words: str) -> None:
     before, after = marked.split("»")
@@ -140,9 +187,10 @@ def test_a_wrong_value_is_reported_with_line_column_and_fix(marked: str, words: 
 
 
 def test_all_wrong_values_of_a_file_are_told_at_once() -> None:
-    text = HEAD + "job: {gpus: x, nodes: y}\nhost: a\nlimits: {workers: -1}\n"
+    text = HEAD + "job: {gpus: x, nodes: y}\nhost: a\nlimits: {workers: -1}\nlocked: [quue]\n"
     _, findings = validate(read_text(text, "f"))
-    assert [(f.mark.line, f.mark.column) for f in findings] == [(3, 13), (3, 23), (4, 1), (5, 19)]
+    places = [(f.mark.line, f.mark.column) for f in findings]
+    assert places == [(3, 13), (3, 23), (4, 1), (5, 19), (6, 10)]
 
 
 def test_title_and_backend_are_required() -> None:

@@ -34,10 +34,18 @@ def add_profiles(parser: Parser) -> None:
         action="store_true",
         help="also list those of public sites that this machine is not at",
     )
+    parser.add_argument(
+        "--check",
+        nargs="+",
+        metavar="FILE",
+        help="check these files, also before they are installed; exit code 1 if one has an error",
+    )
 
 
 def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
-    """List profiles."""
+    """List profiles, or check files."""
+    if arguments.check:
+        return _check(arguments.check)
     from ...launch.profile_catalog import places  # with pydantic and YAML
 
     found = places(elsewhere=arguments.everywhere)
@@ -57,16 +65,40 @@ def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
         )
         for profile in found["profiles"]
     )
+    columns = 8 if arguments.capacity else 7
+    rows += tuple(
+        (broken["name"], "cannot be started: see problems", *["-"] * (columns - 3), broken["file"])
+        for broken in found["broken"]
+    )
     free = ("FREE",) if arguments.capacity else ()
     headings = ("NAME", "TITLE", "BACKEND", "GPUS/JOB", "LIMITS", *free, "WORKERS", "SOURCE")
     blocks: list[Block] = [Table(headings, rows, empty="no profiles")]
     if found["problems"]:
-        lines = "\n".join(
-            f"{p['severity']}: {p['file']}:{p['line']}:{p['column']}: {p['message']}"
-            for p in found["problems"]
-        )
-        blocks.append(Text(lines, title="Problems"))
+        blocks.append(Text(_lines(found["problems"]), title="Problems"))
     return Outcome(found, tuple(blocks))
+
+
+def _check(files: Sequence[str]) -> Outcome:
+    """Check profile files; what the next release refuses is among the warnings."""
+    from ...profiles.search import check_file
+
+    checked = []
+    for file in files:
+        problems = to_json(check_file(Path(file)))
+        wrong = any(problem["severity"] == "error" for problem in problems)
+        checked.append({"file": file, "ok": not wrong, "problems": problems})
+    blocks = [
+        Text(f"{each['file']}: {'ok' if each['ok'] else 'error'}\n{_lines(each['problems'])}")
+        for each in checked
+    ]
+    code = 0 if all(each["ok"] for each in checked) else 1
+    return Outcome({"files": checked}, tuple(blocks), exit_code=code)
+
+
+def _lines(problems: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(
+        f"{p['severity']}: {p['file']}:{p['line']}:{p['column']}: {p['message']}" for p in problems
+    )
 
 
 def _capacity(name: str, session: Session) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The JSON Schema of a profile and the reference of its keys, both made from the model."""
+"""Write the JSON Schema of a profile and the reference of its keys from the model.
+
+``python -m tools.profile_reference docs/profiles.md`` after a change of a key.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .model import Profile
-from .options import JSON_SCHEMA
+from jupyter_gpucluster.profiles import Profile, search
+from jupyter_gpucluster.profiles.options import JSON_SCHEMA
 
-SCHEMA_FILE = Path(__file__).parent / "schema.json"
-BEGIN, END = "<!-- keys: made by profiles.schema -->", "<!-- end of keys -->"
+SCHEMA_FILE = Path(search.__file__).parent / "schema.json"
+BEGIN, END = "<!-- keys: made by tools.profile_reference -->", "<!-- end of keys -->"
 
 
 def profile_schema() -> dict[str, Any]:
