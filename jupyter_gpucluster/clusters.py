@@ -277,13 +277,22 @@ class Clusters:
         """
         return stop(self.root, name, force=force)
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, *, force: bool = False) -> str:
         """Delete what is left on disk of a cluster that has ended.
+
+        Parameters
+        ----------
+        force
+            Delete it also while nothing proves that its jobs have ended.
+
+        Returns
+        -------
+        The jobs whose end nothing proves, and the command that cancels them; usually empty.
 
         Raises
         ------
         ClusterConflict
-            It has not ended, or the name is that of several.
+            It or one of its jobs has perhaps not ended, or the name is that of several.
         """
         look, *others = find_all(self.root, name)
         if others:
@@ -296,7 +305,13 @@ class Clusters:
             raise ClusterConflict(
                 f"Cluster {look.record.name} has not ended.", hint="Stop it first."
             )
+        left = look.record.unaccounted
+        if left is not None and not force:
+            from .state.unaccounted import refusal
+
+            raise refusal(look.record)
         look.directory.remove()
+        return left.words if left is not None else ""
 
     # Waiting.
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..core.absence import Evidence
-from ..core.cluster import Record, heads_job
+from ..core.absence import Evidence, is_unproved, missed
+from ..core.cluster import Record, Unaccounted, heads_job, spec_of_group
 from ..core.errors import GpuClusterError
 from ..core.job import FINAL, Job, JobState, JobStatus
 from ..core.job_updates import apply_status, end, find_status, is_ours
@@ -48,10 +48,11 @@ def cancel_jobs(record: Record, directory: ClusterDirectory | None = None) -> tu
 
     Returns
     -------
-    The record with its jobs as they are now, and a sentence for the user.
+    The record with its jobs as they are now, with those whose end nothing proves, and a sentence
+    for the user.
     """
     if not expected(record):
-        return record, ""
+        return replace(record, unaccounted=None), ""
     return run_aside(cancel_jobs_of(record, _runner(record), directory=directory))
 
 
@@ -118,6 +119,7 @@ async def cancel_jobs_of(
     directory
         As in `cancel_jobs`.
     """
+    record = replace(record, unaccounted=None)
     if not expected(record):
         return record, ""
     queue = _queue(record, runner, None if directory is None else directory.path.parent)
@@ -127,10 +129,18 @@ async def cancel_jobs_of(
         async with asyncio.timeout(SECONDS):
             found = await _cancel(queue, record, spare, exits)
     if found is None:
-        return record, _by_hand(record, f"The batch system does not answer{_why(queue)}")
-    record = _with_jobs(record, found.jobs)
-    told = (_perhaps_submitted(record, found.unanswered), _outcome(record, found))
-    return record, " ".join(filter(None, told))
+        jobs = [job for job in expected(record) if job.mark != spare]
+        told = _by_hand(record, f"The batch system does not answer{_why(queue)}")
+        ids, tags = [job.id for job in jobs if job.id], {job.mark for job in jobs}
+    else:
+        record = _with_jobs(record, found.jobs)
+        told = " ".join(
+            filter(None, (_perhaps_submitted(record, found.unanswered), _outcome(record, found)))
+        )
+        ids = sorted([*found.left, *found.doubtful])
+        tags = {status.mark for status in found.left.values()}
+        tags = tags.union(found.doubtful.values(), found.unanswered)
+    return replace(record, unaccounted=_unaccounted(record, ids, tags, told)), told
 
 
 def _outcome(record: Record, found: _Found) -> str:
@@ -139,9 +149,25 @@ def _outcome(record: Record, found: _Found) -> str:
         ids = sorted([*found.left, *found.doubtful])
         return _by_hand(record, "Asked to end, they have not yet", ids)
     if found.doubtful:
-        return unproved_by_hand(record, list(found.doubtful))
+        return _unproved_words(record, list(found.doubtful))
     cancelled = sorted(found.asked)
     return f"Its jobs were cancelled: {', '.join(cancelled)}." if cancelled else ""
+
+
+def _unaccounted(
+    record: Record, ids: Sequence[str], tags: Set[str], words: str
+) -> Unaccounted | None:
+    """Return what the record keeps of jobs whose end nothing proves; None without such jobs."""
+    if not ids and not tags:
+        return None
+    command = _typed(record, ids) if ids else ""
+    return Unaccounted(tuple(ids), tuple(sorted(tags - {""})), command, words)
+
+
+def unproved(record: Record, ids: Sequence[str]) -> Unaccounted | None:
+    """Return what the record keeps of jobs of a cluster that stops without proof of their end."""
+    tags = {job.mark for job in record.jobs if job.id in ids}
+    return _unaccounted(record, ids, tags, _unproved_words(record, ids))
 
 
 def expected(record: Record) -> list[Job]:
@@ -256,7 +282,7 @@ async def _look(
         status = find_status(job, listing)
         if status is not None:
             job = apply_status(job, status, now)
-        elif id in lacking and (proved := _proof(job, evidence, now)) is not None:
+        elif id in lacking and (proved := _proof(record, job, evidence, now)) is not None:
             # How it ended may be known from when it was listed.
             job = job if job.state in FINAL else end(job, proved[1], proved[0], now)
         elif id in lacking and id not in listing:
@@ -276,15 +302,28 @@ async def _look(
         and (not spare or status.mark != spare)
     }
     listed = {status.mark for status in listing.values()}
-    unanswered = frozenset(job.mark for job in nameless if job.mark not in listed)
-    return _Found(left, known, doubtful, unanswered)
+    unanswered = set()
+    for job in nameless:
+        if job.mark not in listed:
+            job = missed(job, now)
+            if is_unproved(job, now):  # nothing else can be asked about it
+                job = end(job, JobStatus("", JobState.UNKNOWN, job.mark), "listing", now)
+            else:
+                unanswered.add(job.mark)
+            known[job.key] = job
+    return _Found(left, known, doubtful, frozenset(unanswered))
 
 
-def _proof(job: Job, evidence: Evidence, now: float) -> tuple[str, JobStatus] | None:
+def _proof(
+    record: Record, job: Job, evidence: Evidence, now: float
+) -> tuple[str, JobStatus] | None:
     """Return the proof that a job has ended, as far as there can be one without a head."""
     if (proved := evidence.of(job)) is not None:
         return proved
-    if job.ends is not None and now > job.ends + PAST_WALLTIME:
+    ends, walltime = job.ends, spec_of_group(record.spec, job.group).job.walltime
+    if ends is None and job.started is not None and walltime is not None:
+        ends = job.started + walltime
+    if ends is not None and now > ends + PAST_WALLTIME:
         return "walltime", JobStatus(job.id, JobState.UNKNOWN, job.mark)
     return None
 
@@ -301,7 +340,7 @@ def _perhaps_submitted(record: Record, marks: Iterable[str]) -> str:
     )
 
 
-def unproved_by_hand(record: Record, ids: Sequence[str]) -> str:
+def _unproved_words(record: Record, ids: Sequence[str]) -> str:
     """Report that the end of jobs is not proved, and name the command that ends them."""
     title, jobs = find_backend(record.spec.backend).title, "jobs" if len(ids) > 1 else "job"
     named = f"{jobs} {', '.join(ids)}"

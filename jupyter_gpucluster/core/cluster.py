@@ -240,6 +240,19 @@ class Process:
 
 
 @frozen
+class Unaccounted:
+    """Jobs of an ended cluster whose end nothing proves."""
+
+    ids: tuple[str, ...]
+    tags: tuple[str, ...]
+    """Their job names; a job whose submission was not answered has no id."""
+    command: str
+    """The command that cancels them."""
+    words: str
+    """The sentence about them, which is a part of the record's reason."""
+
+
+@frozen
 class Record:
     """The content of ``record.json``: all that outlives each process.  Times are epoch seconds."""
 
@@ -275,6 +288,8 @@ class Record:
     owner: Process | None = None
     """The program that the cluster ends with, however that program ends; None = it outlives it."""
     version: int = RECORD_VERSION
+    unaccounted: Unaccounted | None = None
+    """Jobs whose end nothing proved when the cluster ended; they are cancelled again and again."""
 
 
 def heads_mark(id: str) -> str:

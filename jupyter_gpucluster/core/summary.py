@@ -143,6 +143,8 @@ class Summary:
     """Since when the cluster's files cannot be written."""
     loss: Loss | None = None
     """The last loss of workers; None = there was none, or it is long over."""
+    unaccounted: bool = False
+    """True if the record has jobs whose end nothing proves."""
 
 
 @frozen

@@ -99,7 +99,7 @@ async def serve(
 
         service = Service(directory, record, runner, workers)
         await service.run(http_api.install)
-        code = 0
+        last, code = service.record, 0
     except Exception as error:
         logging.getLogger(__name__).exception("The head failed")
         last = record if service is None else service.record
@@ -110,9 +110,9 @@ async def serve(
     if isinstance(runner, JobServerRunner):
         await runner.close()
     shutil.rmtree(scratch, ignore_errors=True)
-    directory.remove_private(keep_lease=True)
+    directory.remove_private(last, keep_lease=True)
     if code or service is None or await save_end(service):
-        directory.remove_private()
+        directory.remove_private(last)
     return code
 
 
@@ -156,7 +156,7 @@ def fail(directory: ClusterDirectory, record: Record, jobs: str, error: Exceptio
     outcome = Phase.FAILED if record.stop_requested is None else record.outcome
     failed = replace(record, phase=outcome, phase_since=now, ended=now, reason=reason)
     # The disk may be what failed; what is needless to keep makes room first.
-    directory.remove_private()
+    directory.remove_private(record)
     try:
         directory.write_record(failed)
         directory.append_event(Event(now, "phase", f"{outcome.value}: {reason}"))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from distributed import Scheduler
 from distributed.core import Status
 
-from ..batch.cancel import heads_job_left, remove, unproved_by_hand
+from ..batch.cancel import heads_job_left, remove, unproved
 from ..batch.queue import JOB_SERVER_SECONDS, JobServerRunner, Runner
 from ..core.cluster import ENDED, Record, Target, heads_job
 from ..core.errors import StateError
@@ -288,7 +288,7 @@ class Service:
             log_end=self.watch.log_end,
             explain=backend.explain,
             unsaved=self.files.refusal(),
-            by_hand=lambda ids: unproved_by_hand(self.record, ids),
+            unproved=lambda ids: unproved(self.record, ids),
         )
 
     async def desire(self) -> tuple[int, Sequence[str]]:

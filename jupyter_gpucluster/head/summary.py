@@ -161,6 +161,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         stale_since=seen.silent_since,
         listed=seen.listed,
         loss=loss,
+        unaccounted=record.unaccounted is not None,
     )
 
 

@@ -37,6 +37,7 @@ PRIVATE = (
     "relay",
     "relay.json",
     ".relay.lock",
+    "lease",
 )
 """Files that a cluster needs only while it lives; the others are kept as its history."""
 
@@ -178,20 +179,21 @@ class ClusterDirectory:
             with contextlib.suppress(OSError):
                 self.entry.unlink()
 
-    def remove_private(self, *, keep_lease: bool = False) -> None:
+    def remove_private(self, record: Record, *, keep_lease: bool = False) -> None:
         """Delete keys and whatever else only a live cluster needs; the scripts that ran stay.
 
         Parameters
         ----------
+        record
+            Its jobs whose end nothing proves may still leave exit files.
         keep_lease
             Whether the note in the lease (`note_stop`) is still needed.
         """
         self._remove_jobs()
+        kept = {"lease": keep_lease, "exit": record.unaccounted is not None}
         for name in PRIVATE:
-            _remove(self.path / name)
-        if not keep_lease:
-            with contextlib.suppress(OSError):
-                self.lease.unlink()
+            if not kept.get(name):
+                _remove(self.path / name)
 
     def _remove_jobs(self) -> None:
         """Delete what scripts were made from and what they ran; jobs that come late find nothing.
@@ -372,15 +374,16 @@ class ClusterDirectory:
                 found.append((status.st_ino, status.st_size, status.st_mtime_ns))
         return tuple(found)
 
-    def read_phase(self) -> tuple[Phase | None, float]:
-        """Read phase and its time alone: a listing asks hundreds of ended clusters for them."""
+    def read_phase(self) -> tuple[Phase | None, float, bool]:
+        """Read phase, its time and `unaccounted` alone: lists read hundreds of ended clusters."""
         try:
             # Half the time of Path.read_bytes.
             with open(f"{self.path}/summary.json", "rb", buffering=0) as stream:  # noqa: PTH123
                 data = json.loads(stream.read())
-            return Phase(data["phase"]), float(data["phase_since"])
+            since, unaccounted = float(data["phase_since"]), bool(data.get("unaccounted"))
+            return Phase(data["phase"]), since, unaccounted
         except (OSError, ValueError, TypeError, KeyError):
-            return None, 0.0
+            return None, 0.0, False
 
     def append_event(self, event: Event) -> None:
         """Add a line to the timeline."""

@@ -127,6 +127,10 @@ def stop(root: Path, name: str, *, force: bool) -> ClusterView:
 
         return stop_unread(root, name, error, force=force)
     if look.record.phase in ENDED:
+        if look.record.unaccounted is not None:
+            from .unaccounted import ask_now
+
+            look = replace(look, record=ask_now(look.directory))
         return view_of(look)
     if look.record.spec.backend == EXISTING:
         from .external import detach

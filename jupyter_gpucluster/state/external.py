@@ -162,7 +162,7 @@ def detach(directory: ClusterDirectory, record: Record) -> None:
         revision=record.revision + 1,
     )  # fmt: skip
     directory.write_record(over)
-    directory.remove_private()
+    directory.remove_private(record)
     with contextlib.suppress(StateError):
         directory.append_event(Event(now, "phase", f"stopped: {reason}"))
 

@@ -75,8 +75,10 @@ def see(
     jobs
         Whether to read the record's jobs; views do not show them.
     """
-    phase, since = (None, 0.0) if ended else directory.read_phase()
+    phase, since, unaccounted = (None, 0.0, False) if ended else directory.read_phase()
     if phase in ENDED:
+        if unaccounted:
+            ask_later(directory, since)
         recent = time.time() - since < RECENT_SECONDS
         if phase is not Phase.FAILED or not recent:
             return None
@@ -132,7 +134,8 @@ class Memory:
         told = len(troubles)
         look = see(directory, ended=ended, troubles=troubles, jobs=False)
         if look is None:
-            if not ended and len(troubles) == told:
+            unaccounted = directory.read_phase()[2]
+            if not ended and len(troubles) == told and not unaccounted:
                 self._over[directory.id] = files
             return None
         view = view_of(look)
@@ -147,13 +150,20 @@ def unchanged(look: Look) -> bool:
     except StateError:
         return False
     if look.record.phase in ENDED:
-        return True
+        return look.record.unaccounted is None
     if look.record.spec.in_job and head_of(look.directory, look.record) is None:
         return False  # what its job waits for changes without the head
     if look.record.spec.backend == EXISTING:
         return False
     alive = head_lives(look.directory, look.record)
     return alive is not False and alive == look.head_alive
+
+
+def ask_later(directory: ClusterDirectory, ended: float) -> None:
+    """Have a process ask again about jobs whose end nothing proves."""
+    from . import unaccounted  # not needed by a look that finds all well
+
+    unaccounted.ask_later(directory, ended)
 
 
 def shown(record: Record) -> bool:
@@ -210,6 +220,8 @@ def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
     record = directory.read_record(jobs=jobs)
     summary = directory.read_summary()
     if record.phase in ENDED:
+        if record.unaccounted is not None:
+            ask_later(directory, record.phase_since)
         return Look(directory, record, summary)
     if record.spec.in_job:
         return look_in_job(directory, record, summary)

@@ -132,15 +132,21 @@ def bury(
     if Path(record.spec.scratch).name.startswith(f"gpc-{directory.id}-"):
         shutil.rmtree(record.spec.scratch, ignore_errors=True)
     # The note in the lease is needed until the record is written.
-    directory.remove_private(keep_lease=True)
+    directory.remove_private(buried, keep_lease=True)
     # On a full disk it is told, and the next look tries to write it again.
     with contextlib.suppress(StateError):
         directory.write_record(buried)
-        directory.remove_private()
+        directory.remove_private(buried)
         summary = directory.read_summary()
         if summary is not None:
             directory.write_summary(
-                replace(summary, phase=outcome, phase_since=now, reason=buried.reason)
+                replace(
+                    summary,
+                    phase=outcome,
+                    phase_since=now,
+                    reason=buried.reason,
+                    unaccounted=buried.unaccounted is not None,
+                )
             )
         directory.append_event(Event(now, "phase", f"{outcome.value}: {buried.reason}"))
     return buried

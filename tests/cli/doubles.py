@@ -105,11 +105,12 @@ class InMemoryClusters:
             return self._change(name, phase=Phase.STOPPED, words="stopped")
         return self._change(name, phase=Phase.STOPPING, words="stopping")
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, *, force: bool = False) -> str:
         view = self.get(name)
         if view.phase not in ENDED:
             raise ClusterConflict(f"Cluster {view.name} has not ended.")
         del self.views[view.id]
+        return "Nothing proves the end of job 7." if force else ""
 
     def wait_ready(
         self, name: str, *, timeout: float | None = None, progress: Callable[[ClusterView], None]

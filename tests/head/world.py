@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jupyter_gpucluster.core.cluster import Phase, Policy, Record, Spec, Target, WorkerShape
+from jupyter_gpucluster.core.cluster import (
+    Phase,
+    Policy,
+    Record,
+    Spec,
+    Target,
+    Unaccounted,
+    WorkerShape,
+)
 from jupyter_gpucluster.core.job import FINAL, Job, JobShape, JobState, JobStatus
 from jupyter_gpucluster.head import summary
 from jupyter_gpucluster.head.reconcile import groups, model
@@ -126,7 +134,9 @@ class Play:
                 "retired": frozenset(self.retired),
                 "restarted": frozenset(self.restarted),
                 "listing_proves": self.listing_proves,
-                "by_hand": lambda ids: f"To end them: cancel {' '.join(ids)}",
+                "unproved": lambda ids: Unaccounted(
+                    ids, (), "", f"To end them: cancel {' '.join(ids)}"
+                ),
                 "log_hint": lambda key: self.log.get(key, ""),
                 **seen,
             }

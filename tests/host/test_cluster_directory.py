@@ -367,10 +367,10 @@ def test_keys_and_tokens_go_at_the_end_and_the_story_stays(directory: ClusterDir
     for name in ("token", "scheduler.json", "process.json", "tls/ca.pem", "jobs/template.sh"):
         write_private(directory.path / name, b"secret")
     directory.renew_lease()
-    directory.remove_private()
+    directory.remove_private(a_record())
     left = {str(p.relative_to(directory.path)) for p in directory.path.rglob("*") if p.is_file()}
     assert left == {"record.json", "events.jsonl", "logs/head.log"}
-    directory.remove_private()
+    directory.remove_private(a_record())
 
 
 def test_scripts_that_ran_stay_with_their_commands_and_nothing_else_of_jobs(
@@ -383,12 +383,12 @@ def test_scripts_that_ran_stay_with_their_commands_and_nothing_else_of_jobs(
     others = (f"gpc-{id}-9_0.rank.sh", f"gpc-{id}-9_0.hosts", "template.sh", "workerstart.py")
     for name in others:
         write_private(directory.jobs / name, b"x")
-    directory.remove_private()
+    directory.remove_private(a_record())
     left = {path.name for path in directory.jobs.iterdir()}
     numbers = range(3, KEPT_SCRIPTS + 3)
     assert left == {f"gpc-{id}-{n}.{end}" for n in numbers for end in ("sh", "command")}
     assert directory.marks() == [f"gpc-{id}-{n}" for n in numbers]
-    directory.remove_private()
+    directory.remove_private(a_record())
     assert len(directory.marks()) == KEPT_SCRIPTS
 
 

@@ -204,18 +204,23 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
 def add_forget(parser: Parser) -> None:
     """Add the arguments of ``forget``."""
     parser.add_argument("names", metavar="NAME", nargs="+", help="names or ids of ended clusters")
+    parser.add_argument(
+        "--force", action="store_true", help="also while the end of its jobs is not proved"
+    )
 
 
 def run_forget(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Delete the record of each; one failure does not spare the others."""
 
     def forget(name: str) -> str:
-        session.clusters.forget(name)
+        left = session.clusters.forget(name, force=arguments.force)
+        lines.append(f"{name}: forgotten. {left}" if left else f"{name}: forgotten")
         return name
 
+    lines: list[str] = []
     forgotten, errors = _for_each(dict.fromkeys(arguments.names), forget)
     document = {"forgotten": forgotten, **errors_document(errors)}
-    text = "\n".join(f"{name}: forgotten" for name in forgotten)
+    text = "\n".join(lines)
     return Outcome(document, (Text(text),), tuple(errors))
 
 

@@ -320,9 +320,11 @@ class _Step(News):
         unproved = self.unproved_at_last(alive)
         # A job whose submission was not answered may exist: wait until it can be named.
         if (not alive or unproved) and not removing:
-            told = self.seen.by_hand(unproved) if unproved else ""
-            reason = " ".join(filter(None, (self.record.reason or ASKED, told)))
-            self.record = replace(self.record, ended=self.now, reason=reason)
+            left = self.seen.unproved(unproved) if unproved else None
+            reason = self.record.reason or ASKED
+            if left is not None:
+                reason = f"{reason} {left.words}"
+            self.record = replace(self.record, ended=self.now, reason=reason, unaccounted=left)
             self.set_phase(self.record.outcome)
             self.actions.append(Finish())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...core.cluster import Policy, Record, heads_job
+from ...core.cluster import Policy, Record, Unaccounted, heads_job
 from ...core.job import WAITING, Job, JobState, JobStatus
 from ...core.summary import IDLE_NAME, Clock, Event, WorkerCounts
 
@@ -95,8 +95,8 @@ class Observation(Reported):
     """Returns the last lines of the log of a job, where it names no error."""
     explain: Callable[[JobStatus], str] = field(default=lambda status: status.reason)
     """Says in a sentence why a job waits or ended."""
-    by_hand: Callable[[tuple[str, ...]], str] = field(default=lambda ids: "")
-    """Says that the end of jobs is not proved, and which command ends them."""
+    unproved: Callable[[tuple[str, ...]], Unaccounted | None] = field(default=lambda ids: None)
+    """Returns what the record keeps of jobs whose end nothing proves, by their ids."""
 
 
 @dataclass(frozen=True)

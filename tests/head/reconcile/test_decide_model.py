@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from jupyter_gpucluster.core.cluster import ENDED, Phase, Policy, Record
+from jupyter_gpucluster.core.cluster import ENDED, Phase, Policy, Record, Unaccounted
 from jupyter_gpucluster.core.job import FINAL, JobState, JobStatus
 from jupyter_gpucluster.core.serialize import to_json
 from jupyter_gpucluster.head.reconcile import decide, model
@@ -119,7 +119,7 @@ class World(RuleBasedStateMachine):
             retired=frozenset(self.retired),
             restarted=frozenset(self.restarted),
             unknown=over if self.looks_help else frozenset(),
-            by_hand=lambda ids: f"To end them: {' '.join(ids)}",
+            unproved=lambda ids: Unaccounted(ids, (), "", "Not proved."),
         )
         before, text = self.record, json.dumps(to_json(self.record))
         after, actions = decide.step(before, observation, self.now)
@@ -165,6 +165,8 @@ class World(RuleBasedStateMachine):
             elif isinstance(action, Finish):
                 assert after.phase in ENDED
                 assert after.ended == self.now
+                left = () if after.unaccounted is None else after.unaccounted.ids
+                assert left == tuple(job.id for job in after.jobs if not job.is_over)
         assert (after.phase in ENDED) == (
             before.phase in ENDED or any(isinstance(a, Finish) for a in actions)
         )
@@ -333,8 +335,9 @@ class World(RuleBasedStateMachine):
     @invariant()
     def an_ended_cluster_has_no_live_job(self) -> None:
         if self.record.phase in ENDED:
-            named = self.record.reason.partition("To end them: ")[2].split()
-            assert {status.id for status in self.queue.live()} <= set(named)
+            left = self.record.unaccounted
+            named = set() if left is None else set(left.ids)
+            assert {status.id for status in self.queue.live()} <= named
             assert not self.in_flight
 
     @invariant()

@@ -254,6 +254,8 @@ def test_a_cluster_does_not_wait_for_proof_for_ever_and_names_what_it_lacks() ->
     assert play.now > 1000 + STOP_SECONDS
     assert play.phase() is Phase.STOPPED
     assert play.record.reason.endswith(f"To end them: cancel {' '.join(ids)}")
+    assert play.record.unaccounted is not None
+    assert play.record.unaccounted.ids == ids
     assert {job.ended for job in play.record.jobs} == {None}
 
 

@@ -1,0 +1,143 @@
+"""Ask again about the jobs of an ended cluster whose end nothing proves, and cancel them again.
+
+Whoever looks at the cluster starts a process for that, if it is due, and does not wait for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from ..batch.cancel import cancel_jobs
+from ..core.cluster import Record
+from ..core.errors import ClusterConflict, StateError
+from ..core.summary import Event
+from ..host.cluster_directory import ClusterDirectory
+from ..host.private_files import check_private
+
+ASKED = ".unaccounted"
+"""A file in the cluster's directory: its time is that of the last question."""
+LEAST_SECONDS, MOST_SECONDS = 60.0, 3600.0
+"""Between two questions: the time since the end, within these limits."""
+SPAWN_SECONDS = 10.0
+
+
+def is_due(directory: ClusterDirectory, ended: float) -> bool:
+    """Return whether to ask again: ever more seldom, at most hourly in the end."""
+    try:
+        last = (directory.path / ASKED).stat().st_mtime
+    except OSError:
+        last = ended
+    return time.time() >= last + min(MOST_SECONDS, max(LEAST_SECONDS, last - ended))
+
+
+def ask_later(directory: ClusterDirectory, ended: float) -> None:
+    """Start a process that asks again, if that is due."""
+    if not is_due(directory, ended):
+        return
+    module = f"{__package__}.unaccounted"
+    argv = [sys.executable, "-P", "-m", module, str(directory.path)]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        note_time(directory)  # keeps others from starting one meanwhile
+        subprocess.run(  # the shell ends at once, and leaves no zombie to a server
+            ["/bin/sh", "-c", '"$@" &', "sh", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            timeout=SPAWN_SECONDS,
+            check=False,
+        )
+
+
+def ask_now(directory: ClusterDirectory) -> Record:
+    """Ask and cancel again, and return the record with the answer.
+
+    While another process does that, it returns the record as it is.
+    """
+    with only_one(directory.path / ASKED) as first:
+        record = directory.read_record()
+        if record.unaccounted is None or not first:
+            return record
+        note_time(directory)
+        newer, told = cancel_jobs(record, directory)
+        # On a full disk the next question finds the same out.
+        with contextlib.suppress(StateError):
+            newer = write(directory, record, newer, told)
+        return newer
+
+
+def write(directory: ClusterDirectory, record: Record, newer: Record, told: str) -> Record:
+    """Write the answer to a record; return what was written."""
+    assert record.unaccounted is not None  # noqa: S101  # for mypy: only such records are written
+    before, left = record.unaccounted, newer.unaccounted
+    words = "" if left is None else left.words
+    reason = record.reason.replace(before.words, words).replace("  ", " ").strip()
+    newer = replace(newer, reason=reason, revision=record.revision + 1)
+    if newer.jobs == record.jobs and left == before:
+        return record
+    directory.write_record(newer)
+    if (summary := directory.read_summary()) is not None:
+        summary = replace(summary, reason=reason, unaccounted=left is not None)
+        directory.write_summary(summary)
+    if left is None:
+        directory.remove_private(newer)
+        (directory.path / ASKED).unlink(missing_ok=True)
+        told = f"The end of {named(record)} is proved. {told}".strip()
+    if left != before:
+        directory.append_event(Event(time.time(), "jobs", told))
+    return newer
+
+
+def named(record: Record) -> str:
+    """Name the jobs of a record whose end nothing proves: by id, or by job name without one."""
+    left = record.unaccounted
+    names = () if left is None else left.ids or left.tags
+    return f"job{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def refusal(record: Record) -> ClusterConflict:
+    """Return why a record is not deleted yet, and what to do."""
+    command = record.unaccounted.command if record.unaccounted is not None else ""
+    by_hand = f" To cancel by hand: {command}." if command else ""
+    return ClusterConflict(
+        f"Nothing proves that {named(record)} of cluster {record.name} has ended.",
+        hint=f"To ask and cancel again: jupyter gpucluster stop {record.id}.{by_hand}"
+        f" To delete the record all the same: jupyter gpucluster forget --force {record.id}",
+    )
+
+
+def note_time(directory: ClusterDirectory) -> None:
+    """Note that the question is asked now."""
+    with contextlib.suppress(OSError):
+        (directory.path / ASKED).touch(mode=0o600)
+
+
+@contextlib.contextmanager
+def only_one(path: Path) -> Iterator[bool]:
+    """Yield whether no other process holds the lock of a file."""
+    descriptor, first = None, True
+    with contextlib.suppress(OSError):  # a full disk, or a file system without locks
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            first = False
+    try:
+        yield first
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+if __name__ == "__main__":
+    cluster = ClusterDirectory(Path(sys.argv[1]))
+    check_private(cluster.path)
+    ask_now(cluster)
