@@ -130,17 +130,17 @@ async def cancel_jobs_of(
             found = await _cancel(queue, record, spare, exits)
     if found is None:
         jobs = [job for job in expected(record) if job.mark != spare]
-        told = _by_hand(record, f"The batch system does not answer{_why(queue)}")
+        words = _by_hand(record, f"The batch system does not answer{_why(queue)}")
         ids, tags = [job.id for job in jobs if job.id], {job.mark for job in jobs}
     else:
         record = _with_jobs(record, found.jobs)
-        told = " ".join(
+        words = " ".join(
             filter(None, (_perhaps_submitted(record, found.unanswered), _outcome(record, found)))
         )
         ids = sorted([*found.left, *found.doubtful])
         tags = {status.mark for status in found.left.values()}
         tags = tags.union(found.doubtful.values(), found.unanswered)
-    return replace(record, unaccounted=_unaccounted(record, ids, tags, told)), told
+    return replace(record, unaccounted=_unaccounted(record, ids, tags, words)), words
 
 
 def _outcome(record: Record, found: _Found) -> str:

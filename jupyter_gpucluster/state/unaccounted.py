@@ -67,14 +67,14 @@ def ask_now(directory: ClusterDirectory) -> Record:
         if record.unaccounted is None or not first:
             return record
         note_time(directory)
-        newer, told = cancel_jobs(record, directory)
+        newer, outcome = cancel_jobs(record, directory)
         # On a full disk the next question finds the same out.
         with contextlib.suppress(StateError):
-            newer = write(directory, record, newer, told)
+            newer = write(directory, record, newer, outcome)
         return newer
 
 
-def write(directory: ClusterDirectory, record: Record, newer: Record, told: str) -> Record:
+def write(directory: ClusterDirectory, record: Record, newer: Record, outcome: str) -> Record:
     """Write the answer to a record; return what was written."""
     assert record.unaccounted is not None  # noqa: S101  # for mypy: only such records are written
     before, left = record.unaccounted, newer.unaccounted
@@ -90,9 +90,9 @@ def write(directory: ClusterDirectory, record: Record, newer: Record, told: str)
     if left is None:
         directory.remove_private(newer)
         (directory.path / ASKED).unlink(missing_ok=True)
-        told = f"The end of {named(record)} is proved. {told}".strip()
+        outcome = f"The end of {named(record)} is proved. {outcome}".strip()
     if left != before:
-        directory.append_event(Event(time.time(), "jobs", told))
+        directory.append_event(Event(time.time(), "jobs", outcome))
     return newer
 
 
@@ -106,10 +106,10 @@ def named(record: Record) -> str:
 def refusal(record: Record) -> ClusterConflict:
     """Return why a record is not deleted yet, and what to do."""
     command = record.unaccounted.command if record.unaccounted is not None else ""
-    by_hand = f" To cancel by hand: {command}." if command else ""
+    by_hand = f" To cancel by hand: {command}" if command else ""
     return ClusterConflict(
         f"Nothing proves that {named(record)} of cluster {record.name} has ended.",
-        hint=f"To ask and cancel again: jupyter gpucluster stop {record.id}.{by_hand}"
+        hint=f"To ask and cancel again: jupyter gpucluster stop {record.id}{by_hand}"
         f" To delete the record all the same: jupyter gpucluster forget --force {record.id}",
     )
 
