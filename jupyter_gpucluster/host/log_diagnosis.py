@@ -27,7 +27,8 @@ def explanations(table: str) -> tuple[tuple[str, str], ...]:
 def remarks(log: str) -> list[str]:
     """Return explanations of the warnings in the log of a worker that runs."""
     known = explanations("remarks")
-    return [means for sign, means in known if re.search(sign, log, re.MULTILINE)]
+    found = ((re.search(sign, log, re.MULTILINE), means) for sign, means in known)
+    return [match.expand(means) for match, means in found if match]
 
 
 def diagnose(log: str) -> str:

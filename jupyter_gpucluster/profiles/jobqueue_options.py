@@ -33,9 +33,11 @@ USUAL: dict[str, tuple[object, ...]] = {
     "use-stdin": (True,),
 }
 """Values in dask-jobqueue's own file, which say nothing of a site."""
+USUAL_SHELLS = ("bash", "sh", "condor_submit")
+LOGIN = "shopt -q login_shell || . /etc/profile || true"
 HANDLED_OTHERWISE = frozenset(
     # Names, logs, certificates and time-outs are ours to choose; a GPUCluster has its own keywords.
-    "name log-directory shared-temp-directory shebang death-timeout nanny protocol security"
+    "name log-directory shared-temp-directory death-timeout nanny protocol security"
     " n-workers asynchronous silence-logs loop job-name scheduler-cls job-cls host"
     " dashboard-address".split()
 )
@@ -204,7 +206,7 @@ class _Translation:
 
     def environment(self) -> None:
         """Translate what the batch system does not read."""
-        self.put("environment.prologue", self.takes("job-script-prologue"))
+        self.put("environment.prologue", [*self.login(), *self.takes("job-script-prologue")])
         python = self.take("python")
         if python.startswith("/"):
             self.put("environment.python", python)
@@ -215,6 +217,15 @@ class _Translation:
         options = self.section.value("scheduler-options")
         if isinstance(options, dict) and options.get("interface"):
             self.put("head.interface", str(options["interface"]))
+
+    def login(self) -> list[str]:
+        """Return the line that makes the script's shell read what the shell of `shebang` reads."""
+        words = self.take("shebang").removeprefix("#!").split()
+        names = [name for word in words if not (name := word.rpartition("/")[2]).startswith("-")]
+        shell = next((name for name in names if name != "env"), "sh")
+        if shell not in USUAL_SHELLS:
+            self.warn("shebang", f"names {shown(shell)}; the job script is run by bash")
+        return [LOGIN] if {"-l", "--login", "-il"} & {*words} else []
 
     def resources(self, cores: int | None, memory: int | None) -> None:
         """Translate what the batch system reads, system by system."""

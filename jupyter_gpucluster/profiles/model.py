@@ -67,34 +67,28 @@ BackendName = Annotated[
 class Option(Section):
     """Something that the user may set at start."""
 
-    type: OptionType = Field(title="Type", description="Kind of the value.")
-    title: Text = Field("", title="Title", description="Name in the dialog; empty: the key.")
-    help: Lines = Field("", title="Help", description="A sentence shown beside the field.")
+    type: OptionType = Field(description="Kind of the value.")
+    title: Text = Field("", description="Name in the dialog; empty: the key.")
+    help: Lines = Field("", description="A sentence shown beside the field.")
     field: Text | None = Field(
         None,
-        title="Field",
         description="Key of the profile that the value goes to, such as `job.walltime`. Empty: the"
         " places that hold the option's name in braces, or else the key of `job` of that name.",
     )
-    default: OneValue = Field(None, title="Default", description="Value when the user gives none.")
-    required: Flag = Field(
-        False, title="Required", description="Whether the user must give a value."
-    )
+    default: OneValue = Field(None, description="Value when the user gives none.")
+    required: Flag = Field(False, description="Whether the user must give a value.")
     minimum: OneValue = Field(
-        None,
-        title="Minimum",
-        description="Smallest value; for `integer`, `duration` and `memory`.",
+        None, description="Smallest value; for `integer`, `duration` and `memory`."
     )
     maximum: OneValue = Field(
-        None, title="Maximum", description="Largest value; for `integer`, `duration` and `memory`."
+        None, description="Largest value; for `integer`, `duration` and `memory`."
     )
     pattern: Text | None = Field(
         None,
-        title="Pattern",
         description="Regular expression that the whole value must match; for `string` and `path`.",
     )
     choices: tuple[Text, ...] = Field(
-        (), title="Choices", description="Allowed values; for `enum`, which needs them."
+        (), description="Allowed values; for `enum`, which needs them."
     )
 
 
@@ -121,37 +115,29 @@ class Profile(Section):
 
     model_config = ConfigDict(title="Profile of jupyter_gpucluster")
 
-    title: Title = Field(title="Title", description="Name of the profile for users.")
-    summary: Lines = Field("", title="Summary", description="A sentence or two for users.")
+    title: Title = Field(description="Name of the profile for users.")
+    summary: Lines = Field("", description="A sentence or two for users.")
     backend: BackendName = Field(
-        title="Backend",
         description="The batch system: one of those named here, or one that another installed"
-        " package adds.",
+        " package adds."
     )
     dask_config: Text = Field(
         "",
-        title="Dask configuration",
         description="Section of `jobqueue` in Dask's own YAML that gives what this file does not,"
         " such as `mysite`.",
     )
     hosts: tuple[Text, ...] = Field(
         (),
-        title="Hosts",
         description="Patterns of host names (`login*.example.org`) that offer this profile first.",
     )
-    default: Flag = Field(
-        False, title="Default", description="Whether the profile is chosen beforehand."
-    )
+    default: Flag = Field(False, description="Whether the profile is chosen beforehand.")
     job: Job = _part(Job)
     workers: Workers = _part(Workers)
     launcher: Annotated[Launcher, BeforeValidator(_launcher), _NameAlone()] = Field(
-        Launcher.model_construct(),
-        title="Launcher",
-        description=f"{Launcher.__doc__} Its name alone, or a mapping.",
+        Launcher.model_construct(), description=f"{Launcher.__doc__} Its name alone, or a mapping."
     )
     groups: dict[OptionName, Group] = Field(
         {},
-        title="Groups",
         description="Workers of other kinds beside those of `job` and `workers`, by name. The"
         " target does not count them.",
     )
@@ -160,19 +146,16 @@ class Profile(Section):
     network: Network = _part(Network)
     environment: Environment = _part(Environment)
     options: dict[OptionName, Option] = Field(
-        {}, title="Options", description="What the user may set at start, by name."
+        {}, description="What the user may set at start, by name."
     )
     limits: Limits = _part(Limits)
     policy: Policy = _part(Policy)
     access: Access = _part(Access)
     locked: tuple[Text, ...] = Field(
         (),
-        title="Locked",
         description="Keys that less central files cannot change, such as `limits` or `job.queue`.",
     )
-    final: Flag = Field(
-        False, title="Final", description="Whether less central files of this name are ignored."
-    )
+    final: Flag = Field(False, description="Whether less central files of this name are ignored.")
 
 
 def split(dotted: str) -> Path:

@@ -36,31 +36,22 @@ class Section(BaseModel):
 class Job(Section):
     """Requests of one job."""
 
-    nodes: Positive = Field(1, title="Nodes", description="Nodes of one job.")
+    nodes: Positive = Field(1, description="Nodes of one job.")
     gpus: NaturalOrAuto = Field(
         "auto",
-        title="GPUs",
         description="GPUs of one job, over all its nodes. `auto`: on backend `local` one for each"
         " job while the machine has GPUs, else none; on other backends none.",
     )
     gpu_request: Text = Field(
         "",
-        title="GPU request",
         description="How the request for GPUs is spelled, such as `gres` or `none`; the page of the"
         " backend lists the ways. Empty: the system's usual way.",
     )
-    gpu_type: Text = Field(
-        "", title="GPU type", description="Type of GPU to request, as the site calls it."
-    )
-    cpus: PositiveOrNone = Field(
-        None, title="CPU cores", description="CPU cores of one job; empty: not requested."
-    )
-    memory: MemoryOrNone = Field(
-        None, title="Memory", description="Memory of one job; empty: not requested."
-    )
+    gpu_type: Text = Field("", description="Type of GPU to request, as the site calls it.")
+    cpus: PositiveOrNone = Field(None, description="CPU cores of one job; empty: not requested.")
+    memory: MemoryOrNone = Field(None, description="Memory of one job; empty: not requested.")
     memory_request: Text = Field(
         "",
-        title="Memory request",
         description="How the request for memory is spelled: on Slurm `mem-per-cpu` or"
         " `mem-per-gpu`; on Grid Engine the site's complexes, such as `h_vmem` or"
         " `mem_free,h_vmem`, each with `/job` behind it if it counts once a job and not once a"
@@ -68,44 +59,31 @@ class Job(Section):
         " requested. Empty: the system's usual way.",
     )
     walltime: DurationOrNone = Field(
-        None,
-        title="Walltime",
-        description="Time after which the batch system ends the job; empty: its own default.",
+        None, description="Time after which the batch system ends the job; empty: its own default."
     )
     submit_by: Literal["auto", "stdin", "file"] = Field(
         "auto",
-        title="Submit by",
         description="How LSF's bsub gets the script: on its standard input, or by its path, where"
         " the site has it read the #BSUB lines of a file. `auto`: by its path in easy mode only.",
     )
-    queue: Text = Field("", title="Queue", description="Queue or partition.")
+    queue: Text = Field("", description="Queue or partition.")
     account: Text = Field(
-        "",
-        title="Account",
-        description="Project that the time is charged to; on Kubernetes the namespace.",
+        "", description="Project that the time is charged to; on Kubernetes the namespace."
     )
     directives: tuple[Text, ...] = Field(
-        (),
-        title="Extra directives",
-        description="Lines added to the head of the job script, without the system's prefix.",
+        (), description="Lines added to the head of the job script, without the system's prefix."
     )
     skip_directives: tuple[Text, ...] = Field(
         (),
-        title="Directives to skip",
         description="Generated lines that contain one of these texts are left out; blanks count,"
         " and lines from `directives` are never left out.",
     )
     submit_args: Arguments = Field(
         (),
-        title="Submit arguments",
         description="More arguments of the command that submits, word by word and without a shell,"
         " for what no directive can say. They come right after the command's name.",
     )
-    cancel_args: Arguments = Field(
-        (),
-        title="Cancel arguments",
-        description="The same for the command that ends jobs.",
-    )
+    cancel_args: Arguments = Field((), description="The same for the command that ends jobs.")
 
 
 class Workers(Section):
@@ -113,70 +91,55 @@ class Workers(Section):
 
     per_job: PositiveOrAuto = Field(
         "auto",
-        title="Workers per job",
         description="Workers in one job. `auto`: one for each GPU of the job, or one without GPUs.",
     )
     threads: PositiveOrAuto = Field(
-        "auto",
-        title="Threads",
-        description="Threads of one worker. `auto`: its share of the job's cores.",
+        "auto", description="Threads of one worker. `auto`: its share of the job's cores."
     )
     memory_limit: MemoryAutoOrNone = Field(
         "auto",
-        title="Memory limit",
         description="Memory after which a worker is restarted. `auto`: its share of the job's"
         " memory, on `local` of the machine's; empty: no limit.",
     )
     device_memory_limit: MemoryAutoOrNone = Field(
         "auto",
-        title="GPU memory limit",
         description="GPU memory after which a worker moves data to main memory. `auto`: what"
         " dask-cuda chooses; empty: never.",
     )
     rmm_pool: MemoryOrNone = Field(
         None,
-        title="GPU memory pool",
         description="GPU memory that a worker's RMM takes at its start and hands out itself, which"
         " makes allocations fast. At most nine tenths of the card or slice; empty: no pool.",
     )
     rmm_async: Flag = Field(
         False,
-        title="Asynchronous GPU memory",
         description="Whether RMM allocates with CUDA's own asynchronous pool, which gives memory"
         " back; not together with `rmm_pool`.",
     )
     rmm_libraries: tuple[Literal["cupy", "torch"], ...] = Field(
         (),
-        title="Libraries on RMM",
         description="Libraries of the workers' environment that allocate with RMM too, besides"
         " those of RAPIDS.",
     )
     cudf_spill: Flag = Field(
         False,
-        title="cuDF spilling",
         description="Whether cuDF moves its data to main memory where GPU memory is short; set"
         " `CUDF_SPILL=on` for the notebook's kernel too.",
     )
     cpu_affinity: Literal["gpu", "job"] = Field(
         "gpu",
-        title="Cores of GPU workers",
         description="`gpu`: each GPU worker runs on the cores next to its GPU; `job`: on all cores"
         " of its job, for tasks that compute on the CPU as well.",
     )
     local_directory: Text = Field(
         "",
-        title="Local directory",
         description="Where workers put data that does not fit into memory; variables are expanded"
         " on the node. Empty: what Dask chooses.",
     )
     resources: dict[VariableName, Positive] = Field(
-        {},
-        title="Resources",
-        description="What each worker has for tasks that ask for it, such as `{GPU: 1}`.",
+        {}, description="What each worker has for tasks that ask for it, such as `{GPU: 1}`."
     )
-    extra_args: tuple[Text, ...] = Field(
-        (), title="Extra arguments", description="Arguments added to the worker's command."
-    )
+    extra_args: tuple[Text, ...] = Field((), description="Arguments added to the worker's command.")
 
     @model_validator(mode="after")
     def _one_kind_of_memory(self) -> Workers:
@@ -190,28 +153,20 @@ class Workers(Section):
 class Launcher(Section):
     """The program that starts a job's processes on its nodes."""
 
-    name: LauncherName = Field(
-        "none", title="Name", description="The command; `none` starts one worker process."
-    )
+    name: LauncherName = Field("none", description="The command; `none` starts one worker process.")
     args: tuple[Text, ...] = Field(
-        (),
-        title="Arguments",
-        description="Arguments of the launcher; they replace generated ones of the same name.",
+        (), description="Arguments of the launcher; they replace generated ones of the same name."
     )
     command: Text = Field(
-        "",
-        title="Command",
-        description="Program to run where it is not found under its name, such as a path.",
+        "", description="Program to run where it is not found under its name, such as a path."
     )
     mpi: Literal["auto", "openmpi", "mpich", "pals"] = Field(
         "auto",
-        title="MPI",
         description="Whose `mpirun` or `mpiexec` it is: `openmpi`, `mpich` (Intel MPI too), `pals`"
         " (HPE Cray). `auto`: `mpirun` is Open MPI's, `mpiexec` MPICH's.",
     )
     ranks_per_node: PositiveOrAuto = Field(
         "auto",
-        title="Ranks per node",
         description="Processes on each node, which share its workers and GPUs evenly. `auto`: one,"
         " which holds all workers of the node.",
     )
@@ -220,42 +175,31 @@ class Launcher(Section):
 class Group(Section):
     """Workers of another kind on the same scheduler, such as CPU workers beside GPU workers."""
 
-    count: Positive = Field(title="Workers", description="How many workers of this kind there are.")
+    count: Positive = Field(description="How many workers of this kind there are.")
     job: Job = Field(
         Job.model_construct(),
-        title="Job of the group",
         description="Like the profile's `job`, without GPUs; `queue`, `account` and `walltime` are"
         " the profile's where they are left out.",
     )
-    workers: Workers = Field(
-        Workers.model_construct(),
-        title="Workers of the group",
-        description="Like the profile's `workers`.",
-    )
+    workers: Workers = Field(Workers.model_construct(), description="Like the profile's `workers`.")
 
 
 class Head(Section):
     """Place and resources of the process that runs the Dask scheduler."""
 
     placement: Literal["server", "job"] = Field(
-        "server",
-        title="Placement",
-        description="`server`: a process beside Jupyter; `job`: inside a job.",
+        "server", description="`server`: a process beside Jupyter; `job`: inside a job."
     )
     interface: Text | None = Field(
-        None,
-        title="Network interface",
-        description="Interface that the scheduler listens on; empty: that of `network`.",
+        None, description="Interface that the scheduler listens on; empty: that of `network`."
     )
     submit: Literal["direct", "relay"] = Field(
         "direct",
-        title="Submit",
         description="For placement `job`. `direct`: the head runs the submit commands itself;"
         " `relay`: a process on the Jupyter host runs them, for nodes without these commands.",
     )
     gpus: Natural = Field(
         0,
-        title="GPUs",
         description="GPUs that the head's own job requests under placement `job`,"
         " beside those of its workers.",
     )
@@ -273,28 +217,23 @@ class Head(Section):
 class ExistingTls(Section):
     """Files of a client of an encrypted scheduler."""
 
-    ca: Text = Field(title="Authority", description="Path of the authority's certificate.")
-    cert: Text = Field(title="Certificate", description="Path of the client's certificate.")
-    key: Text = Field(title="Key", description="Path of the client's key.")
+    ca: Text = Field(description="Path of the authority's certificate.")
+    cert: Text = Field(description="Path of the client's certificate.")
+    key: Text = Field(description="Path of the client's key.")
 
 
 class Existing(Section):
     """A scheduler that another program started, for backend `existing`."""
 
-    address: Text = Field(
-        "", title="Address", description="Its address, such as `tls://host:8786`."
-    )
+    address: Text = Field("", description="Its address, such as `tls://host:8786`.")
     scheduler_file: Text = Field(
-        "",
-        title="Scheduler file",
-        description="File that the scheduler wrote about itself, instead of its address.",
+        "", description="File that the scheduler wrote about itself, instead of its address."
     )
     tls: ExistingTls | None = Field(
-        None, title="TLS", description="Files for an encrypted scheduler; empty: not encrypted."
+        None, description="Files for an encrypted scheduler; empty: not encrypted."
     )
     trust_dashboard: Flag = Field(
         False,
-        title="Trust the dashboard",
         description="Whether its dashboard, which runs code of its own in the user's page, may be"
         " shown inside Jupyter.",
     )
@@ -311,7 +250,6 @@ class Network(Section):
 
     protocol: Literal["tls", "tcp", "ucx"] = Field(
         "tls",
-        title="Protocol",
         description="`tls`: encrypted, with certificates made for each cluster; `tcp`: anyone who"
         " reaches the port can run code as you; `ucx`: the same, but fast between GPUs (NVLink,"
         " InfiniBand), for environments with distributed-ucxx. UCX knows no encryption, so there"
@@ -319,19 +257,15 @@ class Network(Section):
     )
     fallback: Literal["tls", "tcp"] | None = Field(
         None,
-        title="In place of UCX",
         description="What is spoken where the chosen environment has no distributed-ucxx; empty:"
         " such an environment is refused.",
     )
     interface: Text | None = Field(
         None,
-        title="Network interface",
         description="Interface of workers and scheduler, such as `ib0`; empty: the system chooses.",
     )
     ports: PortRange | None = Field(
-        None,
-        title="Ports",
-        description="Ports that workers may listen on, such as `40000-40100`; empty: any.",
+        None, description="Ports that workers may listen on, such as `40000-40100`; empty: any."
     )
 
 
@@ -339,16 +273,14 @@ class Container(Section):
     """The container that workers run in."""
 
     runtime: Literal["apptainer", "singularity", "shifter", "pyxis", "pod"] = Field(
-        title="Runtime",
-        description="The command that runs the container; `pod`: Kubernetes itself.",
+        description="The command that runs the container; `pod`: Kubernetes itself."
     )
-    image: Text = Field(title="Image", description="Path or address of the image.")
+    image: Text = Field(description="Path or address of the image.")
     python: Text = Field(
         "python",
-        title="Python",
         description="Python of the workers, inside the image. Its Dask must be that of the head.",
     )
-    args: tuple[Text, ...] = Field((), title="Arguments", description="Arguments of the runtime.")
+    args: tuple[Text, ...] = Field((), description="Arguments of the runtime.")
 
 
 class Environment(Section):
@@ -356,20 +288,17 @@ class Environment(Section):
 
     python: PythonPath = Field(
         "kernel",
-        title="Python",
         description="`kernel`: what the user chooses, at first the calling kernel's Python; or the"
         " absolute path of a Python.",
     )
     container: Container | None = Field(
-        None, title="Container", description="Container that workers run in; empty: none."
+        None, description="Container that workers run in; empty: none."
     )
     prologue: tuple[Text, ...] = Field(
-        (),
-        title="Prologue",
-        description="Shell lines that run in the job before the workers start.",
+        (), description="Shell lines that run in the job before the workers start."
     )
     variables: dict[VariableName, Text] = Field(
-        {}, title="Variables", description="Environment variables of the workers. No secrets here."
+        {}, description="Environment variables of the workers. No secrets here."
     )
 
 
@@ -377,16 +306,13 @@ class Limits(Section):
     """Limits of what one user may start."""
 
     workers: PositiveOrNone = Field(
-        None, title="Workers", description="Most workers of one cluster; empty: no limit."
+        None, description="Most workers of one cluster; empty: no limit."
     )
     clusters: PositiveOrNone = Field(
-        None,
-        title="Clusters",
-        description="Most clusters of one user from this profile at a time; empty: no limit.",
+        None, description="Most clusters of one user from this profile at a time; empty: no limit."
     )
     gpu_hours: PositiveOrNone = Field(
         None,
-        title="GPU-hours",
         description="Most GPU-hours of one cluster, whatever `policy.gpu_hours` says; empty: no"
         " limit.",
     )
@@ -397,13 +323,11 @@ class IdleGpus(Section):
 
     after: DurationOrNone = Field(
         None,
-        title="After",
         description="Act when all GPUs of the cluster were under 2 % for this long; empty: never."
         " Without readings of GPUs (no NVML), nothing happens.",
     )
     action: Literal["warn", "shrink", "stop"] = Field(
         "warn",
-        title="Action",
         description="`warn`: a line in the timeline; `shrink`: keep one job; `stop`: the cluster.",
     )
 
@@ -412,46 +336,33 @@ class Policy(Section):
     """Reasons to end a cluster, and replacement of its jobs."""
 
     idle_timeout: DurationOrNone = Field(
-        None,
-        title="Idle time-out",
-        description="Stop when no task ran for this long; empty: never.",
+        None, description="Stop when no task ran for this long; empty: never."
     )
     no_client_timeout: DurationOrNone = Field(
-        None,
-        title="No-client time-out",
-        description="Stop when no client was connected for this long; empty: never.",
+        None, description="Stop when no client was connected for this long; empty: never."
     )
     max_lifetime: DurationOrNone = Field(
-        None,
-        title="Maximum lifetime",
-        description="Stop this long after the start, whatever happens; empty: never.",
+        None, description="Stop this long after the start, whatever happens; empty: never."
     )
     replacements: Natural = Field(
-        3,
-        title="Replacements",
-        description="How many jobs that died may be replaced before the cluster stops.",
+        3, description="How many jobs that died may be replaced before the cluster stops."
     )
     drain_before: DurationOrNone = Field(
         120,
-        title="Drain before",
         description="Move results off workers this long before their walltime ends, where others"
         " last longer; empty: don't.",
     )
     at_walltime: Literal["replace", "stop"] = Field(
         "replace",
-        title="At walltime",
         description="`replace`: submit a new job for one that ran out of walltime; `stop`: don't.",
     )
     gpu_hours: PositiveOrNone = Field(
         None,
-        title="GPU-hours",
         description="Budget: the timeline warns at 80 %, and the cluster stops at 100 % of these"
         " GPU-hours (GPUs held times hours, also idle ones); empty: no budget.",
     )
     idle_gpus: IdleGpus = Field(
-        IdleGpus.model_construct(),
-        title="Idle GPUs",
-        description="When idle GPUs are reported or released.",
+        IdleGpus.model_construct(), description="When idle GPUs are reported or released."
     )
 
 
@@ -459,7 +370,5 @@ class Access(Section):
     """The way to the site from outside."""
 
     login_hops: tuple[LoginHop, ...] = Field(
-        (),
-        title="Login hops",
-        description="Hosts to go through in this order, such as `user@login.example.org:8022`.",
+        (), description="Hosts to go through in this order, such as `user@login.example.org:8022`."
     )

@@ -25,7 +25,21 @@ export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 [ -n "${LC_ALL-}${LC_MESSAGES-}" ] || LC_MESSAGES=C  # of this shell alone
 echo "gpucluster: in environment.prologue since $(date +%FT%T%z)"
+prologue_failed() {
+    [ "$4" = "$prologue_depth" ] || return 0  # a file that the prologue reads may fail in parts
+    line=$(sed -n "$2p" "$0" 2>/dev/null)
+    case $1 in
+        126) words=": command cannot be executed" ;;
+        127) words=": command not found" ;;
+        *) words= ;;
+    esac
+    echo "gpucluster: environment.prologue: exit code $1$words: ${line:-$3}"
+    [ -z "$words" ] || exit "$1"
+}
+prologue_depth=${#BASH_SOURCE[@]}
+trap 'prologue_failed $? $LINENO "$BASH_COMMAND" ${#BASH_SOURCE[@]}' ERR
 module load cuda/12.4
+trap - ERR
 export GPUCLUSTER_LEFT=$((14340 - SECONDS))
 [ "$GPUCLUSTER_LEFT" -le 0 ] || export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION="${DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION:-$GPUCLUSTER_LEFT s}"
 GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)

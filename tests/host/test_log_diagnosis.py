@@ -49,6 +49,8 @@ WARNINGS = {
     "computes on another GPU": "Worker with process ID 1 should have a CUDA context assigned to"
     " device 1 (b'GPU-9b'), but instead the CUDA context is on device 0 (b'GPU-9a').",
     "(NVML)": "pynvml.NVMLError_NoPermission: Insufficient Permissions (nvmlDeviceGetHandle)",
+    "A line of environment.prologue ended with exit code 3: module load cuda": "gpucluster:"
+    " environment.prologue: exit code 3: module load cuda",
     "set workers.rmm_pool": "UserWarning: When using NVLink we recommend setting a `rmm_pool_size`",
 }
 

@@ -19,7 +19,7 @@ from jupyter_gpucluster.batch.contradictions import directives_of, parse_walltim
 from jupyter_gpucluster.core.errors import ProfileNotFound
 from jupyter_gpucluster.core.job import JobShape
 from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, load_profiles
-from jupyter_gpucluster.profiles.jobqueue_options import parse_size, usual_processes
+from jupyter_gpucluster.profiles.jobqueue_options import LOGIN, parse_size, usual_processes
 from jupyter_gpucluster.profiles.jobqueue_yaml import dask_directories, read_dask_config
 from tests.profiles.conftest import Site
 
@@ -275,6 +275,7 @@ def test_a_bad_file_is_a_problem_and_hides_nothing(site: Site) -> None:
         ("memory: lots", "`memory` of jobqueue.slurm 'lots' is no amount of memory"),
         ("walltime: soon", "`walltime` of jobqueue.slurm 'soon' is no length of time"),
         ("python: srun python", "`python` of jobqueue.slurm is not the path of a Python"),
+        ("shebang: '#!/bin/zsh'", "`shebang` of jobqueue.slurm names 'zsh'; the job script"),
         ("tyop: 1", "`tyop` of jobqueue.slurm is not carried over"),
     ],
 )
@@ -286,6 +287,24 @@ def test_what_cannot_be_carried_over_is_told(site: Site, section: str, words: st
     assert problem.message.startswith(words)
     assert (problem.line, problem.column, problem.severity) == (4, 5, "warning")
     assert problem.profile == "slurm"
+
+
+@pytest.mark.parametrize(
+    "shebang, lines",
+    [
+        ("#!/bin/bash -l", (LOGIN,)),
+        ("#!/usr/bin/env -S bash --login", (LOGIN,)),
+        ("#!/usr/bin/env bash", ()),
+        ("#!/bin/sh", ()),
+    ],
+)
+def test_a_login_shell_of_the_shebang_is_honoured(
+    site: Site, shebang: str, lines: tuple[str, ...]
+) -> None:
+    dask(f"jobqueue: {{slurm: {{cores: 1, shebang: '{shebang}', env-extra: [module load x]}}}}")
+    found = load_profiles()
+    assert found.profiles["slurm"].profile.environment.prologue == (*lines, "module load x")
+    assert not any("shebang" in problem.message for problem in found.problems)
 
 
 def test_project_is_an_old_name_only_where_account_is_the_new_one(site: Site) -> None:

@@ -27,9 +27,28 @@ def phase_line(words: str) -> str:
     return f'echo "gpucluster: {words} since $(date +%FT%T%z)"'
 
 
+PROLOGUE_CHECK = """\
+prologue_failed() {
+    [ "$4" = "$prologue_depth" ] || return 0  # a file that the prologue reads may fail in parts
+    line=$(sed -n "$2p" "$0" 2>/dev/null)
+    case $1 in
+        126) words=": command cannot be executed" ;;
+        127) words=": command not found" ;;
+        *) words= ;;
+    esac
+    echo "gpucluster: environment.prologue: exit code $1$words: ${line:-$3}"
+    [ -z "$words" ] || exit "$1"
+}
+prologue_depth=${#BASH_SOURCE[@]}
+trap 'prologue_failed $? $LINENO "$BASH_COMMAND" ${#BASH_SOURCE[@]}' ERR"""
+"""Name each line of the prologue that fails; end the job at a command that is missing."""
+
+
 def prologue_lines(prologue: Sequence[str]) -> list[str]:
     """Return a profile's own lines, after a word that they run now."""
-    return [phase_line("in environment.prologue"), *prologue] if prologue else []
+    if not prologue:
+        return []
+    return [phase_line("in environment.prologue"), PROLOGUE_CHECK, *prologue, "trap - ERR"]
 
 
 def launch_lines(

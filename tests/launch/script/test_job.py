@@ -234,7 +234,7 @@ def test_the_prologue_runs_before_the_worker_and_may_set_its_environment(tmp_pat
     profile = a_profile(environment={"prologue": ["FROM_PROLOGUE=yes", "export FROM_PROLOGUE"]})
     spec = a_spec(profile, tmp_path, python=python)
     assert spec.worker_argv == ()
-    assert run(script_of(profile, spec, tmp_path), tmp_path)[-1] == "yes"
+    assert run(script_of(profile, spec, tmp_path), tmp_path, "bash")[-1] == "yes"
 
 
 @pytest.mark.parametrize("backend", sorted({*BACKENDS} - {"local"}))

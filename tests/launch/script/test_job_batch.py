@@ -82,11 +82,30 @@ def test_names_that_a_site_s_prologue_sets_do_not_disturb_the_script(tmp_path: P
     assert job.directory.exit_codes() == {JOB: 3}
 
 
-def test_what_the_prologue_says_is_in_the_job_s_log(tmp_path: Path) -> None:
-    job = BatchJob(tmp_path, "exit 0", prologue=("echo loading", "no-such-command"))
-    assert job.start().wait(30) == 0
+@pytest.mark.parametrize(
+    "line, code, words",
+    [
+        ("no-such-command -x", 127, "exit code 127: command not found: no-such-command -x"),
+        ("/etc/passwd", 126, "exit code 126: command cannot be executed: /etc/passwd"),
+        ("f() { no-such-command; return 5; }; f", 0, "exit code 5: f() { no-such-command;"),
+        ("source ./sets || echo left", 0, ""),
+        ("source ./sets", 0, "exit code 3: source ./sets"),
+        ("if false; then :", 0, ""),
+    ],
+)
+def test_a_line_of_the_prologue_that_fails_is_named_and_a_missing_command_ends_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sets").write_text("no-such-command\nexport HERE=1\nreturn 3\n")
+    closing = ("fi",) if line.startswith("if") else ()
+    job = BatchJob(tmp_path, "echo works; false; exit 0", ("echo loading", line, *closing))
+    assert job.start().wait(30) == code
+    named = [text for text in job.log().splitlines() if text.startswith("gpucluster: environment.")]
+    assert len(named) == bool(words)
+    assert all(words in text for text in named)
     assert "loading" in job.log()
-    assert "no-such-command" in job.log()
+    assert ("works" in job.log()) == (code == 0)
 
 
 # The guard: it ends the workers of a cluster that has lost its scheduler process, and no others.
