@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..batch import on_this_machine
+from ..batch import is_simulated, on_this_machine
 from ..batch.variables import surrounding_job
 from ..core.cluster import EXISTING
 from ..core.errors import GpuClusterError
@@ -177,9 +177,11 @@ def imports(subject: Subject) -> Finding | None:
         return None
     python = subject.plan.environment.python
     modules = ["distributed"]
+    profile = subject.profile
     if (
-        subject.profile.environment.container is None
-        and sizes_of(subject.profile, look_around()).gpus
+        profile.environment.container is None
+        and not is_simulated(profile.backend)
+        and sizes_of(profile, look_around()).gpus
     ):
         modules.append("dask_cuda")
     return judge_imports(probe.first_import(python, modules), shown(python))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,3 +183,17 @@ def test_commands_that_are_not_here_are_named(monkeypatch: Facts) -> None:
     assert (finding.result, "sbatch, scancel" in finding.found) == (Result.FAILED, True)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert batch_system.commands(a_subject()) is None
+
+
+def test_workers_of_the_simulated_site_need_no_dask_cuda(monkeypatch: Facts) -> None:
+    imported: list[str] = []
+
+    def first_import(python: str, modules: list[str]) -> dict[str, Any]:
+        imported.extend(modules)
+        return {"seconds": 0.1, "troubles": {}, "versions": {}}
+
+    monkeypatch.setattr(probe, "first_import", first_import)
+    subject = a_subject("demo", job={"gpus": 2, "queue": "debug"})
+    plan: Any = SimpleNamespace(environment=SimpleNamespace(python="/x/python"))
+    here.imports(replace(subject, plan=plan))
+    assert imported == ["distributed"]

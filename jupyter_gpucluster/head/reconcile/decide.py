@@ -304,8 +304,9 @@ class _Step(News):
         self.record = replace(self.record, submissions=number)
         self.put(Job(mark, task, submitted=self.now) for task in range(count))
         self.actions.append(Submit(mark, count))
-        unit = "worker" if count == 1 else "workers"
-        self.note("submit", f"Requested {count} {unit} (job {mark})", mark)
+        workers = count * self.record.spec.worker.per_job
+        unit = "worker" if workers == 1 else "workers"
+        self.note("submit", f"Requested {workers} {unit} (job {mark})", mark)
 
     def stop(self) -> None:
         alive = [job for job in self.record.jobs if not job.is_over]

@@ -230,11 +230,12 @@ def test_a_long_life_keeps_the_last_ended_jobs_and_all_that_live() -> None:
     assert len(play.alive()) == 2
 
 
-def test_every_change_of_phase_is_noted() -> None:
-    play = Play(1)
+@pytest.mark.parametrize("per_job, words", [(1, "1 worker"), (4, "4 workers")])
+def test_every_change_of_phase_is_noted(per_job: int, words: str) -> None:
+    play = Play(per_job, per_job=per_job)
     record, actions = decide.step(play.record, model.Observation(desired=1), now=5.0)
     told = [action.event.message for action in actions if isinstance(action, Note)]
-    assert told == ["Requested 1 worker (job gpc-abc123-1)", "pending"]
+    assert told == [f"Requested {words} (job gpc-abc123-1)", "pending"]
     assert record.phase is Phase.PENDING
 
 
