@@ -6,9 +6,9 @@ May import core, node and host.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ..core.cluster import EXISTING, DialectCopy
+from ..core.cluster import EXISTING, DialectCopy, Spec
 from ..core.errors import InvalidInput
 from ..core.job import Submission
 from .base import AllocationQuery, Backend, Sent
@@ -108,6 +108,29 @@ def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str
 def elsewhere(name: str, job: Sent) -> dict[str, str]:
     """Return the variables by which commands find jobs that are sent elsewhere."""
     return BACKENDS[name].routing(job).variables if name in BACKENDS else {}
+
+
+def routing_of(name: str, job: Sent, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which commands find the jobs of a cluster that starts now."""
+    if name not in BACKENDS:
+        return {}
+    selecting = BACKENDS[name].selecting
+    return {each: environment[each] for each in selecting if each in environment} | elsewhere(
+        name, job
+    )
+
+
+def routing(spec: Spec) -> Mapping[str, str]:
+    """Return the variables by which commands of every process find a cluster's jobs."""
+    return elsewhere(spec.backend, spec.job) if spec.routing is None else spec.routing
+
+
+def routed(spec: Spec, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which commands speak to the batch system of a cluster's start."""
+    known = spec.routing is not None and spec.backend in BACKENDS
+    selecting = BACKENDS[spec.backend].selecting if known else ()
+    kept = {name: value for name, value in environment.items() if name not in selecting}
+    return kept | dict(routing(spec))
 
 
 def arguments_elsewhere(name: str, job: Sent) -> tuple[str, ...]:

@@ -20,10 +20,11 @@ from ..host.cluster_directory import ClusterDirectory
 from . import (
     arguments_elsewhere,
     cancel_command,
-    elsewhere,
     find_backend,
     keeps_ended,
     on_this_machine,
+    routed,
+    routing,
 )
 from .queue import ProcessRunner, Queue, Runner, run_aside
 
@@ -93,13 +94,8 @@ async def left_jobs_of(
     return told
 
 
-def _variables(record: Record) -> dict[str, str]:
-    job = record.spec.job
-    return elsewhere(record.spec.backend, job)
-
-
 def _runner(record: Record) -> Runner:
-    return ProcessRunner({**os.environ, **_variables(record)})
+    return ProcessRunner(routed(record.spec, os.environ))
 
 
 def _queue(record: Record, runner: Runner, root: Path | None) -> Queue:
@@ -362,7 +358,7 @@ def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
 def _typed(record: Record, ids: Sequence[str]) -> str:
     """Return what to type in a shell to end jobs of a cluster; some say in arguments where."""
     by_arguments = arguments_elsewhere(record.spec.backend, record.spec.job)
-    there = {} if by_arguments else _variables(record)
+    there = {} if by_arguments else routing(record.spec)
     where = "".join(f"{name}={shlex.quote(value)} " for name, value in there.items())
     backend = find_backend(record.spec.backend)
     return where + shlex.join(cancel_command(backend, ids, record.spec.job.cancel_args))

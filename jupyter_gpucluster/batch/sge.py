@@ -111,7 +111,7 @@ class Sge(Backend):
     node_lists = (("table", "PE_HOSTFILE"),)
     steering = ()
     locating = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
-    selecting = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT")
+    selecting = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT")
     command_variables = ()
     own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True

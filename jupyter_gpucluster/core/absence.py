@@ -18,8 +18,6 @@ LISTINGS_UNTIL_GONE = 2
 LISTINGS_UNTIL_UNPROVED = 3
 SECONDS_UNTIL_UNPROVED = 120.0
 """After so many listings and seconds a job without proof is cancelled, and replaced once."""
-STOP_SECONDS = 600.0
-"""A cluster that stops waits so long for proof that its jobs have ended."""
 
 
 @dataclass(frozen=True)

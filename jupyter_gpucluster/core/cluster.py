@@ -82,6 +82,8 @@ class Policy:
     idle_gpus_after: float | None = None
     idle_gpus_action: str = "warn"
     """The action if no GPU computed for that long: `warn`, `shrink` or `stop`."""
+    unproved_after: float = 600.0
+    """Seconds for which a stopping cluster waits for proof that its jobs have ended."""
 
 
 @frozen
@@ -211,6 +213,8 @@ class Spec:
     """True if the dashboard of a cluster that another user started may be shown."""
     dialect: DialectCopy | None = None
     """The dialect, if it is from another package."""
+    routing: Mapping[str, str] | None = None
+    """Variables at the start that select the batch system; None in records of older versions."""
 
 
 def spec_of_group(spec: Spec, name: str) -> Spec:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..batch import elsewhere, on_this_machine
+from ..batch import elsewhere, on_this_machine, routing
 from ..batch.cancel import cancel_jobs_of
 from ..batch.queue import JobServerRunner, ProcessRunner, Runner
 from ..batch.variables import inherited
@@ -173,7 +173,9 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
         # What a head in a job submits is a job of its own, none within that job.
         if not spec.in_job:
             return ProcessRunner()
-        return NodeRunner(spec.backend, inherited(os.environ) | elsewhere(spec.backend, spec.job))
+        # Where the system sets its variables in a job (Slurm, Grid Engine, LSF), those count.
+        own = {**routing(spec), **inherited(os.environ)}
+        return NodeRunner(spec.backend, own | elsewhere(spec.backend, spec.job))
 
     def command(channel: int) -> list[str]:
         argv = [sys.executable, "-P", str(HERE), "jobs", "--channel", str(channel)]

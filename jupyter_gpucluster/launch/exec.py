@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 
-from ..batch import arguments_elsewhere, elsewhere, find_backend, on_this_machine
+from ..batch import arguments_elsewhere, find_backend, on_this_machine, routed, routing
 from ..core.cluster import ENDED, EXISTING, spec_of_group
 from ..core.errors import ClusterConflict, ClusterNotFound, HeadUnreachable, InvalidInput
 from ..core.job import Job, JobState
@@ -84,8 +85,10 @@ def entry_of(
     argv = dialect.enter(id, node, inner, terminal=terminal)
     if arguments := arguments_elsewhere(spec.backend, shape):
         return [argv[0], *arguments, *argv[1:]]
-    there = elsewhere(spec.backend, shape)
-    return [*(["env", *(f"{k}={v}" for k, v in there.items())] if there else []), *argv]
+    kept = routed(spec, os.environ)
+    left = [f"--unset={name}" for name in os.environ if name not in kept]
+    there = [*left, *(f"{name}={value}" for name, value in routing(spec).items())]
+    return [*(["env", *there] if there else []), *argv]
 
 
 def _choose(look: Look, name: str) -> Job:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..batch import elsewhere
+from ..batch import routed
 from ..batch.variables import inherited
 from ..core.cluster import Record, Spec
 from ..core.errors import StateError
@@ -42,8 +42,6 @@ def spawn(
     """
     argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
     argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
-    job_shape = record.spec.job
-    variables = elsewhere(record.spec.backend, job_shape)
     environment = inherited(os.environ, with_job=record.spec.spread and job is None)
     environment |= job or {}
     log = directory.logs / "head.log"
@@ -55,7 +53,7 @@ def spawn(
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
-                env=environment | variables,
+                env=routed(record.spec, environment),
                 start_new_session=True,
             )
     except OSError as error:

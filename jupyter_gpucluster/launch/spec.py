@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ..batch import arguments_elsewhere, elsewhere
+from ..batch import arguments_elsewhere, elsewhere, routing_of
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
 from ..core.errors import InvalidInput
 from ..core.job import JobShape
@@ -120,6 +121,7 @@ def make_spec(
         in_job=in_job and not (here or sizes.spread),
         relayed=in_job and profile.head.submit == "relay",
         spread=sizes.spread,
+        routing=routing_of(profile.backend, profile.job, os.environ),
     )
     return with_worker_command(spec, profile, directory) if here else spec
 

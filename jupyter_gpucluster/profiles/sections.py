@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .values import (
     Arguments,
+    Duration,
     DurationOrNone,
     Flag,
     LoginHop,
@@ -363,6 +364,13 @@ class Policy(Section):
     )
     idle_gpus: IdleGpus = Field(
         IdleGpus.model_construct(), description="When idle GPUs are reported or released."
+    )
+    unproved_after: Duration = Field(
+        600,
+        title="Unproved after",
+        description="A cluster that stops waits this long for proof that its jobs have ended, and"
+        " as much longer as the batch system does not answer. Then it ends, its record names the"
+        " jobs without proof, and later looks at it cancel them again.",
     )
 
 

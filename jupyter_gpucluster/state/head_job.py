@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import replace
 
-from ..batch import elsewhere, find_backend
+from ..batch import find_backend, routed
 from ..batch.base import worded
 from ..batch.queue import ProcessRunner, Queue, run_aside, submit_line
 from ..batch.variables import inherited
@@ -74,7 +74,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
 
 def variables_of(record: Record) -> dict[str, str]:
     """Return the variables of commands that ask about a cluster's jobs."""
-    return inherited(os.environ) | elsewhere(record.spec.backend, record.spec.job)
+    return routed(record.spec, inherited(os.environ))
 
 
 def watch(directory: ClusterDirectory, record: Record) -> Job:

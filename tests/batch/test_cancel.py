@@ -20,6 +20,7 @@ from jupyter_gpucluster.core.cluster import Record, Spec, Target, heads_mark
 from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.node.node_list import expand
+from jupyter_gpucluster.state.head_job import variables_of
 from tests.commands import put_command
 
 OURS = "gpc-abc123-1"
@@ -206,6 +207,35 @@ async def test_jobs_on_another_cluster_of_slurm_s_are_looked_for_and_ended_there
     assert (tmp_path / "asked").read_text() == "squeue on cm2\n"
     _, told = await cancel_jobs_of(record, Silent())
     assert told.endswith("SLURM_CLUSTERS=cm2 scancel 7")
+
+
+@pytest.mark.parametrize(
+    "routing,asked,typed",
+    [
+        # Not on record, as in one of an older version.
+        (None, "/b/slurm.conf cm9", "scancel 7"),
+        ({}, " ", "scancel 7"),
+        ({"SLURM_CONF": "/a/slurm.conf"}, "/a/slurm.conf ", "SLURM_CONF=/a/slurm.conf scancel 7"),
+    ],
+)
+async def test_another_terminal_asks_the_system_of_the_start(
+    routing: dict[str, str] | None, asked: str, typed: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    record = a_record(a_job("7"))
+    record = replace(record, spec=replace(record.spec, routing=routing))
+    monkeypatch.setenv("SLURM_CONF", "/b/slurm.conf")
+    monkeypatch.setenv("SLURM_CLUSTERS", "cm9")
+    script = f'echo "$SLURM_CONF $SLURM_CLUSTERS" >>{tmp_path}/asked; exit 1'
+    put_command(tmp_path, monkeypatch, "squeue", script)
+    left = cancel_jobs(record)[0].unaccounted
+    assert left is not None
+    assert (tmp_path / "asked").read_text() == f"{asked}\n"
+    assert left.command == typed
+    assert {"SLURM_CONF", "SLURM_CLUSTERS"} & variables_of(record).keys() == {
+        name for name, value in zip(("SLURM_CONF", "SLURM_CLUSTERS"), asked.split(" "), strict=True)
+        if value
+    }  # fmt: skip
 
 
 async def test_a_system_that_hangs_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_gpucluster.batch import BACKENDS
+from jupyter_gpucluster.batch import BACKENDS, routing_of
 from jupyter_gpucluster.batch.variables import of_all_systems, surrounding_job
+from jupyter_gpucluster.core.job import JobShape
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,24 @@ from jupyter_gpucluster.batch.variables import of_all_systems, surrounding_job
 )
 def test_a_process_knows_its_job(variables: dict[str, str], words: str) -> None:
     assert surrounding_job(variables) == words
+
+
+@pytest.mark.parametrize(
+    "name, variables",
+    [
+        ("slurm", {"SLURM_CONF": "/a", "SLURM_CLUSTERS": "cm2"}),
+        ("sge", {"SGE_ROOT": "/a", "SGE_CELL": "b", "SGE_CLUSTER_NAME": "p6444"}),
+        ("pbs", {"PBS_SERVER": "a", "PBS_CONF_FILE": "/b"}),
+        ("lsf", {"LSF_ENVDIR": "/a"}),
+        ("oar", {"OARCONFFILE": "/a"}),
+        ("kubernetes", {"KUBECONFIG": "/a"}),
+        ("local", {}),
+    ],
+)
+def test_variables_that_select_a_system_are_put_on_record(
+    name: str, variables: dict[str, str]
+) -> None:
+    assert routing_of(name, JobShape(), {**variables, "PATH": "/bin"}) == variables
 
 
 def test_the_variables_of_each_dialect_s_job_are_filtered() -> None:

@@ -88,6 +88,19 @@ def test_kubectl_reads_no_file_of_its_user_s_own_defaults() -> None:
     assert "KUBERC=off" in result.stdout.splitlines()
 
 
+@pytest.mark.parametrize("own,expected", [({}, "/start"), ({"SLURM_CONF": "/node"}, "/node")])
+def test_a_head_in_a_job_uses_its_node_s_own_variables_before_those_of_the_start(
+    own: dict[str, str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(RECORD.spec, in_job=True, routing={"SLURM_CONF": "/start"})
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    runner = process.make_runner(ClusterDirectory(tmp_path), replace(RECORD, spec=spec), tmp_path)
+    assert isinstance(runner, ProcessRunner)
+    assert runner.environment["SLURM_CONF"] == expected
+
+
 def profile_of(**keys: str) -> Profile:
     return Profile.model_validate({"title": "x", **keys})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -65,9 +66,20 @@ def test_workers_in_an_allocation_are_entered_through_that() -> None:
         entered(look_of(replace(spec, allocation=None), (job,)))
 
 
-def test_a_job_on_another_cluster_of_slurm_s_is_entered_there() -> None:
-    there = replace(SPEC, job=replace(SPEC.job, directives=("-M cm2",)))
-    assert entered(look_of(there)).startswith("env SLURM_CLUSTERS=cm2 sh -c ")
+@pytest.mark.parametrize(
+    "changes,words",
+    [
+        ({"job": replace(SPEC.job, directives=("-M cm2",))}, "env SLURM_CLUSTERS=cm2 sh -c "),
+        # Variables of the terminal select nothing.
+        ({"routing": {}}, "env --unset=SLURM_CONF sh -c "),
+        ({"routing": {"SLURM_CONF": "/a"}}, "env SLURM_CONF=/a sh -c "),
+    ],
+)
+def test_a_job_is_entered_on_the_system_of_its_cluster(
+    changes: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", "/b")
+    assert entered(look_of(replace(SPEC, **changes))).startswith(words)
 
 
 def test_a_pod_is_entered_in_its_namespace() -> None:

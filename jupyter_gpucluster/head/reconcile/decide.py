@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from ...batch import keeps_ended
-from ...core.absence import STOP_SECONDS, is_unproved, since_when
+from ...core.absence import is_unproved, since_when
 from ...core.cluster import ASKED, ENDED, Phase, Record, Target, heads_job
 from ...core.job import Job, JobState
 from .apply_status import News
@@ -332,8 +332,9 @@ class _Step(News):
     def unproved_at_last(self, alive: Sequence[Job]) -> tuple[str, ...]:
         """Return the ids of what a stopping cluster waits for no longer; nothing if it waits."""
         asked = self.record.stop_requested
-        waited = self.seen.listing is not None and asked is not None
-        if not waited or self.now - (asked or self.now) < STOP_SECONDS:
+        if self.seen.listing is None or asked is None:
+            return ()
+        if self.now - asked - self.seen.silence < self.record.spec.policy.unproved_after:
             return ()
         if not all(is_unproved(job, self.now) and job.id for job in alive):
             return ()

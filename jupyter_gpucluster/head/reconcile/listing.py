@@ -67,6 +67,7 @@ async def ask(
         found=await queue.find(list(marks)) if marks else {},
         exits=await asyncio.to_thread(directory.exit_codes) if gone or marks else {},
         unknown=trace.unknown,
+        silence=before.silence + _silence(record, before, now),
         traced={
             job.id: now if job.id in trace.asked else before.traced[job.id]
             for job in gone
@@ -77,7 +78,19 @@ async def ask(
 
 def _nothing(before: Reported) -> Reported:
     """Return the report without news."""
-    return Reported(silent_since=before.silent_since, cure=before.cure, traced=before.traced)
+    return Reported(
+        silent_since=before.silent_since,
+        silence=before.silence,
+        cure=before.cure,
+        traced=before.traced,
+    )
+
+
+def _silence(record: Record, before: Reported, now: float) -> float:
+    """Return how long the system did not answer, while the cluster stopped, up to now."""
+    if record.stop_requested is None or before.silent_since is None:
+        return 0.0
+    return now - max(record.stop_requested, before.silent_since)
 
 
 def _is_due(job: Job, before: Reported, now: float) -> bool:

@@ -48,6 +48,8 @@ class Reported:
     again: float = 0.0
     """Seconds until a listing is due, where none was."""
     silent_since: float | None = None
+    silence: float = 0.0
+    """Seconds without an answer since the cluster began to stop, up to the last answer."""
     cure: str = ""
     """The fix of the silence, if it does not pass by itself."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.core.absence import SECONDS_UNTIL_UNPROVED, STOP_SECONDS
+from jupyter_gpucluster.core.absence import SECONDS_UNTIL_UNPROVED
 from jupyter_gpucluster.core.cluster import Phase, Policy
 from jupyter_gpucluster.core.job import FINAL, Job, JobState, JobStatus
 from jupyter_gpucluster.core.serialize import from_json, to_json
@@ -243,15 +243,21 @@ def test_a_cluster_that_stops_waits_for_proof_and_cancels_again() -> None:
     assert play.record.reason == "It was asked to stop."
 
 
-def test_a_cluster_does_not_wait_for_proof_for_ever_and_names_what_it_lacks() -> None:
-    play = hidden(2)
+@pytest.mark.parametrize(
+    "policy,silence,waits",
+    [(Policy(), 0.0, 600), (Policy(), 900.0, 1500), (Policy(unproved_after=3600), 0.0, 3600)],
+)
+def test_a_cluster_does_not_wait_for_proof_for_ever_and_names_what_it_lacks(
+    policy: Policy, silence: float, waits: float
+) -> None:
+    play = hidden(2, policy=policy)
     play.deaf = True
     ids = tuple(play.queue.jobs)
     play.stop()
-    while not finished(play.step(30)):
+    while not finished(play.step(30, silence=silence)):
         assert play.phase() is Phase.STOPPING
-        assert play.now < 1000 + STOP_SECONDS + 200
-    assert play.now > 1000 + STOP_SECONDS
+        assert play.now < 1000 + waits + 200
+    assert play.now > 1000 + waits
     assert play.phase() is Phase.STOPPED
     assert play.record.reason.endswith(f"To end them: cancel {' '.join(ids)}")
     assert play.record.unaccounted is not None

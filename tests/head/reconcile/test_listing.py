@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import COMMAND_SECONDS, Queue
 from jupyter_gpucluster.core.cluster import Record
@@ -18,6 +20,7 @@ from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from ..world import a_record
 
 MARK = "gpc-abc123-1"
+NOTHING = Reported()
 ROW = "7000_0|RUNNING|None|c1|2026-11-28T00:00:00|2026-11-28T01:00:00|0|gpc-abc123-1|\n"
 
 
@@ -42,11 +45,13 @@ def with_jobs(*jobs: Job) -> Record:
     return replace(a_record(), jobs=jobs)
 
 
-async def told_by(slurm: Slurm, record: Record, home: Path, now: float = 1000.0) -> Reported:
+async def told_by(
+    slurm: Slurm, record: Record, home: Path, now: float = 1000.0, before: Reported = NOTHING
+) -> Reported:
     directory = ClusterDirectory(home / "abc123")
     (directory.path / "exit").mkdir(parents=True)
     queue = Queue(find_backend("slurm"), slurm)
-    return await ask(queue, directory, record, Reported(), now, 10.0)
+    return await ask(queue, directory, record, before, now, 10.0)
 
 
 async def test_without_jobs_nobody_is_asked(home: Path) -> None:
@@ -69,6 +74,17 @@ async def test_silence_is_known_by_its_beginning_and_asks_for_nothing_more(home:
     told = await told_by(slurm, with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home)
     assert told == Reported(silent_since=1000.0)
     assert slurm.commands() == ["squeue"]
+
+
+@pytest.mark.parametrize("stopped,silence", [(None, 5.0), (600.0, 305.0), (800.0, 205.0)])
+async def test_silence_is_counted_while_the_cluster_stops(
+    stopped: float | None, silence: float, home: Path
+) -> None:
+    record = with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0"))
+    before = Reported(silent_since=700.0, silence=5.0)
+    record = replace(record, stop_requested=stopped)
+    told = await told_by(Slurm(squeue=ROW), record, home, before=before)
+    assert (told.silence, told.silent_since) == (silence, None)
 
 
 async def test_what_ends_a_silence_that_does_not_pass_by_itself_is_told(home: Path) -> None:

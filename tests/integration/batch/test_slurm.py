@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -124,6 +125,25 @@ def test_held_and_suspended_jobs_are_kept_until_they_may_go_on(
     with connect(view.name) as client:
         assert client.submit(lambda: 42).result() == 42
     assert site.queue() == [id]
+
+
+def test_a_terminal_with_another_slurm_conf_ends_the_jobs_where_they_were_submitted(
+    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    held = SMALL.replace("queue: cpu", "queue: cpu, directives: ['--hold']")
+    view = clusters.start(write_profile("held", held), target=fixed(2))
+    wait_until(clusters, view.id, lambda _: len(site.queue()) == 2)
+    other = tmp_path / "slurm.conf"
+    text = Path(site.environment["SLURM_CONF"]).read_text()
+    other.write_text(re.sub(r"SlurmctldPort=\d+", "SlurmctldPort=1", text))
+    monkeypatch.setenv("SLURM_CONF", str(other))
+    head = ClusterDirectory(Path(view.directory)).read_process()
+    assert head is not None
+    os.kill(head.pid, signal.SIGKILL)
+    ended = wait_until(clusters, view.id, lambda v: v.phase is Phase.FAILED)
+    assert "Its jobs were cancelled" in ended.reason
+    assert site.queue() == []
 
 
 def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
