@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ..batch import find_backend
-from ..batch.variables import node_lists
 from ..core.cluster import Phase, Record, Spec, Target, heads_mark
 from ..core.errors import InvalidInput
 from ..core.job import Job
@@ -22,10 +21,10 @@ from ..host.private_files import make_private, write_private
 from ..launch.naming import new_id
 from ..launch.plan import Plan
 from ..launch.python_environments import ask_python
-from ..launch.script.job import HOST_READER, render
+from ..launch.script.job import render, write_node_files
 from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
-from ..node import node_list, probe
+from ..node import probe
 from ..profiles import Profile
 from . import batch_system
 from .reach import Expected
@@ -88,7 +87,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
     spec, profile, text = _script(directory, plan)
     expected = _expected(profile, spec, plan)
     write_private(directory.jobs / "probe.py", Path(probe.__file__).read_bytes())
-    write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
+    write_node_files(directory)
     submits = expected.in_job and profile.head.submit == "direct"
     settings = {
         "secret": listener.secret,

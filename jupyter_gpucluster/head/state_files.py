@@ -22,7 +22,7 @@ from typing import Any
 
 from ..core.cluster import ASKED, ENDED, Phase, Record
 from ..core.errors import GpuClusterError
-from ..core.lease import GUARD_SECONDS, LEASE_SECONDS
+from ..core.lease import LEASE_SECONDS
 from ..core.summary import Event, GpuReading, Summary
 from ..host.cluster_directory import ClusterDirectory
 from .gpu_metrics import moved
@@ -187,22 +187,15 @@ class StateFiles:
         """Return the summary with the words that its files are out of date."""
         if not self.troubles or summary.phase in ENDED:
             return summary
-        lease = self.troubles.get("lease")
-        error = lease or next(iter(self.troubles.values()))
+        error = next(iter(self.troubles.values()))
         cause = error.message.rpartition(": ")[2].rstrip(".")
         since = time.strftime("%H:%M", time.localtime(self.since))
         return replace(
             summary,
             words=f"{summary.words}, not saved since {since}: {cause[:1].lower()}{cause[1:]}",
-            reason=_lease_words(lease) if lease else summary.reason or _words(error),
+            reason=summary.reason or _words(error),
             unsaved_since=self.since,
         )
-
-
-def _lease_words(error: GpuClusterError) -> str:
-    fix = error.hint.partition(",")[0]
-    minutes = f"{GUARD_SECONDS / 60:.0f} minutes"
-    return f"{error.message} {fix} now. The cluster's batch jobs end themselves in {minutes}."
 
 
 def _words(error: GpuClusterError) -> str:

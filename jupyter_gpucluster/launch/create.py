@@ -15,7 +15,6 @@ from pathlib import Path
 
 from ..batch import dialect_file, find_backend, on_this_machine
 from ..batch.contradictions import unasked
-from ..batch.variables import node_lists
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
 from ..core.errors import GpuClusterError, LimitReached, StateError
 from ..core.job import Job
@@ -24,7 +23,6 @@ from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import check_interface
 from ..host.private_files import make_private, trouble, write_private
 from ..host.processes import this_process
-from ..node import node_list, start_worker
 from ..profiles import Profile
 from ..state import head_job
 from ..state.paths import check_place
@@ -36,8 +34,7 @@ from .certificates import make_certificates
 from .naming import choose_name, new_id
 from .plan import Plan, make_plan
 from .request import Request
-from .script.job import HOST_READER, environment_script, group_scripts, render
-from .script.worker_command import WORKER_STARTER
+from .script.job import environment_script, group_scripts, render, write_node_files
 from .spawning import head_command, spawn
 
 DAY = 86400.0
@@ -212,9 +209,7 @@ def write_scripts(directory: ClusterDirectory, plan: Plan, spec: Spec) -> tuple[
         jobs = (Job(tag, 0, submitted=time.time()),)
     for path, text in texts.items():
         write_private(path, text.encode())
-    write_private(directory.jobs / WORKER_STARTER, Path(start_worker.__file__).read_bytes())
-    if profile.launcher.name != "none":
-        write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
+    write_node_files(directory)
     return jobs
 
 

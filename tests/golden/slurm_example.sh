@@ -47,30 +47,15 @@ GPUCLUSTER_CORES=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 echo "gpucluster: starting Python since $(date +%FT%T%z)"
 /opt/dask/bin/python /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/jobs/workerstart.py -m dask_cuda.cli --scheduler-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/scheduler.json --name "$GPUCLUSTER_WORKER" --nthreads 1 --memory-limit 64424509440 --death-timeout 60 --interface ib0 --no-dashboard --dashboard-address 127.0.0.1:0 --protocol tls --tls-ca-file /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/ca.pem --tls-cert /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-cert.pem --tls-key /home/ann/.local/share/jupyter/gpucluster/clusters/7f3a2b/tls/worker-key.pem &
 worker=$!
-# The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {
     trap 'kill $! 2>/dev/null; exit' TERM
-    beside="$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" before= silent=0
-    while kill -0 "$worker" 2>/dev/null; do
-        sleep 30 & wait $!
-        # Looks are counted: neither a suspended job nor a file server that hangs is silence.
-        silent=$((silent + 30))
-        why="The cluster's lease could not be read for $silent s"
-        if seen=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/lease" 2>/dev/null); then
-            [ "$seen" = "$before" ] || silent=0
-            before=$seen
-            # Where this file cannot be made, the lease must still change.
-            true 2>/dev/null >"$beside" && now=$(stat -c %Y "$beside" 2>/dev/null) || now=0
-            [ $((now - seen)) -le 180 ] || silent=$((now - seen))
-            why="The cluster's scheduler process has not renewed its lease for $silent s"
-        fi
-        if [ "$silent" -ge 180 ]; then
-            echo "$why: ending this job."
-            kill "$worker" 2>/dev/null
-            sleep 15 & wait $!
-            kill -KILL 0
-        fi
-    done
+    "$(command -v /opt/dask/bin/python python3 | head -n 1)" -IS "$GPUCLUSTER_DIRECTORY/jobs/guard.py" "$GPUCLUSTER_DIRECTORY" \
+        "$GPUCLUSTER_JOB" "$worker" 45 180 &
+    if wait $!; [ $? = 75 ]; then
+        kill "$worker" 2>/dev/null
+        sleep 15 & wait $!
+        kill -KILL 0
+    fi
 }
 guard &
 guard=$!

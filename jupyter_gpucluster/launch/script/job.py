@@ -5,27 +5,32 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ...batch.base import Backend
 from ...batch.contradictions import directives_of, walltimes_of
+from ...batch.variables import node_lists
 from ...core.cluster import Spec, spec_of_group
-from ...core.lease import GUARD_SECONDS
+from ...core.lease import GUARD_SECONDS, LATE_SECONDS
 from ...host.cluster_directory import ClusterDirectory
 from ...host.environ import LEFT
+from ...host.private_files import write_private
+from ...node import guard, node_list, start_worker
 from ...profiles import Profile
 from ..spec import group_profile
 from .containers import inside, preparation, srun_words
 from .head import head_lines
 from .launchers import find_dialect, layout_of
 from .ranks import ARGUMENT_LEFT, ENGLISH, launch_lines, phase_line, prologue_lines, rank_lines
-from .worker_command import worker_lines
+from .worker_command import WORKER_STARTER, worker_lines
 from .worker_lifetime import lines as lifetime_lines
 from .worker_lifetime import seconds_of
 
 MARK = "@MARK@"
 """Stands for the submission's mark in a script; the head fills it in."""
 HOST_READER = "hostlists.py"
-"""Our reader of host lists, beside the scripts: jobs may not see this package."""
+GUARD_FILE = "guard.py"
+"""Files of `node` beside the scripts: jobs may not see this package."""
 
 
 def group_scripts(
@@ -38,6 +43,13 @@ def group_scripts(
         part = spec_of_group(spec, name)
         own = group_profile(profile, name)
         yield name, render(own, part, backend, directory, unset=there)
+
+
+def write_node_files(directory: ClusterDirectory) -> None:
+    """Write the files that jobs run beside their scripts."""
+    for name, module in ((WORKER_STARTER, start_worker), (GUARD_FILE, guard)):
+        write_private(directory.jobs / name, Path(str(module.__file__)).read_bytes())
+    write_private(directory.jobs / HOST_READER, node_list.reader(node_lists()).encode())
 
 
 def render(
@@ -101,7 +113,11 @@ def render(
         'echo "$GPUCLUSTER_WORKER on $(hostname) since $(date)"',
         *exports,
         *prologue_lines(profile.environment.prologue),
-        *(head_lines(profile, directory.id, head, launch) if head else [*launch, *GUARD]),
+        *(
+            head_lines(profile, directory.id, head, launch)
+            if head
+            else [*launch, *_guarded(_python_of(spec))]
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -172,9 +188,7 @@ def _launch(
     net = lifetime_lines(str(seconds)) if seconds else []
     if launcher.name == "none":
         return [*net, *commands[:-1], phase_line("starting Python"), f"{commands[-1]} &"]
-    # The environment's Python may be of the image, or of a file system that is only on the nodes.
-    python = f'"$(command -v {shlex.quote(spec.python)} python3 | head -n 1)"'
-    reader = f'{python} "$GPUCLUSTER_DIRECTORY/jobs/{HOST_READER}"'
+    reader = f'{_python_of(spec)} "$GPUCLUSTER_DIRECTORY/jobs/{HOST_READER}"'
     prologue = prologue_lines(profile.environment.prologue)
     extra = srun_words(profile.environment.container, directory.path)
     if spec.spread:
@@ -193,32 +207,25 @@ def _launch(
     ]
 
 
-GUARD = f"""\
+def _python_of(spec: Spec) -> str:
+    """Return a Python of the node, as a word of the shell."""
+    # The environment's Python may be of the image, or of a file system that is only on the nodes.
+    return f'"$(command -v {shlex.quote(spec.python)} python3 | head -n 1)"'
+
+
+def _guarded(python: str) -> list[str]:
+    """Return the lines that wait for the workers, and end them if the cluster is lost."""
+    return f"""\
 worker=$!
-# The lease and the file beside it get their times from one file server: no two clocks compared.
 guard() {{
     trap 'kill $! 2>/dev/null; exit' TERM
-    beside="$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB" before= silent=0
-    while kill -0 "$worker" 2>/dev/null; do
-        sleep 30 & wait $!
-        # Looks are counted: neither a suspended job nor a file server that hangs is silence.
-        silent=$((silent + 30))
-        why="The cluster's lease could not be read for $silent s"
-        if seen=$(stat -c %Y "$GPUCLUSTER_DIRECTORY/lease" 2>/dev/null); then
-            [ "$seen" = "$before" ] || silent=0
-            before=$seen
-            # Where this file cannot be made, the lease must still change.
-            true 2>/dev/null >"$beside" && now=$(stat -c %Y "$beside" 2>/dev/null) || now=0
-            [ $((now - seen)) -le {GUARD_SECONDS} ] || silent=$((now - seen))
-            why="The cluster's scheduler process has not renewed its lease for $silent s"
-        fi
-        if [ "$silent" -ge {GUARD_SECONDS} ]; then
-            echo "$why: ending this job."
-            kill "$worker" 2>/dev/null
-            sleep 15 & wait $!
-            kill -KILL 0
-        fi
-    done
+    {python} -IS "$GPUCLUSTER_DIRECTORY/jobs/{GUARD_FILE}" "$GPUCLUSTER_DIRECTORY" \\
+        "$GPUCLUSTER_JOB" "$worker" {LATE_SECONDS:.0f} {GUARD_SECONDS} &
+    if wait $!; [ $? = {guard.LOST} ]; then
+        kill "$worker" 2>/dev/null
+        sleep 15 & wait $!
+        kill -KILL 0
+    fi
 }}
 guard &
 guard=$!

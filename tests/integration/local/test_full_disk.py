@@ -181,7 +181,7 @@ def test_the_lease_is_renewed_without_a_new_file_and_a_failure_is_shown(
     until(lambda: str(lease) in clusters.get(view.id).reason, LEASE_SECONDS + 10)
     shown = clusters.get(view.id)
     assert WORDS in shown.words
-    assert "The cluster's batch jobs end themselves" in shown.reason
+    assert "the cluster runs" in shown.reason
     for path in filler:
         path.unlink()
     until(lambda: clusters.get(view.id).unsaved_since is None)

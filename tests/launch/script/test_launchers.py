@@ -47,7 +47,7 @@ class Job(ShellJob):
         self.directory.renew_lease()
         self.bin = home / "bin"
         self.bin.mkdir()
-        reads_hosts = f'case "$1" in */{HOST_READER}) exec {sys.executable} "$@" ;; esac'
+        reads_hosts = f'case "$1" in */{HOST_READER} | -IS) exec {sys.executable} "$@" ;; esac'
         worker = self.put("python", f"#!/bin/bash\n{reads_hosts}\n{python}\n")
         (self.directory.jobs / HOST_READER).write_text(node_list.reader(node_lists()))
         starter = Path(start_worker.__file__).read_bytes()
