@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-import fcntl
 import hashlib
 import json
 import logging
@@ -25,7 +24,7 @@ from ..core.cluster import Process
 from ..core.errors import GpuClusterError
 from ..core.job import JobStatus
 from ..core.serialize import from_json, to_json
-from ..host.private_files import DAMAGE, write_private
+from ..host.private_files import DAMAGE, locked, write_private
 from ..host.processes import boot_id, is_alive, this_process
 from .base import Backend
 
@@ -337,21 +336,7 @@ def boot_time() -> float:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a file's lock; go on without it if its file system has none or it takes too long."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError:
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(locked(path, LOCK_SECONDS))
         yield
-        return
-    try:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(0.01)
-            except OSError:
-                break
-        yield
-    finally:
-        os.close(descriptor)

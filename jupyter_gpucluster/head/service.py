@@ -317,7 +317,8 @@ class Service:
         self.files.events += events
         await self.files.write_events(now)
         summary = self.files.add_troubles(self.slow.add_to(summary))
-        await self.files.look_for_record(now)
+        if await self.files.look_for_record(now) and self.record.stop_requested is None:
+            self.set_record(stop_requested=now, reason="Stopped by force.")
         # A request may change the record while a file is written: it is numbered and taken at once.
         fresh = self.files.is_news(self.record, summary)
         if fresh:

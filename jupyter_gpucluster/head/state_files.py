@@ -24,7 +24,7 @@ from ..core.cluster import ASKED, ENDED, Phase, Record
 from ..core.errors import GpuClusterError
 from ..core.lease import LEASE_SECONDS
 from ..core.summary import Event, GpuReading, Summary
-from ..host.cluster_directory import ClusterDirectory
+from ..host.cluster_directory import FORCED, ClusterDirectory
 from .gpu_metrics import moved
 
 logger = logging.getLogger("gpucluster.head")
@@ -73,11 +73,17 @@ class StateFiles:
                 return
             del self.events[0]
 
-    async def look_for_record(self, now: float) -> None:
-        """Have a record written again that somebody has removed."""
+    async def look_for_record(self, now: float) -> bool:
+        """Have a record written again that somebody has removed.
+
+        Returns whether the cluster was ended without this head, which seemed to be dead.
+        """
         if now - self.leased > LEASE_SECONDS:
+            if await asyncio.to_thread((self.directory.path / FORCED).exists):
+                return True
             if await asyncio.to_thread(self.directory.record_is_lost):
                 self.numbered = None
+        return False
 
     def is_news(self, record: Record, summary: Summary) -> bool:
         """Determine whether record or summary differ from those of the last revision."""

@@ -26,6 +26,8 @@ from .processes import is_alive
 
 R = TypeVar("R")
 
+FORCED = "stopped-by-force"
+"""A file: the cluster was ended without its head, which ends, too, if it lives after all."""
 PRIVATE = (
     "tls",
     "token",

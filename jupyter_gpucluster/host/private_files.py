@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import StateError
@@ -99,6 +102,34 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
             raise
     except OSError as error:
         raise trouble(error, path) from error
+
+
+@contextlib.contextmanager
+def locked(path: Path, seconds: float = 0.0) -> Iterator[bool | None]:
+    """Hold the lock of a file.
+
+    Yields False if another process holds it for so long, and None on a file system without locks.
+    Raises `OSError` if the file cannot be opened, or is a pipe.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        yield _lock(descriptor, time.monotonic() + seconds)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, deadline: float) -> bool | None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.01)
+        except OSError:
+            return None
+        else:
+            return True
 
 
 def trouble(error: OSError, path: Path) -> StateError:

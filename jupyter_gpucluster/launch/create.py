@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
@@ -21,12 +20,12 @@ from ..core.job import Job
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import check_interface
-from ..host.private_files import make_private, trouble, write_private
+from ..host.private_files import locked, make_private, trouble, write_private
 from ..host.processes import this_process
 from ..profiles import Profile
 from ..state import head_job
 from ..state.paths import check_place
-from ..state.reader import Memory, look_at
+from ..state.reader import START_LOCK, Memory, look_at
 from ..state.view import ClusterView, Look
 from .allocation import held_from_inside, is_spread
 from .attaching import attach
@@ -38,6 +37,8 @@ from .script.job import environment_script, group_scripts, render, write_node_fi
 from .spawning import head_command, spawn
 
 DAY = 86400.0
+LOCK_SECONDS = 60.0
+"""A starter holds the lock for half of that at most."""
 CERTIFICATE_SECONDS = 365 * DAY
 """For clusters without a maximum lifetime: distributed cannot renew a certificate in use."""
 
@@ -56,7 +57,7 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
     check_place(Path(tempfile.gettempdir()), "TMPDIR")
     make_private(root.parent)
     make_private(root)
-    with locked(root / ".lock"):
+    with one_starter(root):
         seen = memory.looks(root, ended=bool(request.request_id), troubles=[])
         if request.request_id:
             for look, _ in seen:
@@ -221,16 +222,27 @@ def owned_words(spec: Spec, pid: int) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Let one starter at a time choose names and count clusters."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise trouble(error, path) from error
-    try:
+def one_starter(root: Path) -> Iterator[None]:
+    """Let one starter at a time choose names and count clusters.
+
+    Raises
+    ------
+    StateError
+        Another one has not ended within a minute, or the lock cannot be made.
+    """
+    path = root / START_LOCK
+    with contextlib.ExitStack() as stack:
+        try:
+            held = stack.enter_context(locked(path, LOCK_SECONDS))
+        except OSError as error:
+            raise trouble(error, path) from error
         # Some shared file systems know no locks; then two starts in one second may share a name.
+        if held is False:
+            holder = path.read_text("utf-8", "replace").strip() or "one of an older version"
+            raise StateError(
+                f"Another start has held the lock {path} for {LOCK_SECONDS:.0f} s: {holder}.",
+                hint="If that process is stopped (Ctrl-Z), continue or end it.",
+            )
         with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            path.write_text(f"process {os.getpid()} on {os.uname().nodename}")
         yield
-    finally:
-        os.close(descriptor)

@@ -142,9 +142,9 @@ def stop(root: Path, name: str, *, force: bool) -> ClusterView:
 
 
 def _end(look: Look, *, force: bool) -> None:
-    from .reaper import ASKED_TO_STOP, end_head, end_waiting
+    from .reaper import ASKED_TO_STOP, end_head, end_waiting, has_lapsed
 
-    if force:
+    if force or has_lapsed(look.directory, look.record):
         end_head(look.directory, look.record)
         return
     if _waits_for_job(look):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -15,12 +16,14 @@ from ..core.errors import ClusterNotFound, GpuClusterError, RecordError, StateEr
 from ..core.lease import LAPSED_SECONDS
 from ..core.summary import Summary
 from ..host.cluster_directory import ClusterDirectory, Files
-from ..host.private_files import check_private
+from ..host.private_files import check_private, locked
 from ..host.processes import is_alive
 from ..host.state_root import cluster_at
 from .control_client import ask_all, responds
 from .view import ClusterView, Look, view_of
 
+START_LOCK = ".lock"
+"""A file in the state root, which a starter locks until its head has written its process."""
 START_SECONDS = 90.0
 """A head that is not on record this long after its start never will be."""
 RECENT_SECONDS = 86400.0
@@ -290,8 +293,7 @@ def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
     """
     head = head_of(directory, record)
     if head is None:
-        # Not even begun: the starter is about to spawn it, or died before it could.
-        return time.time() - record.created < START_SECONDS
+        return time.time() - record.created < START_SECONDS and not starter_died(directory)
     alive = is_alive(head)
     if alive and record.http_address and directory.lease_is_late():
         if responds(directory, record):
@@ -303,15 +305,32 @@ def head_lives(directory: ClusterDirectory, record: Record) -> bool | None:
     return True if age is not None and age < LAPSED_SECONDS else None
 
 
+def starter_died(directory: ClusterDirectory) -> bool:
+    """Return whether a cluster has no head, and its starter on this host is at work no more."""
+    from ..host.processes import heads  # not needed by a look that finds all well
+
+    path = (directory.entry or directory.path).parent / START_LOCK
+    with contextlib.suppress(OSError), locked(path) as held:
+        here = path.read_text("utf-8", "replace").endswith(f" on {os.uname().nodename}")
+        if held is True and here and str(directory.path) not in {at for _, at in heads()}:
+            return directory.read_process() is None
+    return False
+
+
 def sweep(directory: ClusterDirectory) -> bool:
-    """Remove the directory of a starter that was killed early; return whether that was done."""
+    """Remove the directory of a starter that was killed early.
+
+    Returns False if the directory has a record, or a head.
+    """
     try:
         begun = any(path.name.startswith("record.json") for path in directory.path.iterdir())
         fresh = time.time() - directory.path.stat().st_mtime < START_SECONDS
     except OSError:
         return False
-    if begun or fresh or directory.head_may_live():
+    if begun or directory.head_may_live():
         return False
+    if fresh:
+        return True  # it is being made
     import tempfile  # takes 4 ms, and is hardly ever needed
 
     for scratch in Path(tempfile.gettempdir()).glob(f"gpc-{directory.id}-*"):

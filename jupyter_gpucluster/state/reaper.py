@@ -14,13 +14,12 @@ from ..batch.cancel import cancel_jobs
 from ..core.cluster import Phase, Record
 from ..core.errors import BackendUnavailable, HeadUnreachable, StateError
 from ..core.job import Job, JobState
+from ..core.lease import LAPSED_SECONDS
 from ..core.summary import Event
-from ..host.cluster_directory import ClusterDirectory, tail
+from ..host.cluster_directory import FORCED, ClusterDirectory, tail
 from ..host.processes import end_heirs, is_alive, kill_group
 
 BY_FORCE = "Stopped by force."
-FORCED = "stopped-by-force"
-"""A file in a cluster's directory: whoever else finds the head dead first tells the same end."""
 ASKED_TO_STOP = "asked-to-stop"
 """The same of a stop that the head may not have put on record before it died."""
 WHILE_STOPPING = "Its scheduler process ended while the cluster stopped."
@@ -52,6 +51,8 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
     head = record.head or directory.read_process()
     # A head in a job goes with the job, which `bury` cancels.
     if head is not None and not record.spec.in_job:
+        if has_lapsed(directory, record):
+            return
         if is_alive(head) is None:
             (directory.path / FORCED).unlink(missing_ok=True)
             raise HeadUnreachable(
@@ -68,6 +69,18 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
                     hint="It probably waits for a file system that does not answer.",
                 )
             time.sleep(0.02)
+
+
+def has_lapsed(directory: ClusterDirectory, record: Record) -> bool:
+    """Return whether a head on another host has not renewed its lease; its jobs can be ended here.
+
+    If it lives after all, it finds the file `FORCED` and ends.
+    """
+    head = record.head or directory.read_process()
+    if head is None or is_alive(head) is not None or on_this_machine(record.spec.backend):
+        return False
+    age = directory.lease_age()
+    return age is not None and age >= LAPSED_SECONDS
 
 
 def end_waiting(directory: ClusterDirectory, record: Record) -> Record:

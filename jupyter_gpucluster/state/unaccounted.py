@@ -6,12 +6,9 @@ Whoever looks at the cluster starts a process for that, if it is due, and does n
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +17,7 @@ from ..core.cluster import Record
 from ..core.errors import ClusterConflict, StateError
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
-from ..host.private_files import check_private
+from ..host.private_files import check_private, locked
 
 ASKED = ".unaccounted"
 """A file in the cluster's directory: its time is that of the last question."""
@@ -62,9 +59,9 @@ def ask_now(directory: ClusterDirectory) -> Record:
 
     While another process does that, it returns the record as it is.
     """
-    with only_one(directory.path / ASKED) as first:
+    with locked(directory.path / ASKED) as held:
         record = directory.read_record()
-        if record.unaccounted is None or not first:
+        if record.unaccounted is None or held is False:
             return record
         note_time(directory)
         newer, outcome = cancel_jobs(record, directory)
@@ -118,23 +115,6 @@ def note_time(directory: ClusterDirectory) -> None:
     """Note that the question is asked now."""
     with contextlib.suppress(OSError):
         (directory.path / ASKED).touch(mode=0o600)
-
-
-@contextlib.contextmanager
-def only_one(path: Path) -> Iterator[bool]:
-    """Yield whether no other process holds the lock of a file."""
-    descriptor, first = None, True
-    with contextlib.suppress(OSError):  # a full disk, or a file system without locks
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            first = False
-    try:
-        yield first
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from pathlib import Path
 from ..batch import THIS_MACHINE
 from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
-from ..host.cluster_directory import ClusterDirectory
+from ..host.cluster_directory import FORCED, ClusterDirectory
 from ..host.processes import end_heirs, is_alive
 from ..host.state_root import cluster_at
 from .control_client import QUICK_SECONDS, ask, endpoint_at
 from .reader import ID, directories, look_at
-from .reaper import FORCED, end_head, kill_head
+from .reaper import end_head, kill_head
 from .view import ClusterView, Look, view_of
 
 LOST = (

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
 from jupyter_gpucluster.core.errors import HeadUnreachable
+from jupyter_gpucluster.core.job import Job, JobState
+from jupyter_gpucluster.core.summary import Summary
 from jupyter_gpucluster.head.process import fail
+from jupyter_gpucluster.head.state_files import StateFiles
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
 from jupyter_gpucluster.state.reaper import ASKED_TO_STOP, BY_FORCE, WHILE_STOPPING, bury, end_head
+from tests.commands import put_command
+
+DENIED = "slurm_load_jobs error: Invalid job id specified"
+LISTED = "7|RUNNING|None|node1|N/A|N/A|0|gpc-abc123-1"
+SUMMARY = Summary("abc123", "x", "p", Phase.RUNNING, 1.0, "", "", revision=0, written=1.0)
 
 
 @pytest.fixture
@@ -87,3 +99,33 @@ def test_a_head_that_fails_while_it_stops_has_stopped(
     told = directory.read_record()
     assert told.phase is Phase.STOPPED
     assert "a disk is broken" in told.reason
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("age,ended", [(60, False), (600, True)])
+def test_a_cluster_of_another_host_is_ended_from_here_once_its_lease_has_lapsed(
+    age: float, ended: bool, force: bool, directory: ClusterDirectory, record: Record,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    put_command(tmp_path, monkeypatch, "scontrol", f"echo {DENIED} >&2; exit 1")
+    cancels = put_command(tmp_path, monkeypatch, "scancel", "exit 0")
+    put_command(tmp_path, monkeypatch, "squeue", f"[ -e {cancels} ] || echo '{LISTED}'")
+    job = Job("gpc-abc123-1", 0, JobState.RUNNING, id="7")
+    head = replace(this_process(), host="another-host")
+    spec = replace(record.spec, backend="slurm")
+    directory.write_record(
+        replace(record, spec=spec, head=head, jobs=(job,), http_address="127.0.0.1:1")
+    )
+    directory.renew_lease()
+    os.utime(directory.lease, (time.time() - age,) * 2)
+    clusters = Clusters(tmp_path)
+    if not ended:
+        with pytest.raises(HeadUnreachable, match="another-host"):
+            clusters.stop("abc123", force=force)
+        assert not cancels.exists()
+        return
+    assert clusters.stop("abc123", force=force).phase is Phase.STOPPED
+    assert cancels.read_text() == "7\n"
+    # The head ends, too, if it lives after all.
+    files = StateFiles(directory, SUMMARY)
+    assert asyncio.run(files.look_for_record(time.time()))

@@ -17,6 +17,7 @@ from jupyter_gpucluster.core.errors import ClusterConflict
 from jupyter_gpucluster.core.job import Job, JobShape, JobState
 from jupyter_gpucluster.core.summary import Summary
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.private_files import locked
 from jupyter_gpucluster.state import unaccounted
 from jupyter_gpucluster.state.reaper import bury
 from jupyter_gpucluster.state.unaccounted import ASKED, ask_now
@@ -199,8 +200,8 @@ def test_stop_asks_at_once_and_only_one_process_asks(
     directory: ClusterDirectory, clock: Clock, clusters: Clusters, site: Site
 ) -> None:
     site.lies.unlink()
-    with unaccounted.only_one(directory.path / ASKED) as first:
-        assert first
+    with locked(directory.path / ASKED) as held:
+        assert held
         assert clusters.stop("c").reason.endswith(BY_HAND)
     assert clusters.stop("c").reason == "Killed."
 
