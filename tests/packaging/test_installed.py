@@ -101,9 +101,9 @@ def fetch(address: str, token: str) -> bytes:
         return body
 
 
-def example(section: str) -> str:
-    """Return the code block of a section of the README."""
-    found = re.search(rf"^### {section}\n.*?```\w+\n(.*?)```", text("README.md"), re.M | re.S)
+def example(section: str, page: str = "README.md") -> str:
+    """Return the code block of a section of a page."""
+    found = re.search(rf"^##+ {section}\n.*?```\w+\n(.*?)```", text(page), re.M | re.S)
     assert found, section
     return found[1]
 
@@ -120,9 +120,9 @@ def test_the_python_example_of_the_readme_works(installed: Installed, home: Path
     assert installed.run("python", str(script)).strip().splitlines()[-1] == "45"
 
 
-def test_the_notebook_example_of_the_readme_works(installed: Installed, home: Path) -> None:
+def test_the_notebook_example_of_the_quick_start_works(installed: Installed, home: Path) -> None:
     script = home / "example.ipy"
-    script.write_text(example("In a notebook"), encoding="utf-8")
+    script.write_text(example("In a notebook", "docs/quickstart.md"), encoding="utf-8")
     assert "45" in installed.run("ipython", str(script)).split()
 
 
