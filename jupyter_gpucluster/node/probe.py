@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +136,12 @@ def graphics() -> dict[str, Any]:
     return report
 
 
-def first_import(python: str, modules: list[str]) -> dict[str, Any]:
+def first_import(
+    python: str, modules: list[str], variables: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Let a Python import modules; return versions, troubles and the seconds from its start."""
     began = time.monotonic()
-    code, output = run([python, "-c", IMPORTING, *modules], seconds=IMPORT_SECONDS)
+    code, output = run([python, "-c", IMPORTING, *modules], IMPORT_SECONDS, variables)
     for line in output.splitlines():
         if line.startswith(PRINTED):
             report: dict[str, Any] = json.loads(line[len(PRINTED) :])
@@ -147,11 +150,14 @@ def first_import(python: str, modules: list[str]) -> dict[str, Any]:
     return {"versions": {}, "troubles": {"": last}, "seconds": time.monotonic() - began}
 
 
-def run(argv: list[str], seconds: float = COMMAND_SECONDS) -> tuple[int, str]:
+def run(
+    argv: list[str], seconds: float = COMMAND_SECONDS, variables: Mapping[str, str] | None = None
+) -> tuple[int, str]:
     """Run a command; return its exit code and all that it says."""
     try:
         done = subprocess.run(
             argv,
+            env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

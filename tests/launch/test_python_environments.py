@@ -15,7 +15,8 @@ import pytest
 from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
 from jupyter_gpucluster.launch import python_environments
 from jupyter_gpucluster.launch.python_environments import (
-    SUPPORTED_DASK,
+    NEWEST,
+    OLDEST_DASK,
     check_python,
     find_kernel,
     list_environments,
@@ -56,14 +57,15 @@ def a_python(tmp_path: Path) -> MakePython:
 
 
 @pytest.fixture
-def a_kernel(home: Path) -> Callable[..., None]:
+def a_kernel(home: Path) -> Callable[..., Path]:
     """Return a call that installs a kernel."""
 
-    def install(name: str, *argv: str | Path, language: str = "python") -> None:
+    def install(name: str, *argv: str | Path, language: str = "python", **more: object) -> Path:
         folder = home / "data" / "kernels" / name
         folder.mkdir(parents=True)
         spec = {"argv": [*map(str, argv), "{connection_file}"], "display_name": f"The {name}"}
-        (folder / "kernel.json").write_text(json.dumps({**spec, "language": language}))
+        (folder / "kernel.json").write_text(json.dumps({**spec, "language": language, **more}))
+        return folder
 
     return install
 
@@ -87,10 +89,8 @@ def test_an_interpreter_with_all_it_needs_is_suitable(a_python: MakePython) -> N
     [
         ({"dask": None, "distributed": None}, "dask and distributed not installed"),
         ({"distributed": None}, "distributed not installed"),
-        ({"dask": "2026.7.0", "distributed": "2026.7.0"}, "dask 2026.7.0 and distributed 2026.7.0"),
-        ({"dask": "2026.9.0", "distributed": "2026.9.0"}, "not supported"),
-        ({"dask": "2026.10.0", "distributed": "2026.10.0"}, "not supported"),
-        ({"dask": "2027.1", "distributed": "2027.1"}, "not supported"),
+        ({"dask": "2026.1.0", "distributed": "2026.1.0"}, "2026.1.0 not supported (2026.1.1 or"),
+        ({"dask": "2025.12.0"}, "dask 2025.12.0 not supported"),
         ({"dask": "2026.7.1"}, "dask 2026.7.1 and distributed 2026.8.0 differ"),
     ],
 )
@@ -103,17 +103,31 @@ def test_what_is_lacking_is_named_with_its_cure(
     assert not found.suitable
     [problem] = found.problems
     assert words in problem
-    first, end = SUPPORTED_DASK
-    assert f"`{python} -m pip install 'dask>={first},<{end}'" in problem
+    assert f"`{python} -m pip install 'dask>={OLDEST_DASK}'" in problem
     with pytest.raises(UnsuitableEnvironment, match="cannot run a cluster") as error:
         check_python(python, strict=True)
     assert error.value.detail == problem
     assert error.value.hint
 
 
-@pytest.mark.parametrize("version", ["2026.7.1", "2026.8.0", "2026.8.0+3.gabcdef", "2026.8.1rc1"])
-def test_versions_in_the_range_are_taken(a_python: MakePython, version: str) -> None:
-    assert check_python(a_python({**ALL, "dask": version, "distributed": version})).suitable
+@pytest.mark.parametrize(
+    "version, newer",
+    [
+        ("2026.1.1", False),
+        ("2026.8.0", False),
+        ("2026.8.0+3.gabcdef", False),
+        ("2026.8.1rc1", False),
+        ("2026.9.0", True),
+        ("2026.10.0", True),
+        ("2027.1", True),
+    ],
+)
+def test_versions_from_the_oldest_on_are_taken_and_a_newer_one_is_a_warning(
+    a_python: MakePython, version: str, newer: bool
+) -> None:
+    found = check_python(a_python({**ALL, "dask": version, "distributed": version}), strict=True)
+    warning = f"distributed {version} is newer than the last tested ({NEWEST['distributed']})."
+    assert found.problems == ((warning,) if newer else ())
 
 
 def test_bokeh_and_dask_cuda_may_be_missing_and_are_told(a_python: MakePython) -> None:
@@ -232,7 +246,7 @@ def test_one_that_did_not_answer_is_asked_again(a_python: MakePython, tmp_path: 
 
 
 def test_the_environments_are_this_one_and_those_of_python_kernels(
-    a_python: MakePython, a_kernel: Callable[..., None]
+    a_python: MakePython, a_kernel: Callable[..., Path]
 ) -> None:
     a_kernel("other", a_python(ALL))
     a_kernel("statistics", "R", language="R")
@@ -243,7 +257,7 @@ def test_the_environments_are_this_one_and_those_of_python_kernels(
     assert "statistics" not in found
     assert found["other"].suitable
     assert found["other"].title == "The other"
-    assert "is not a Python" in found["wrapped"].problems[0]
+    assert "is not a Python, and does not show one; name" in found["wrapped"].problems[0]
     assert "does not exist" in found["gone"].problems[0]
     assert not found["wrapped"].suitable
     assert not found["gone"].suitable
@@ -259,7 +273,7 @@ def test_jupyters_own_python_is_listed_also_without_a_kernel(
 
 
 def test_kernels_that_share_an_interpreter_ask_it_once(
-    a_python: MakePython, a_kernel: Callable[..., None], tmp_path: Path
+    a_python: MakePython, a_kernel: Callable[..., Path], tmp_path: Path
 ) -> None:
     asked = tmp_path / "asked"
     python = a_python(ALL, before=f'echo x >> "{asked}"')
@@ -271,7 +285,7 @@ def test_kernels_that_share_an_interpreter_ask_it_once(
 
 
 def test_interpreters_are_asked_at_the_same_time(
-    a_python: MakePython, a_kernel: Callable[..., None], tmp_path: Path
+    a_python: MakePython, a_kernel: Callable[..., Path], tmp_path: Path
 ) -> None:
     # Each waits until the other has begun, which one after the other would never be.
     for mine, other in (("a", "b"), ("b", "a")):
@@ -282,7 +296,7 @@ def test_interpreters_are_asked_at_the_same_time(
     assert found["b"].suitable
 
 
-def test_a_kernel_is_found_by_name(a_python: MakePython, a_kernel: Callable[..., None]) -> None:
+def test_a_kernel_is_found_by_name(a_python: MakePython, a_kernel: Callable[..., Path]) -> None:
     a_kernel("analysis", a_python(ALL))
     assert find_kernel("analysis", strict=True).title == "The analysis"
     with pytest.raises(InvalidInput) as error:
@@ -294,8 +308,81 @@ def test_a_kernel_is_found_by_name(a_python: MakePython, a_kernel: Callable[...,
     assert "analysis" in error.value.hint
 
 
+def test_a_kernels_own_variables_decide_as_in_jupyter(
+    a_python: MakePython, a_kernel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STACK", str(a_python(ALL).parents[1] / "site"))
+    monkeypatch.setenv("PATH", f"{a_python({}, name='python3.99', folder='bare').parent}:/bin")
+    plain = Path(sys.executable).resolve()
+    values = {"PYTHONPATH": "${STACK}", "OTHER": "$no_such $$"}
+    a_kernel("by-path", plain, "-S", env=values)
+    a_kernel("by-env", "/usr/bin/env", "A=b=c", plain, env={"PYTHONPATH": "$STACK"})
+    a_kernel("by-name", "python3.99", env={"PATH": f"{a_python({}, folder='other').parent}:/bin"})
+    found = find_kernel("by-path")
+    assert found.variables == {"PYTHONPATH": os.environ["STACK"], "OTHER": "$no_such $"}
+    assert found.versions["distributed"] == ALL["distributed"]
+    found = find_kernel("by-env")
+    assert (found.python, found.variables["A"]) == (str(plain), "b=c")
+    assert found.versions["distributed"] == ALL["distributed"]
+    assert "'python3.99' does not exist" in find_kernel("by-name").problems[0]
+
+
+IPYKERNEL = ("-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("{resource_dir}/start.sh", "{python}", *IPYKERNEL),
+        ("bash", "-c", "module load cuda && exec '{python}' -m ipykernel_launcher -f $1", "x"),
+        ("{prefix}/bin/python", "-m", "nb_conda_kernels.runner", "/opt", "{env}", "{python}",
+         *IPYKERNEL),
+        ("{env}/bin/conda", "run", "-p", "{env}", "python", *IPYKERNEL),
+        ("{env}/bin/mamba", "run", "--no-capture-output", "--name", "lab", "python", *IPYKERNEL),
+    ],
+)  # fmt: skip
+def test_the_python_behind_a_wrapper_is_found_and_the_wrapper_named(
+    a_python: MakePython, a_kernel: Callable[..., Path], argv: tuple[str, ...]
+) -> None:
+    folder = "env/envs/lab" if "lab" in argv else "env"
+    python = a_python(ALL, folder=folder)
+    base = python.parents[3 if "lab" in argv else 1]
+    for program in ("conda", "mamba"):
+        a_program = base / "bin" / program
+        a_program.parent.mkdir(parents=True, exist_ok=True)
+        a_program.write_text("#!/bin/sh\n")
+        a_program.chmod(0o755)
+    words = [w.replace("{python}", str(python)).replace("{env}", str(base)) for w in argv]
+    start = a_kernel("wrapped", *words) / "start.sh"
+    start.write_text('#!/bin/bash\nmodule load cuda\nexec "$@"\n')
+    start.chmod(0o755)
+    found = find_kernel("wrapped", strict=True)
+    assert (found.python, found.versions["dask"]) == (str(python), ALL["dask"])
+    assert "starts through" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("apptainer", "exec", "image.sif", "{python}", *IPYKERNEL),
+        ("bash", "-c", "python -m ipykernel_launcher"),
+        ("bash", "-c", "{python} -m ipykernel || /usr/bin/python3 -m ipykernel"),
+    ],
+)
+def test_a_kernel_whose_python_nothing_tells_names_both_ways_out(
+    a_python: MakePython, a_kernel: Callable[..., Path], argv: tuple[str, ...]
+) -> None:
+    python = a_python(ALL)
+    (python.parent / "apptainer").symlink_to("/bin/true")
+    words = [word.replace("{python}", str(python)) for word in argv]
+    a_kernel("hidden", *words, env={"PATH": f"{python.parent}:/bin"})
+    [problem] = find_kernel("hidden").problems
+    assert "--python PATH" in problem
+    assert "kernel PATH" in problem
+
+
 def test_a_kernel_that_does_not_suit_is_refused_when_asked_to(
-    a_python: MakePython, a_kernel: Callable[..., None]
+    a_python: MakePython, a_kernel: Callable[..., Path]
 ) -> None:
     a_kernel("bare", a_python({}))
     assert not find_kernel("bare").suitable
@@ -305,10 +392,9 @@ def test_a_kernel_that_does_not_suit_is_refused_when_asked_to(
         require_suitable(find_kernel("bare"))
 
 
-def test_the_range_is_that_of_the_package() -> None:
+def test_the_oldest_versions_are_those_of_the_package() -> None:
     project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text())
-    first, end = SUPPORTED_DASK
     for name in ("dask", "distributed"):
-        assert f"{name}>={first},<{end}" in project["project"]["dependencies"]
+        assert f"{name}>={OLDEST_DASK}" in project["project"]["dependencies"]
     oldest = ".".join(map(str, python_environments.SUPPORTED_PYTHON))
     assert project["project"]["requires-python"] == f">={oldest}"

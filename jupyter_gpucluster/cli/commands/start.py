@@ -203,7 +203,8 @@ def run_run(arguments: argparse.Namespace, session: Session) -> Outcome:
                 f"its Dask work goes to cluster {view.name} "
                 f"({counted(view.workers.ready, view.unit)})"
             )
-            code = _run_script(view, [str(script), *arguments.passed_on], signals)
+            command = [str(script), *arguments.passed_on]
+            code = _run_script(view, command, request.kernel, signals)
             _note_tasks(view, session)
         except KeyboardInterrupt:
             code = 128 + signals.last
@@ -229,10 +230,12 @@ def _note_tasks(view: ClusterView, session: Session) -> None:
         )
 
 
-def _run_script(view: ClusterView, command: Sequence[str], signals: Signals) -> int:
+def _run_script(view: ClusterView, command: Sequence[str], kernel: str, signals: Signals) -> int:
     from ...client.connect import client_environment
+    from ...launch.python_environments import find_kernel
 
-    environment = {**os.environ, **client_environment(view)}
+    variables = find_kernel(kernel).variables if kernel else {}
+    environment = {**os.environ, **variables, **client_environment(view)}
     with subprocess.Popen([view.python, RUNNER, *command], env=environment) as script:
         interrupts = 0
         while script.poll() is None:
