@@ -47,7 +47,7 @@ PINS = {
         "numpy==1.26.*",
     )
 }
-"""What an environment is to have beside the newest of everything else."""
+"""Requirements of an environment beside the newest of everything else."""
 
 LABEXTENSION = CHECKOUT / "jupyter_gpucluster" / "labextension"
 

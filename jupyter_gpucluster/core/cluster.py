@@ -77,6 +77,8 @@ class Policy:
     """Seconds before its walltime at which a job's results are moved off; None = they are not."""
     at_walltime: str = "replace"
     """`replace`: another job follows one that runs out of walltime; `stop`: none does."""
+    while_used: bool = False
+    """True if another job follows only while tasks run; older code reads `replace` alone."""
     gpu_hours: float | None = None
     """Budget of GPUs held times hours."""
     idle_gpus_after: float | None = None

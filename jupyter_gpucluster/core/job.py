@@ -199,6 +199,8 @@ class Job:
     """Since when we want it gone."""
     relieved: float | None = None
     """Since when a successor is asked for, because its walltime ends."""
+    unfollowed: float | None = None
+    """Since when no successor is asked for, because no task ran lately."""
     cancelled: float | None = None
     """Time of the last cancel command."""
     excused: bool = False

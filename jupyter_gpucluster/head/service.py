@@ -278,6 +278,8 @@ class Service:
             retired=frozenset(self.retirement.retired),
             restarted=frozenset(self.watch.restarted),
             idle_since=self.watch.idle_since,
+            used=self.watch.used,
+            results=self.watch.results(),
             gpus_idle_since=self.gpus.idle.since,
             allocation_ends=self.held.ends,
             listed=self.listed,

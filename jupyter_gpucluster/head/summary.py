@@ -156,7 +156,9 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         threads=seen.threads,
         memory_used=seen.memory_used,
         memory_limit=seen.memory_limit,
-        clocks=() if ended else (*clocks(record, seen), *filter(None, [first_to_end(record)])),
+        clocks=()
+        if ended
+        else (*clocks(record, seen), *filter(None, [first_to_end(record, seen.used, now)])),
         expected_start=None if ended else starts,
         stale_since=seen.silent_since,
         listed=seen.listed,

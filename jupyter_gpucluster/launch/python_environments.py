@@ -58,7 +58,7 @@ PYTHON_OF_KERNEL = re.compile(
 )
 """An absolute Python that a wrapper runs a kernel with."""
 
-ELSEWHERE = re.compile(
+OTHER_ROOTS = re.compile(
     r"\b(apptainer|singularity|docker|podman|podman-hpc|shifter|sarus|charliecloud|ch-run|enroot"
     r"|ssh|srun|kubectl|chroot|bwrap)\b"
 )
@@ -139,7 +139,7 @@ class Environment:
     versions: Mapping[str, str] = field(default_factory=dict)
     gpu_problems: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What the kernel's own file sets, for head and workers, too."""
+    """Variables from the kernel's own file, for head and workers, too."""
 
 
 def list_environments() -> list[Environment]:
@@ -303,7 +303,7 @@ def _wrapped_python(program: str, arguments: list[str]) -> str:
             start = stream.read(SCRIPT_BYTES)
             text += "\n" + start.decode(errors="replace") if start.startswith(b"#!") else ""
     found = set(PYTHON_OF_KERNEL.findall(text))
-    if len(found) != 1 or ELSEWHERE.search(text):
+    if len(found) != 1 or OTHER_ROOTS.search(text):
         return ""
     [python] = found
     return python if os.access(python, os.X_OK) and python != program else ""

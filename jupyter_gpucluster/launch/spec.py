@@ -115,6 +115,8 @@ def make_spec(
             gpu_hours=budget(profile),
             idle_gpus_after=idle.after,
             idle_gpus_action=idle.action,
+            at_walltime="stop" if profile.policy.at_walltime == "stop" else "replace",
+            while_used=profile.policy.at_walltime == "while_used",
         ),
         options=options,
         scratch=str(scratch),

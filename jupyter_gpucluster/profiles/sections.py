@@ -353,9 +353,11 @@ class Policy(Section):
         description="Move results off workers this long before their walltime ends, where others"
         " last longer; empty: don't.",
     )
-    at_walltime: Literal["replace", "stop"] = Field(
-        "replace",
-        description="`replace`: submit a new job for one that ran out of walltime; `stop`: don't.",
+    at_walltime: Literal["while_used", "replace", "stop"] = Field(
+        "while_used",
+        description="`while_used`: submit a new job for one that ran out of walltime if a task ran"
+        " in the last 4 hours, or in the walltime if that is shorter; `replace`: always; `stop`:"
+        " never.",
     )
     gpu_hours: PositiveOrNone = Field(
         None,

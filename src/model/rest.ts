@@ -648,6 +648,10 @@ export interface components {
             };
             /** @description What matters on a profile with GPUs only. */
             gpu_problems: string[];
+            /** @description Variables of the kernel's own file, set for scheduler and workers too. */
+            variables?: {
+                [key: string]: string;
+            };
         };
         FileProblem: {
             file: string;

@@ -24,7 +24,7 @@ from .model import (
     given_up_unlisted,
     staying,
 )
-from .walltime import left_in_time, reached
+from .walltime import is_unused, left_in_time, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
@@ -187,7 +187,8 @@ class News:
 
     def expire(self, job: Job) -> None:
         """Count a job that ends by its walltime, where none follows it."""
-        if job.leaving is None and self.record.spec.policy.at_walltime == "stop":
+        stops = self.record.spec.policy.at_walltime == "stop"
+        if job.leaving is None and (stops or is_unused(self.record, self.seen.used, self.now)):
             self.record = replace(self.record, expired=self.record.expired + 1)
 
     def find_cause(self, key: str, status: JobStatus) -> str:

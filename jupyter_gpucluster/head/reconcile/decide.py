@@ -31,7 +31,7 @@ from .model import (
     recent_deaths,
     staying,
 )
-from .walltime import drain_time, relief_time
+from .walltime import drain_time, is_unused, relief_time, used_window
 
 CANCEL_AGAIN = 5.0
 """Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
@@ -169,7 +169,11 @@ class _Step(News):
         """Ask for successors in time, and let those go that are relieved or must drain."""
         if self.record.stop_requested is not None:
             return
-        self.relieve()
+        unused = is_unused(self.record, self.seen.used, self.now)
+        if self.record.spec.policy.while_used and not unused and self.record.expired:
+            self.record = replace(self.record, expired=0)
+            self.note("walltime", "Tasks run again: jobs that reached their walltime are replaced")
+        self.relieve(unused)
         wanted = jobs_wanted(self.record, self.seen.desired)
         working = [job for job in staying(self.record) if job.key in self.seen.workers]
         due = {job.key for job in working if self.is_past(drain_time(job, self.record))}
@@ -193,20 +197,44 @@ class _Step(News):
             self.note("walltime", f"{job.key} leaves before its walltime ends", job.key)
         self.put(replace(job, leaving=self.now) for job in chosen)
         if self.record.expired and not wanted and all(job.is_over for job in self.record.jobs):
-            reason = "All jobs reached their time limit, and `at_walltime` is `stop`."
+            why = (
+                f"no task ran in the last {self.window()}" if unused else "`at_walltime` is `stop`"
+            )
+            reason = f"All jobs reached their time limit, and {why}."
             self.end(Phase.STOPPED, reason)
 
-    def relieve(self) -> None:
-        """Note whose walltime ends so soon that a successor must be asked for."""
-        relieved = [
-            replace(job, relieved=self.now)
+    def relieve(self, unused: bool) -> None:
+        """Note whose walltime ends so soon that a successor must be asked for, if any is."""
+        due = [
+            job
             for job in lasting(self.record)
             if job.connected and self.is_past(relief_time(job, self.record))
         ]
+        if unused:
+            alone = [replace(job, unfollowed=self.now) for job in due if job.unfollowed is None]
+            self.put(alone)
+            for job in alone:
+                self.note("walltime", self.no_successor(job), job.key)
+            return
+        relieved = [replace(job, relieved=self.now) for job in due]
         self.put(relieved)
         for job in relieved:
             key = job.key
             self.note("walltime", f"Requested a successor of {key}: its walltime ends", key)
+
+    def no_successor(self, job: Job) -> str:
+        """Return that a job gets no successor, what is lost with it, and how to keep it."""
+        left = max(0.0, (end_of(job, self.record) or self.now) - self.now)
+        held = self.seen.results.get(job.key, 0)
+        lost = f", with {held / 2**20:.0f} MiB of results in its memory" if held else ""
+        return (
+            f"{job.key} ends in {left / 60:.0f} min{lost}, and gets no successor: no task ran in"
+            f" the last {self.window()}. Run a task to keep the workers."
+        )
+
+    def window(self) -> str:
+        seconds = used_window(self.record)
+        return f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
     def is_past(self, time: float | None) -> bool:
         return time is not None and self.now >= time

@@ -78,6 +78,10 @@ class Observation(Reported):
     restarted: frozenset[str] = frozenset()
     """Jobs whose workers ``client.restart()`` has sent away."""
     idle_since: float | None = None
+    used: float | None = None
+    """Time of the last work of a task; None = no task ran yet."""
+    results: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of results in the memory of each job's workers."""
     gpus_idle_since: float | None = None
     """Since when no GPU computes; None also where no GPU tells."""
     allocation_ends: float | None = None

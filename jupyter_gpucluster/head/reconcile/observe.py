@@ -40,6 +40,8 @@ class Watch(SchedulerPlugin):
         self.tasks = 0
         """Return the number of tasks that workers have run, failed ones included."""
         self.idle_since: float | None = time.time()
+        self.used: float | None = None
+        self.tasks_before = 0
         self.alone_since: float | None = time.time()
 
     def set_wake(self) -> None:
@@ -89,6 +91,13 @@ class Watch(SchedulerPlugin):
         """Count the connected workers of each job."""
         return Counter(job_of(str(ws.name)) for ws in self.scheduler.workers.values())
 
+    def results(self) -> Counter[str]:
+        """Return the bytes of results in the memory of each job's workers."""
+        held: Counter[str] = Counter()
+        for ws in self.scheduler.workers.values():
+            held[job_of(str(ws.name))] += ws.nbytes
+        return held
+
     def clients(self) -> int:
         """Count the clients that are connected."""
         return sum(key != NOT_A_USER for key in self.scheduler.clients)
@@ -110,12 +119,14 @@ class Watch(SchedulerPlugin):
         came and went between two looks counts, else a user of short tasks would lose the cluster.
         """
         before, self.transitions = self.transitions, self.scheduler.transition_counter
-        busy = (
-            self.transitions != before
-            or any(ws.processing for ws in self.scheduler.workers.values())
+        works = (
+            any(ws.processing for ws in self.scheduler.workers.values())
             or bool(self.scheduler.queued)
             or bool(self.scheduler.unrunnable)
         )
+        if works or self.tasks != self.tasks_before:
+            self.used, self.tasks_before = now, self.tasks
+        busy = works or self.transitions != before
         self.idle_since = None if busy or waiting else self.idle_since or now
         self.alone_since = None if self.clients() or waiting else self.alone_since or now
 

@@ -15,6 +15,8 @@ MOSTLY = 0.5
 """A job works for at least this part of its walltime before anything is prepared."""
 OWN_END_SECONDS = 120.0
 """Workers that leave by themselves later than so long before the walltime leave because of it."""
+USED_SECONDS = 4 * 3600.0
+"""A cluster without tasks for so long, or for the walltime if that is shorter, is not used."""
 OTHER_CAUSES = frozenset({JobState.DONE, JobState.OUT_OF_MEMORY, JobState.NODE_FAIL})
 
 
@@ -22,6 +24,16 @@ def drain_time(job: Job, record: Record) -> float | None:
     """Return when to begin to move a job's results to others; None = never."""
     before = record.spec.policy.drain_before
     return None if before is None else _before_end(job, record, before)
+
+
+def is_unused(record: Record, used: float | None, now: float) -> bool:
+    """Determine whether no task ran lately, so that no job gets a successor."""
+    return record.spec.policy.while_used and (used is None or now - used > used_window(record))
+
+
+def used_window(record: Record) -> float:
+    """Return the seconds in which a task must have run for a job to get a successor."""
+    return min(USED_SECONDS, record.spec.job.walltime or USED_SECONDS)
 
 
 def relief_time(job: Job, record: Record) -> float | None:
@@ -66,7 +78,7 @@ def left_in_time(job: Job, status: JobStatus, record: Record) -> bool:
     return ended >= started + max(walltime - OWN_END_SECONDS, MOSTLY * walltime)
 
 
-def first_to_end(record: Record) -> Clock | None:
+def first_to_end(record: Record, used: float | None, now: float) -> Clock | None:
     """Return the clock of the job that ends first by its walltime."""
     ends = [
         (end, job)
@@ -79,7 +91,8 @@ def first_to_end(record: Record) -> Clock | None:
         return None
     end, job = min(ends, key=lambda item: item[0])
     seconds = end - (job.started or end)
-    follows = record.spec.policy.at_walltime == "replace"
+    unused = is_unused(record, used, now)
+    follows = record.spec.policy.at_walltime == "replace" and not unused
     if not follows and len(staying(record)) == 1:
         return Clock("walltime", seconds, end, kind="walltime")
     words = "a new one follows" if follows else "no new one follows"

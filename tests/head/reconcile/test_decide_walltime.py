@@ -190,6 +190,43 @@ def test_where_none_is_to_follow_the_cluster_ends_with_its_last_job() -> None:
     assert play.record.reason == "All jobs reached their time limit, and `at_walltime` is `stop`."
 
 
+def test_a_cluster_without_tasks_gets_no_successor_and_ends_with_its_last_job() -> None:
+    play = an_hour(1, while_used=True)
+    seen: dict[str, Any] = {"clients": 1, "results": {f"{ONE}_0": 2**30}}
+    play.step(left(play, 300 + STARTUP_SECONDS), **seen)
+    assert play.notes == [
+        f"{ONE}_0 ends in 6 min, with 1024 MiB of results in its memory, and gets no successor:"
+        " no task ran in the last 1 h. Run a task to keep the workers."
+    ]
+    [clock] = summarise(play.record, play.seen, play.now).clocks
+    assert (clock.name, clock.follows) == ("walltime", None)
+    play.step(**seen)
+    assert play.notes == []
+    play.die(f"{ONE}_0", JobState.TIMEOUT)
+    assert finished(play.step(left(play, 0), **seen))
+    assert play.queue.live() == []
+    assert play.record.reason == (
+        "All jobs reached their time limit, and no task ran in the last 1 h."
+    )
+
+
+def test_a_task_brings_back_the_jobs_that_were_not_replaced() -> None:
+    play = an_hour(2, while_used=True)
+    play.queue.change(play.job(f"{ONE}_1").id, JobState.RUNNING, ends=play.now + 10 * HOUR)
+    play.step(left(play, 100))
+    play.die(f"{ONE}_0", JobState.TIMEOUT)
+    play.step(100)
+    assert (play.record.expired, play.step()) == (1, [])
+    assert play.step(used=play.now) == [Submit(TWO, 1)]
+
+
+def test_work_just_before_the_walltime_brings_a_successor() -> None:
+    play = an_hour(1, while_used=True)
+    play.step(left(play, 300 + STARTUP_SECONDS))
+    assert play.job(f"{ONE}_0").unfollowed is not None
+    assert play.step(100, used=play.now + 100) == [Submit(TWO, 1)]
+
+
 def test_the_job_that_ends_first_is_shown_as_a_clock() -> None:
     play = an_hour(2)
     end = play.now + 0.5 * HOUR

@@ -20,6 +20,7 @@ async def idle_times(logs: Path, *, work: bool) -> tuple[float | None, ...]:
         Client(scheduler.address, asynchronous=True) as client,
     ):
         watch = Watch(scheduler, logs, asyncio.Event())
+        scheduler.add_plugin(watch)
         seen = []
         for now in (1.0, 2.0, 3.0, 4.0):
             if work and now == 3.0:
@@ -27,6 +28,7 @@ async def idle_times(logs: Path, *, work: bool) -> tuple[float | None, ...]:
                 assert await kept == 4
             watch.look(now, waiting=False)
             seen.append(watch.idle_since)
+        assert watch.used == (3.0 if work else None)
         return tuple(seen)
 
 
