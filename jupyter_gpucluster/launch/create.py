@@ -110,7 +110,7 @@ def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
         scratch = make_scratch(directory.id)
         record = make_files(directory, scratch, plan, name)
         job = plan.joined.variables if plan.joined is not None else None
-        spawn(directory, scratch, record, plan.survival.prefix, plan.environment.variables, job)
+        spawn(directory, scratch, record, plan.survival.prefix, job, plan.environment.variables)
         return Look(directory, record, None)
     except BaseException:
         directory.remove()

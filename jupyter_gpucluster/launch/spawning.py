@@ -31,22 +31,22 @@ def spawn(
     scratch: Path,
     record: Record,
     prefix: tuple[str, ...],
-    kernel: Mapping[str, str],
     job: Mapping[str, str] | None = None,
+    kernel: Mapping[str, str] | None = None,
 ) -> None:
     """Start the head in a clean process; it leaves us before this returns.
 
     Parameters
     ----------
-    kernel
-        Variables of the kernel whose Python it runs in.
     job
         Variables of the batch job that it works with, where this process is not in that job.
+    kernel
+        Variables of the kernel whose Python it runs in.
     """
     argv = [*prefix, record.spec.python, "-P", str(HEAD), "head"]
     argv += ["--directory", str(directory.path), "--scratch", str(scratch)]
     environment = inherited(os.environ, with_job=record.spec.spread and job is None)
-    environment |= {**(job or {}), **kernel}
+    environment |= {**(job or {}), **(kernel or {})}
     log = directory.logs / "head.log"
     write_private(log, b"")
     try:
