@@ -14,7 +14,7 @@ from .core.job import Job
 from .core.serialize import to_json
 from .core.summary import Event
 from .host.private_files import check_writable
-from .launch.naming import check_name, check_target
+from .launch.naming import check_gpus, check_name, check_target
 from .launch.request import Request
 from .state.control import POLL_SECONDS, ask_started, endpoint_of, find_answered, stop
 from .state.control_client import Endpoint
@@ -249,6 +249,9 @@ class Clusters:
             check_name(new_name, self.live())
         if target is not None:
             check_target(target, least=0)
+            if look.record.spec.job.gpus and target.maximum > look.record.target.maximum:
+                others = [view for view in self.live() if view.id != look.record.id]
+                check_gpus(look.record.spec.site, target.maximum, others)
         if look.record.phase in ENDED:
             raise ClusterConflict(
                 f"Cluster {look.record.name} is {look.record.phase.value}.",

@@ -1,6 +1,6 @@
 """Write the JSON Schema of a profile and the reference of its keys from the model.
 
-``python -m tools.profile_reference docs/profiles.md`` after a change of a key.
+Run ``python -m tools.profile_reference docs/profiles.md docs/site-settings.md`` after changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 
 from jupyter_gpucluster.profiles import Profile, search
 from jupyter_gpucluster.profiles.options import JSON_SCHEMA
+from jupyter_gpucluster.profiles.site_settings import SiteSettings
 
+SITE = "<!-- keys of a site: made by tools.profile_reference -->"
 SCHEMA_FILE = Path(search.__file__).parent / "schema.json"
 BEGIN, END = "<!-- keys: made by tools.profile_reference -->", "<!-- end of keys -->"
 
@@ -29,10 +31,13 @@ def profile_schema() -> dict[str, Any]:
 
 
 def reference(page: str) -> str:
-    """Return a page of documentation with its table of keys made anew."""
-    before, rest = page.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    return f"{before}{BEGIN}\n\n{_tables()}\n{END}{after}"
+    """Return a page of documentation with its tables of keys made anew."""
+    for begin, schema in ((BEGIN, profile_schema()), (SITE, SiteSettings.model_json_schema())):
+        if begin in page:
+            before, rest = page.split(begin, 1)
+            after = rest.split(END, 1)[1]
+            page = f"{before}{begin}\n\n{_tables(schema)}\n{END}{after}"
+    return page
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -43,11 +48,11 @@ def main(arguments: Sequence[str]) -> None:
         page.write_text(reference(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def _tables() -> str:
-    schema = profile_schema()
-    parts = [_table("", schema["properties"], schema.get("required", []))]
+def _tables(schema: dict[str, Any]) -> str:
+    parts = [_table("", schema["properties"], schema.get("required", []), schema["$defs"])]
     for path, definition in _sections(schema):
-        rows = _table(path, definition["properties"], definition.get("required", []))
+        needed = definition.get("required", [])
+        rows = _table(path, definition["properties"], needed, schema["$defs"])
         parts.append(f"### `{path}`\n\n{definition['description']}\n\n{rows}")
     return "\n".join(parts)
 
@@ -76,19 +81,21 @@ def _values_of(field: dict[str, Any]) -> list[dict[str, Any]]:
     return [value for value in inside if isinstance(value, dict)]
 
 
-def _table(path: str, fields: dict[str, Any], required: Sequence[str]) -> str:
+def _table(
+    path: str, fields: dict[str, Any], required: Sequence[str], definitions: dict[str, Any]
+) -> str:
     rows = ["| key | kind | default | meaning |", "| --- | --- | --- | --- |"]
     for name, field in fields.items():
         key = f"`{path}.{name}`" if path else f"`{name}`"
         default = "**required**" if name in required else _default(field)
-        meaning = field.get("description") or _meaning(field)
+        meaning = field.get("description") or _meaning(field, definitions)
         rows.append(f"| {key} | {_kind(field)} | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
-def _meaning(field: dict[str, Any]) -> str:
+def _meaning(field: dict[str, Any], definitions: dict[str, Any]) -> str:
     [(name, _)] = _references(field)
-    return str(profile_schema()["$defs"][name]["description"])
+    return str(definitions[name]["description"])
 
 
 def _default(field: dict[str, Any]) -> str:

@@ -164,6 +164,17 @@ class CopiedBackend(str):
 
 
 @frozen
+class SiteRules:
+    """Settings of the site that hold while a cluster runs."""
+
+    poll_period: float = 0.0
+    """Least seconds between two listings of jobs that nothing changed."""
+    gpus: int | None = None
+    """Most GPUs of the user's clusters at one time; None = no limit."""
+    contact: str = ""
+
+
+@frozen
 class Spec:
     """All that the starter settled; it never changes during a cluster's life."""
 
@@ -217,6 +228,7 @@ class Spec:
     """The dialect, if it is from another package."""
     routing: Mapping[str, str] | None = None
     """Variables at the start that select the batch system; None in records of older versions."""
+    site: SiteRules = field(default_factory=SiteRules)
 
 
 def spec_of_group(spec: Spec, name: str) -> Spec:

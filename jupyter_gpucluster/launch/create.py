@@ -34,6 +34,7 @@ from .naming import choose_name, new_id
 from .plan import Plan, make_plan
 from .request import Request
 from .script.job import environment_script, group_scripts, render, write_node_files
+from .site_limits import forget_old, rules, within_site
 from .spawning import head_command, spawn
 
 DAY = 86400.0
@@ -57,8 +58,10 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
     check_place(Path(tempfile.gettempdir()), "TMPDIR")
     make_private(root.parent)
     make_private(root)
+    settings = plan.loaded.site.settings
+    ended = bool(request.request_id or settings.retention or settings.limits.gpu_hours)
     with one_starter(root):
-        seen = memory.looks(root, ended=bool(request.request_id), troubles=[])
+        seen = memory.looks(root, ended=ended, troubles=[])
         if request.request_id:
             for look, _ in seen:
                 if look.record.request_id == request.request_id:
@@ -66,6 +69,8 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
         live = [view for _, view in seen if view.phase not in ENDED]
         name = choose_name(request.profile, request.name, live)
         check_clusters(plan, live)
+        plan = within_site(plan, seen)
+        forget_old(plan, seen)
         directory = ClusterDirectory(root / new_id(root))
         look = create(directory, plan, name)
     if plan.head_here or plan.profile.backend == EXISTING:
@@ -91,7 +96,7 @@ def check_clusters(plan: Plan, live: Sequence[ClusterView]) -> None:
     if most is not None and len(running) >= most:
         raise LimitReached(
             f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(running)}.",
-            hint="Stop one of them first.",
+            hint=plan.loaded.site.hint("Stop one of them first."),
             detail="profile",
         )
 
@@ -157,6 +162,7 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         scratch="" if spec.in_job else spec.scratch,
         allocation=held,
         started_in=started_in,
+        site=rules(plan),
     )
     if spec.encrypted or spec.in_job:
         lifetime = spec.policy.max_lifetime

@@ -7,8 +7,8 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.cluster import NAME, Target
-from ..core.errors import ClusterConflict, InvalidInput
+from ..core.cluster import NAME, SiteRules, Target
+from ..core.errors import ClusterConflict, InvalidInput, LimitReached
 from ..state.view import ClusterView
 
 ALPHABET = string.ascii_lowercase + string.digits
@@ -79,5 +79,18 @@ def check_target(target: Target, *, least: int) -> None:
         raise InvalidInput(
             f"The minimum {target.minimum} is above the maximum {target.maximum}.",
             hint="Give the smaller number first.",
+            detail="target",
+        )
+
+
+def check_gpus(site: SiteRules, wanted: int, others: Sequence[ClusterView]) -> None:
+    """Refuse more GPUs than the site allows a user at one time."""
+    held = sum(view.target.maximum for view in others if view.unit == "GPUs")
+    if site.gpus is not None and wanted + held > site.gpus:
+        contact = f" Contact: {site.contact}." if site.contact else ""
+        raise LimitReached(
+            f"{wanted} GPUs requested. This site limits a user's GPUs at one time to {site.gpus};"
+            f" other clusters of yours have {held}.",
+            hint=f"Ask for {max(0, site.gpus - held)} or fewer, or stop another cluster.{contact}",
             detail="target",
         )

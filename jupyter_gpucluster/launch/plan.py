@@ -79,7 +79,7 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
         It is for more workers than the profile or this machine allows.
     """
     loaded = find_profile(request.profile)
-    profile = apply_options(loaded.profile, request.options)
+    profile = loaded.site.applied(apply_options(loaded.profile, request.options))
     if here:
         refuse_unbuilt(profile)
     if profile.backend != EXISTING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import time
 from typing import Any
 
@@ -32,7 +33,30 @@ def places(*, elsewhere: bool = False) -> dict[str, Any]:
         "profiles": [place(loaded, machine) for loaded in found.profiles.values()],
         "problems": to_json(found.problems),
         "broken": [{"name": name, "file": file} for name, file in found.broken.items()],
+        "announcement": found.site.settings.announcement,
+        "contact": found.site.settings.contact,
     }
+
+
+def effective_values() -> list[tuple[str, str, str, str]]:
+    """Return profile, key, value and file of each value in force; the site has no profile's name.
+
+    Values that no file gives are left out.
+    """
+    found = load_profiles()
+    parts = [("", found.site.settings.model_dump(mode="json"), found.site.sources)]
+    parts += [
+        (loaded.name, loaded.profile.model_dump(mode="json"), loaded.sources)
+        for loaded in found.profiles.values()
+    ]
+    rows = []
+    for name, values, sources in parts:
+        for source in sources:
+            value: Any = values
+            for part in source.path.split("."):
+                value = value.get(part) if isinstance(value, dict) else None
+            rows.append((name, source.path, json.dumps(value, ensure_ascii=False), source.file))
+    return rows
 
 
 def one_place(name: str) -> dict[str, Any]:

@@ -173,9 +173,9 @@ def covers(upper: Path, path: Path) -> bool:
     return path[: len(upper)] == upper
 
 
-def section_at(path: Path) -> type[Section] | None:
+def section_at(path: Path, model: type[Section] = Profile) -> type[Section] | None:
     """Return the model of the mapping at a path, or None where there is none."""
-    return _section(_kind_at(path))
+    return _section(_kind_at(path, model))
 
 
 def exists(path: Path) -> bool:
@@ -183,8 +183,7 @@ def exists(path: Path) -> bool:
     return bool(path) and _kind_at(path) is not None
 
 
-def _kind_at(path: Path) -> Any:
-    kind: Any = Profile
+def _kind_at(path: Path, kind: Any = Profile) -> Any:
     for part in path:
         section = _section(kind)
         if section is not None:

@@ -16,6 +16,7 @@ from .jobqueue_yaml import CLUSTERS, DaskConfig, read_dask_config
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
 from .model import Profile, join, suggestion
 from .reader import Finding, Mark, Unreadable, read_file
+from .site_settings import NO_SITE, Site, read_site
 from .validation import validate, warnings
 
 BUILT_IN = Path(__file__).parent / "sites"
@@ -23,6 +24,7 @@ DEMO = Path(__file__).parent / "demo"
 DEMO_SWITCH = "JUPYTER_GPUCLUSTER_DEMO"
 """Environment variable that offers the profiles of the simulated site; empty: they are hidden."""
 
+SITE_FILE = "site.yaml"
 SITES = (1, 2, 3)
 """Levels of directories that sites write to: the system's, the environment's, `JUPYTER_PATH`."""
 _HOSTS = re.compile(r"^hosts: \[(.+)\]$", re.MULTILINE)
@@ -66,6 +68,8 @@ class LoadedProfile:
     shadowed: tuple[Shadowed, ...]
     problems: tuple[ProfileProblem, ...] = ()
     """Mistakes in its files, if only this profile was read (`find_profile`)."""
+    site: Site = NO_SITE
+    """The site's settings, if only this profile was read."""
 
     def matches_host(self, hostname: str = "") -> bool:
         """Return whether the profile is meant for this host (empty: the one we are on).
@@ -81,11 +85,12 @@ class ProfileSet:
 
     profiles: dict[str, LoadedProfile] = field(default_factory=dict)
     problems: list[ProfileProblem] = field(default_factory=list)
+    site: Site = NO_SITE
 
     @property
     def broken(self) -> dict[str, str]:
         """The profiles that cannot be started because of a site's file, each with the file."""
-        return {p.profile: p.file for p in self.problems if p.blocks and p.severity == "error"}
+        return {p.profile: p.file for p in self.problems if p.blocks and p.profile}
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,8 @@ def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
         Also return the built-in profiles of sites that we are not at.
     """
     found, problems = _candidates(search_path())
-    dask = read_dask_config()
+    dask, site = read_dask_config(), load_site()
+    problems += _site_problems(site)
     problems += [_problem("", finding, "warning") for finding in dask.problems]
     profiles: list[LoadedProfile] = []
     for name in {**found, **dask.offered}:
@@ -116,10 +122,23 @@ def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
         if shipped and not all_sites and _is_of_another_site(paths[0][0], hostname):
             continue
         loaded = _load(name, paths, problems, dask)
-        if loaded is not None:
+        usable = loaded is not None and not site.problems
+        if loaded is not None and usable and not site.refusal(name, loaded.profile):
             profiles.append(loaded)
     profiles.sort(key=lambda p: _order(p, hostname))
-    return ProfileSet({loaded.name: loaded for loaded in profiles}, problems)
+    return ProfileSet({loaded.name: loaded for loaded in profiles}, problems, site)
+
+
+def load_site() -> Site:
+    """Read the site's settings."""
+    files = [(Path(base, "gpucluster", SITE_FILE), rank) for base, rank in _data_directories()]
+    return read_site(files)
+
+
+def _site_problems(site: Site) -> list[ProfileProblem]:
+    words = "; no cluster can be started until this is corrected"
+    found = [replace(each, message=each.message + words) for each in site.problems]
+    return [replace(_problem("", each), blocks=True) for each in found]
 
 
 def _order(loaded: LoadedProfile, hostname: str) -> tuple[bool, bool, bool, str]:
@@ -164,15 +183,28 @@ def find_profile(name: str) -> LoadedProfile:
             hint=f"Correct {whose}; profile {name!r} cannot be used until then.",
             detail="profile",
         )
-    return replace(loaded, problems=tuple(problems))
+    site = load_site()
+    if site.problems:
+        raise ProfileError(
+            "\n".join(map(str, _site_problems(site))),
+            hint="Ask the site's staff.",
+            detail="profile",
+        )
+    if refusal := site.refusal(name, loaded.profile):
+        raise ProfileNotFound(
+            refusal, hint=site.hint("The command profiles lists the others."), detail="profile"
+        )
+    return replace(loaded, problems=tuple(problems), site=site)
 
 
 def check_file(path: Path) -> list[ProfileProblem]:
-    """Return what is wrong with a profile file, whether it is in use or not.
+    """Return what is wrong with a file of a profile or a site's settings, in use or not.
 
     A file that lacks `title` or `backend` is checked together with the installed files of its name.
     """
     name, real = path.stem, path.resolve()
+    if path.name == SITE_FILE and real.parent.name != "profiles":
+        return [_problem("", each) for each in read_site([(path, (1, 0))]).problems]
     if not _NAME.fullmatch(name):
         return [_badly_named(path)]
     installed = _candidates(search_path())[0].get(name, [])
@@ -191,6 +223,22 @@ def check_file(path: Path) -> list[ProfileProblem]:
 
 def search_path() -> list[Directory]:
     """Return the directories of profiles; each overrides those before it."""
+    listed = [(BUILT_IN, (0, 0))]
+    if os.environ.get(DEMO_SWITCH):
+        listed.append((DEMO, (0, 1)))
+    listed += [(Path(base, "gpucluster", "profiles"), rank) for base, rank in _data_directories()]
+    # A directory listed twice keeps its most central rank: naming the system's directory in
+    # JUPYTER_PATH must not turn its locks into weaker ones.
+    unique: dict[str, Directory] = {}
+    for path, rank in listed:
+        real = os.path.realpath(path)
+        known = unique.pop(real, None)
+        unique[real] = Directory(path, rank if known is None else min(rank, known.rank))
+    return list(unique.values())
+
+
+def _data_directories() -> list[tuple[str, tuple[int, int]]]:
+    """Return Jupyter's data directories with their ranks, the last to override first."""
     # Imported late: it costs 30 ms, and what only needs the model need not pay them.
     from jupyter_core import paths
 
@@ -200,21 +248,11 @@ def search_path() -> list[Directory]:
         (2, set(paths.ENV_JUPYTER_PATH)),
         (3, {path.rstrip(os.sep) for path in extra}),
     ]
-    listed = [(BUILT_IN, 0)]
-    if os.environ.get(DEMO_SWITCH):
-        listed.append((DEMO, 0))
-    for base in reversed(paths.jupyter_path()):
+    found = []
+    for position, base in enumerate(reversed(paths.jupyter_path()), 2):
         level = next((level for level, known in levels if base in known), 4)
-        listed.append((Path(base, "gpucluster", "profiles"), level))
-    # A directory listed twice keeps its most central rank: naming the system's directory in
-    # JUPYTER_PATH must not turn its locks into weaker ones.
-    unique: dict[str, Directory] = {}
-    for position, (path, level) in enumerate(listed):
-        real = os.path.realpath(path)
-        rank = (level, position)
-        known = unique.pop(real, None)
-        unique[real] = Directory(path, rank if known is None else min(rank, known.rank))
-    return list(unique.values())
+        found.append((base, (level, position)))
+    return found
 
 
 def _candidates(

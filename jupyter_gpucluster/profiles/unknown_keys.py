@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .model import Path, join, keys_of_sections, places, section_at, suggestion
+from .model import Path, Profile, join, keys_of_sections, places, section_at, suggestion
+from .sections import Section
 
 DASK_AND_CONDA = {
     # dask-jobqueue's options: https://jobqueue.dask.org/en/stable/generated/.
@@ -48,24 +49,26 @@ SENTENCES = {
 """Sentences about words that no single key stands for."""
 
 
-def message(path: Path, backend: str) -> str:
+def message(path: Path, backend: str, model: type[Section] = Profile) -> str:
     """Return the message about an unknown key of a profile for a batch system."""
     key, above = path[-1], path[:-1]
     where = f" in `{join(above)}`" if above else ""
-    return f"unknown key `{key}`{where}. {_fix(key, above, backend)}"
+    return f"unknown key `{key}`{where}. {_fix(key, above, backend, model)}"
 
 
-def _fix(key: str, above: Path, backend: str) -> str:
-    section = section_at(above)
+def _fix(key: str, above: Path, backend: str, model: type[Section]) -> str:
+    section = section_at(above, model)
     known = list(section.model_fields) if section is not None else []
     word = key.lower().replace("-", "_")
     # In an option or container, `name` and the like have other meanings.
-    if not {"options", "container"} & {*above}:
+    if model is Profile and not {"options", "container"} & {*above}:
         if found := _synonym(word, backend):
             return found
         if word not in known and (others := places(word)):
             return f"It belongs at {' or '.join(f'`{other}`' for other in others)}."
-    close = suggestion(key, known) or suggestion(key, () if above else keys_of_sections())
+    close = suggestion(key, known) or suggestion(
+        key, () if above or model is not Profile else keys_of_sections()
+    )
     return close[2:3].upper() + close[3:] or f"Known keys are {', '.join(known)}."
 
 

@@ -34,6 +34,7 @@ from .options import (
     targets,
 )
 from .reader import Branch, Finding, Items, Leaf, Mark, Tree, plain
+from .sections import Section
 from .values import kind_of, shown
 
 Problem = tuple[Path, str]
@@ -53,17 +54,16 @@ def validate(tree: Branch) -> tuple[Profile | None, list[Finding]]:
     try:
         profile = Profile.model_validate(data)
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        findings = [_finding(tree, detail) for detail in details]
-        return None, _in_order([*findings, *_also_wrong(tree, data, details)])
+        findings = wrong_values(tree, error, Profile)
+        return None, _in_order([*findings, *_also_wrong(tree, data, error)])
     findings = [Finding(_find(tree, path)[0], message) for path, message in _checks(profile)]
     return (None if findings else profile), _in_order(findings)
 
 
-def _also_wrong(tree: Branch, data: dict[str, Any], details: Sequence[Any]) -> Iterator[Finding]:
+def _also_wrong(tree: Branch, data: dict[str, Any], error: ValidationError) -> Iterator[Finding]:
     """Yield what is wrong besides values of wrong kinds, as far as these do not hide it."""
     data = {"title": "x", "backend": "local", **data}
-    for path in (_find(tree, detail["loc"])[1] for detail in details):
+    for path in (_find(tree, detail["loc"])[1] for detail in error.errors(include_url=False)):
         if path[:1] == ("options",):
             return  # its name may stand in braces
         part, *above = data, *path[:-1]
@@ -147,14 +147,19 @@ def _spelled_twice(profile: Profile, tree: Branch) -> Iterator[Finding]:
 # Values of a wrong kind, as pydantic finds them
 
 
-def _finding(tree: Branch, detail: Any) -> Finding:
+def wrong_values(tree: Branch, error: ValidationError, model: type[Section]) -> list[Finding]:
+    """Return unknown and missing keys and values of a wrong kind, in order."""
+    return _in_order(_finding(tree, each, model) for each in error.errors(include_url=False))
+
+
+def _finding(tree: Branch, detail: Any, model: type[Section]) -> Finding:
     kind, loc = detail["type"], [part for part in detail["loc"] if part != "[key]"]
     on_key = kind == "extra_forbidden" or "[key]" in detail["loc"]
     mark, path, _ = _find(tree, loc, on_key=on_key)
     if kind == "extra_forbidden":
         backend = tree.entries.get("backend")
         system = str(backend.value) if isinstance(backend, Leaf) else ""
-        return Finding(mark, unknown_keys.message(tuple(map(str, loc)), system))
+        return Finding(mark, unknown_keys.message(tuple(map(str, loc)), system, model))
     if kind == "missing":
         return Finding(mark, f"`{join(loc)}` is missing; add it")
     return Finding(mark, f"`{join(path)}`: {_wrong_value(kind, detail, path)}")

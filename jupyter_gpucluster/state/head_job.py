@@ -100,7 +100,8 @@ def due(directory: ClusterDirectory, record: Record, job: Job) -> bool:
     except OSError:
         return True
     fresh = time.time() - job.submitted < FRESH_SECONDS
-    return abs(age) > (FRESH_PERIOD if fresh else find_backend(record.spec.backend).poll_seconds)
+    period = FRESH_PERIOD if fresh else find_backend(record.spec.backend).poll_seconds
+    return abs(age) > max(period, record.spec.site.poll_period)
 
 
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:

@@ -799,6 +799,10 @@ export interface operations {
                             name: string;
                             file: string;
                         }[];
+                        /** @description A line of the site; may be empty. */
+                        announcement?: string;
+                        /** @description Whom users ask; may be empty. */
+                        contact?: string;
                     };
                 };
             };

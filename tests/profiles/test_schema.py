@@ -20,6 +20,7 @@ from tools import profile_reference
 from tools.profile_reference import SCHEMA_FILE, profile_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
+SITE_PAGE = PAGE.with_name("site-settings.md")
 SHIPPED = sorted(BUILT_IN.glob("*.yaml"))
 
 BASE: dict[str, Any] = {"title": "x", "backend": "slurm"}
@@ -34,14 +35,16 @@ def validator() -> Draft202012Validator:
 def test_the_shipped_schema_and_the_reference_are_what_the_model_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, page = tmp_path / "schema.json", tmp_path / "page.md"
+    file = tmp_path / "schema.json"
     monkeypatch.setattr(profile_reference, "SCHEMA_FILE", file)
-    page.write_text(PAGE.read_text())
-    profile_reference.main([str(page)])
-    fix = "run: python -m tools.profile_reference docs/profiles.md"
-    assert file.read_text() == SCHEMA_FILE.read_text(), fix
-    assert page.read_text() == PAGE.read_text(), fix
-    assert page.read_text().count(profile_reference.BEGIN) == 1
+    fix = "run: python -m tools.profile_reference docs/profiles.md docs/site-settings.md"
+    for page, mark in ((PAGE, profile_reference.BEGIN), (SITE_PAGE, profile_reference.SITE)):
+        made = tmp_path / page.name
+        made.write_text(page.read_text())
+        profile_reference.main([str(made)])
+        assert file.read_text() == SCHEMA_FILE.read_text(), fix
+        assert made.read_text() == page.read_text(), fix
+        assert made.read_text().count(mark) == 1
 
 
 def test_the_schema_is_valid_and_names_its_dialect(validator: Draft202012Validator) -> None:

@@ -40,14 +40,24 @@ def add_profiles(parser: Parser) -> None:
         metavar="FILE",
         help="check these files, also before they are installed; exit code 1 if one has an error",
     )
+    parser.add_argument(
+        "--effective",
+        action="store_true",
+        help="show each value in force and its file, of the site's settings and of profiles",
+    )
 
 
 def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
     """List profiles, or check files."""
     if arguments.check:
         return _check(arguments.check)
-    from ...launch.profile_catalog import places  # with pydantic and YAML
+    from ...launch.profile_catalog import effective_values, places  # with pydantic and YAML
 
+    if arguments.effective:
+        rows = tuple((name or "(site)", *rest) for name, *rest in effective_values())
+        keys = ("profile", "key", "value", "file")
+        table = Table(("PROFILE", "KEY", "VALUE", "FILE"), rows, empty="no values")
+        return Outcome({"values": [dict(zip(keys, row, strict=True)) for row in rows]}, (table,))
     found = places(elsewhere=arguments.everywhere)
     if arguments.capacity:
         for profile in found["profiles"]:
@@ -73,6 +83,8 @@ def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
     free = ("FREE",) if arguments.capacity else ()
     headings = ("NAME", "TITLE", "BACKEND", "GPUS/JOB", "LIMITS", *free, "WORKERS", "SOURCE")
     blocks: list[Block] = [Table(headings, rows, empty="no profiles")]
+    if found["announcement"]:
+        blocks.insert(0, Text(found["announcement"]))
     if found["problems"]:
         blocks.append(Text(_lines(found["problems"]), title="Problems"))
     return Outcome(found, tuple(blocks))

@@ -48,6 +48,8 @@ async def ask(
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
     alive = [job for job in record.jobs if job.id and not job.is_over]
+    if not on_this_machine(record.spec.backend):
+        period = max(period, record.spec.site.poll_period)
     poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
     if not poll.asked:
         return replace(_nothing(before), again=poll.again)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import COMMAND_SECONDS, Queue
-from jupyter_gpucluster.core.cluster import Record
+from jupyter_gpucluster.batch.status_cache import Poll
+from jupyter_gpucluster.core.cluster import Record, SiteRules
 from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
 from jupyter_gpucluster.head.reconcile.listing import ask, open_queue
 from jupyter_gpucluster.head.reconcile.model import Observation, Reported
@@ -59,6 +61,17 @@ async def test_without_jobs_nobody_is_asked(home: Path) -> None:
     over = Job(MARK, 0, JobState.DONE, "7000_0", ended=900.0)
     assert await told_by(slurm, with_jobs(over), home) == Reported()
     assert slurm.asked == []
+
+
+@pytest.mark.parametrize("least, asked", [(0.0, 10.0), (60.0, 60.0)])
+async def test_a_site_has_a_least_period(home: Path, least: float, asked: float) -> None:
+    record = with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0"))
+    spec = replace(record.spec, backend="slurm", site=SiteRules(poll_period=least))
+    queue = AsyncMock()
+    queue.look.return_value = Poll(asked=False)
+    directory = ClusterDirectory(home / "abc123")
+    await ask(queue, directory, replace(record, spec=spec), Reported(), 1000.0, 10.0)
+    assert queue.look.call_args.args[1] == asked
 
 
 async def test_jobs_that_are_listed_need_one_call(home: Path) -> None:

@@ -1,0 +1,161 @@
+"""Settings of a site for all profiles: `gpucluster/site.yaml` below Jupyter's data directories."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import grp
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from ..batch import uses_this_machine
+from ..batch.variables import surrounding_job
+from .merge import FieldSource, SourceFile, merge
+from .model import Profile, join
+from .reader import Branch, Finding, Unreadable, plain, read_file
+from .sections import Section
+from .validation import wrong_values
+from .values import DurationOrNone, PositiveOrNone, Text
+
+DAY = 86400
+
+
+class SiteLimits(Section):
+    """Limits of one user over all profiles; they prevent mistakes, not abuse."""
+
+    clusters: PositiveOrNone = Field(
+        None, description="Most clusters of a user at one time; empty: no limit."
+    )
+    gpus: PositiveOrNone = Field(
+        None, description="Most GPUs of a user's clusters at one time; empty: no limit."
+    )
+    gpu_hours: PositiveOrNone = Field(
+        None, description="Most GPU-hours of a user's clusters in `window`; empty: no limit."
+    )
+    window: DurationOrNone = Field(
+        30 * DAY, description="Time over which `gpu_hours` counts, up to now."
+    )
+
+
+class Times(Section):
+    """Values for the keys of the same names in the `policy` of all profiles."""
+
+    idle_timeout: DurationOrNone = Field(None, description="For `policy.idle_timeout`.")
+    no_client_timeout: DurationOrNone = Field(None, description="For `policy.no_client_timeout`.")
+    max_lifetime: DurationOrNone = Field(None, description="For `policy.max_lifetime`.")
+
+
+class SiteSettings(Section):
+    """Settings of a site for all profiles."""
+
+    contact: Text = Field("", description="Whom users ask, shown with each refusal.")
+    announcement: Text = Field("", description="One line shown above the profiles.")
+    local: Literal["on", "off"] = Field(
+        "on",
+        description="`off`: no clusters on the machine that Jupyter runs on, except inside a batch"
+        " job.",
+    )
+    visible: dict[Text, tuple[Text, ...]] = Field(
+        {},
+        description="Groups whose members see a profile, by the profile's name or a pattern of it"
+        " (`gpu-*`).",
+    )
+    poll_period: DurationOrNone = Field(
+        None, description="Least time between two listings of a user's jobs."
+    )
+    limits: SiteLimits = Field(SiteLimits.model_construct(), description=SiteLimits.__doc__)
+    defaults: Times = Field(
+        Times.model_construct(), description="Values where profile and user give none."
+    )
+    maxima: Times = Field(
+        Times.model_construct(), description="Largest values, whatever profile or user give."
+    )
+    retention: DurationOrNone = Field(
+        None,
+        description="Ended clusters older than this are forgotten at the user's next start.",
+    )
+
+
+@dataclass(frozen=True)
+class Site:
+    """The settings, the files that gave them, and mistakes in these files."""
+
+    settings: SiteSettings
+    sources: tuple[FieldSource, ...] = ()
+    problems: tuple[Finding, ...] = ()
+
+    def hint(self, text: str) -> str:
+        """Return a hint with the contact behind it."""
+        contact = self.settings.contact
+        return f"{text} Contact: {contact}." if contact else text
+
+    def refusal(self, name: str, profile: Profile) -> str:
+        """Return why this user cannot start a profile here; empty if nothing forbids it."""
+        here = uses_this_machine(profile.backend)
+        if self.settings.local == "off" and here and not surrounding_job():
+            return f"This site has no clusters on this machine, so profile {name} cannot be used."
+        for pattern, groups in self.settings.visible.items():
+            if fnmatch.fnmatchcase(name, pattern) and not {*groups} & own_groups():
+                return f"Profile {name} is for members of {' or '.join(groups)}."
+        return ""
+
+    def applied(self, profile: Profile) -> Profile:
+        """Return a profile whose times keep to the site's defaults and maxima."""
+        times = {}
+        for key in Times.model_fields:
+            wanted = getattr(profile.policy, key) or getattr(self.settings.defaults, key)
+            given = (wanted, getattr(self.settings.maxima, key))
+            times[key] = min((seconds for seconds in given if seconds), default=None)
+        return profile.model_copy(update={"policy": profile.policy.model_copy(update=times)})
+
+
+NO_SITE = Site(SiteSettings())
+
+
+@functools.cache
+def own_groups() -> set[str]:
+    """Return the names of this user's groups; a group without a name has its number."""
+    names = set()
+    for number in {os.getgid(), *os.getgroups()}:
+        try:
+            names.add(grp.getgrgid(number).gr_name)
+        except KeyError:
+            names.add(str(number))
+    return names
+
+
+def read_site(files: Sequence[tuple[Path, tuple[int, int]]]) -> Site:
+    """Read the files that exist; of two values for one key the more central file's counts.
+
+    Parameters
+    ----------
+    files
+        Paths with their ranks, as for profiles.
+    """
+    sources: list[SourceFile] = []
+    problems: list[Finding] = []
+    for path, rank in sorted(files, key=lambda file: file[1], reverse=True):
+        try:
+            sources += [SourceFile(str(path), rank, read_file(path))] if path.exists() else []
+        except Unreadable as error:
+            problems.append(Finding(error.mark, error.message))
+    for source in sources:
+        problems += _validated(source.tree)[1]
+    if problems or not sources:
+        return replace(NO_SITE, problems=tuple(problems))
+    merged = merge(sources)
+    settings, _ = _validated(merged.tree)
+    given = (FieldSource(join(path), file) for path, file in sorted(merged.sources.items()))
+    return Site(settings or NO_SITE.settings, tuple(given))
+
+
+def _validated(tree: Branch) -> tuple[SiteSettings | None, list[Finding]]:
+    try:
+        return SiteSettings.model_validate(plain(tree)), []
+    except ValidationError as error:
+        return None, wrong_values(tree, error, SiteSettings)
