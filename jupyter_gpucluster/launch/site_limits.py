@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,8 @@ def within_site(plan: Plan, seen: Seen) -> Plan:
     LimitReached
         The site allows no such cluster beside the others.
     """
+    if plan.profile.backend == EXISTING:
+        return plan
     site, now = plan.loaded.site, time.time()
     limits = site.settings.limits
     live = [view for _, view in seen if view.phase not in ENDED and view.backend != EXISTING]
@@ -69,8 +72,8 @@ def rules(plan: Plan) -> SiteRules:
 
 def forget_old(plan: Plan, seen: Seen) -> None:
     """Delete clusters that ended longer ago than the site's retention, as `forget` does."""
-    retention = plan.loaded.site.settings.retention
-    for look, view in seen if retention is not None else ():
-        old = view.phase in ENDED and (view.ended or view.created) < time.time() - retention
+    oldest = time.time() - (plan.loaded.site.settings.retention or math.inf)
+    for look, view in seen:
+        old = view.phase in ENDED and (view.ended or view.created) < oldest
         if old and not look.directory.read_phase()[2]:
             look.directory.remove()
