@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..core.errors import InvalidInput
 from .compare import verdict
 from .family import FAMILY, SHUFFLE
-from .links import measure_links
 from .options import Options
 from .report import DeviceResult, Report, Run, columns, device_result
-from .sending import FromClient, SentGraph, SentTasks, failure, quiet
+from .sending import FromClient, SentGraph, SentTasks, failure, measure_links, quiet
 from .workers import WorkerFacts, ask_workers, choose_devices, crew, names, remarks, worker_shares
 from .workloads import Device, LongTasks, Size, Workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.cluster import ASKED, ENDED
+from ..core.cluster import ENDED
 from ..core.job import Job
 from ..core.summary import Event, GpuReading
 from .output import ELLIPSIS, Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
@@ -35,8 +35,7 @@ def short(text: str) -> str:
 
 def state(view: ClusterView) -> str:
     """Return phase, words and reason in one line."""
-    parts = (view.phase.value, *(part for part in _words(view) if part != ASKED))
-    return one_line(": ".join(part for part in parts if part))
+    return one_line(": ".join((view.phase.value, *_words(view))))
 
 
 def remarks(view: ClusterView) -> tuple[str, ...]:

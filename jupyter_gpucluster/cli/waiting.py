@@ -1,20 +1,31 @@
-"""``--wait``: wait for a cluster and show its progress; Ctrl-C ends only the wait."""
+"""Commands that take a while: wait for a cluster, borrow one, stop one, end on a signal.
+
+Ctrl-C ends only the wait.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
 
-from ..core.errors import ClusterConflict, GpuClusterError
+from ..core.cluster import Target
+from ..core.errors import ClusterConflict, GpuClusterError, InvalidInput
 from ..core.serialize import to_json
 from .arguments import Parser, seconds
 from .describe import target_text
-from .output import Outcome, Progress, Session
+from .output import Outcome, Progress, Session, counted
 
 if TYPE_CHECKING:
     from ..core.cluster import Target
     from ..state.view import ClusterView
+
 
 STOP_SECONDS = 60.0
 """Wait for the end of a command's own cluster; after that the head ends it alone."""
@@ -117,3 +128,96 @@ def stop_quietly(view: ClusterView, session: Session) -> None:
         session.note(f"Cluster {view.name} is stopping; no longer waiting for its end.")
     except GpuClusterError as error:
         session.note(f"Cluster {view.name}: {error.message}")
+
+
+@contextmanager
+def borrowed(name: str, workers: int | None, session: Session) -> Iterator[ClusterView]:
+    """Yield a cluster with so many workers ready, after a wait for the missing ones.
+
+    One that follows the load keeps its number meanwhile: before there is work it has no reason to
+    grow, and a number that moves cannot be measured.
+
+    Parameters
+    ----------
+    workers
+        The needed number; None = the requested ones, and at least one.
+
+    Raises
+    ------
+    ClusterConflict
+        The cluster has ended, or ends now.
+    InvalidInput
+        It will never have so many.
+    """
+    from ..client.connect import has_scheduler
+
+    view = session.clusters.get(name)
+    has_scheduler(view)
+    needed = workers or max(view.workers.asked if view.target.adaptive else 0, 1)
+    if view.target.maximum < needed:
+        raise InvalidInput(
+            f"Cluster {view.name} keeps at most {counted(view.target.maximum, view.unit)}; "
+            f"{needed} are needed.",
+            hint=f"First: {session.program} scale {view.name} --workers {needed}",
+            detail="workers",
+        )
+    if not view.target.adaptive:
+        yield _with_workers(view, needed, session)
+        return
+    before = view.target
+    session.note(
+        f"cluster {view.name} follows the load; "
+        f"meanwhile it is kept at {counted(needed, view.unit)}"
+    )
+    session.clusters.update(view.id, target=Target(needed, needed))
+    try:
+        yield _with_workers(view, needed, session)
+    finally:
+        try:
+            session.clusters.update(view.id, target=before)
+        except GpuClusterError as error:
+            session.note(f"Cluster {view.name} no longer follows the load: {error.message}")
+
+
+def _with_workers(view: ClusterView, needed: int, session: Session) -> ClusterView:
+    if view.workers.ready >= needed:
+        return view
+    session.note(
+        f"waiting for {counted(needed, view.unit)} of cluster {view.name}; "
+        f"{view.workers.ready} are ready"
+    )
+    with session.progress() as progress:
+        return session.clusters.wait_ready(view.id, progress=progress)
+
+
+class Signals:
+    """Turns the signals that end a command into `KeyboardInterrupt`, so that nothing is left."""
+
+    def __init__(self) -> None:
+        self.last = signal.SIGINT
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Python lets only the main thread set handlers; in others signals do not arrive anyway.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                self._before[number] = signal.signal(number, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        self.last = signal.Signals(number)
+        raise KeyboardInterrupt
+
+    def reached_children(self) -> bool:
+        """Return whether the last signal came from a terminal, which sends it to the script."""
+        if self.last is not signal.SIGINT:
+            return False
+        try:
+            with Path("/dev/tty").open("rb") as terminal:
+                return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+        except OSError:
+            return False

@@ -42,8 +42,8 @@ class Phase(str, Enum):
 ENDED = frozenset({Phase.STOPPED, Phase.FAILED})
 """Phases that nothing leaves any more."""
 
-ASKED = "It was asked to stop."
-"""The reason of an end that somebody wanted; clocks, owners and signals give others."""
+BY_USER = "Stopped by you."
+"""The reason of an end that the user requested; deadlines, owners and signals give others."""
 
 
 @frozen

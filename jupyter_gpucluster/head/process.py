@@ -1,35 +1,41 @@
-"""The head as a process: its environment, its log, its end."""
+"""The head as a process: its environment, its log, the way of its commands, its end."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import json
 import logging
 import os
 import shutil
 import sys
 import time
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..batch import elsewhere, on_this_machine, routing
+from ..batch import elsewhere, find_backend, on_this_machine, routing
 from ..batch.cancel import cancel_jobs_of
-from ..batch.queue import JobServerRunner, ProcessRunner, Runner
+from ..batch.queue import COMMAND_SECONDS, JobServerRunner, ProcessRunner, Runner
 from ..batch.variables import inherited
 from ..core.cluster import ENDED, Phase, Record, heads_mark
 from ..core.errors import GpuClusterError, StateError
+from ..core.job import CommandResult
+from ..core.serialize import from_json, to_json
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
 from ..host.dask_settings import own_settings
-from ..host.private_files import check_private
+from ..host.private_files import DAMAGE, check_private, write_private
 from ..host.processes import end_heirs, raise_open_files, this_process
 from ..node.start_worker import stacks
-from .mailbox import MailboxRunner, NodeRunner
 from .simulator.site import site_file
 
 if TYPE_CHECKING:
     from .service import Service
+
 
 END_TRIES = 3
 """Number of attempts of a head at its end, a second apart, to write to a full disk."""
@@ -190,3 +196,80 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
 
     environment = {**os.environ, **spec.variables}
     return JobServerRunner(command, environment, lambda: end_heirs(directory.path))
+
+
+PATIENCE = COMMAND_SECONDS + 30.0
+"""The command has its own time; the rest is for a file server that shows files late."""
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 1.0
+MISSING = 127
+
+
+class MailboxRunner:
+    """Puts commands into the cluster directory and waits for what the relay answers.
+
+    The relay (`jupyter_gpucluster.state.relay`) runs on the Jupyter host.
+    """
+
+    def __init__(self, directory: ClusterDirectory) -> None:
+        self.box = directory.relay
+        self.me = this_process()
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Ask the relay to run a command; without an answer in time there is none."""
+        name = uuid.uuid4().hex
+        data = {"head": to_json(self.me), "argv": list(argv), "stdin": stdin}
+        question, answer = self.box / f"{name}.ask", f"{name}.answer"
+        try:
+            await asyncio.to_thread(write_private, question, json.dumps(data).encode())
+        except StateError as error:
+            return CommandResult(tuple(argv), None, "", error.message)
+        deadline, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
+        while time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, LONGEST_PAUSE)
+            result = await asyncio.to_thread(self.take, answer)
+            if result is not None:
+                return result
+        with contextlib.suppress(OSError):
+            question.unlink()
+        return CommandResult(
+            tuple(argv), None, "", "The relay on the Jupyter host does not answer."
+        )
+
+    def take(self, name: str) -> CommandResult | None:
+        """Return an answer and remove it; the folder is listed, since NFS remembers absence."""
+        with contextlib.suppress(OSError, *DAMAGE):
+            for path in self.box.iterdir():
+                if path.name == name:
+                    result = from_json(CommandResult, json.loads(path.read_bytes()))
+                    path.unlink()
+                    return result
+        return None
+
+
+class NodeRunner(ProcessRunner):
+    """Runs commands on the node of the head's job, and reports one that is not there.
+
+    Parameters
+    ----------
+    backend
+        The cluster's.
+    environment
+        Variables of the commands.
+    """
+
+    def __init__(self, backend: str, environment: Mapping[str, str]) -> None:
+        variables, self.without = find_backend(backend).on_a_node(environment)
+        super().__init__(variables)
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Run a command as `ProcessRunner` does."""
+        result = await super().run([x for x in argv if not x.startswith(self.without)], stdin)
+        if result.exit_code != MISSING:
+            return result
+        told = (
+            f"{result.stderr}; the node of the head's job lacks this command, so that the cluster"
+            " cannot grow. With head.submit: relay the Jupyter host runs it."
+        )
+        return CommandResult(result.argv, MISSING, result.stdout, told)

@@ -20,7 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from ..core.cluster import ASKED, ENDED, Phase, Record
+from ..core.cluster import BY_USER, ENDED, Phase, Record
 from ..core.errors import GpuClusterError
 from ..core.lease import LEASE_SECONDS
 from ..core.summary import Event, GpuReading, Summary
@@ -98,7 +98,7 @@ class StateFiles:
             if await self.save("record", self.directory.write_record, record):
                 self.saved = record
             elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
-                await asyncio.to_thread(self.directory.note_stop, record.reason or ASKED)
+                await asyncio.to_thread(self.directory.note_stop, record.reason or BY_USER)
 
     async def write_summary(self, fresh: bool, now: float) -> None:
         """Write the summary if its revision or its figures are new, and renew the lease."""

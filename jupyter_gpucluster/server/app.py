@@ -9,8 +9,8 @@ from traitlets import Bool, Type, default
 
 from .activity import BusyClusters
 from .api import CLUSTERS_SETTING, MODELS_SETTING, SNAPSHOTS_SETTING
-from .gauges import GAUGES
-from .models import Models
+from .bodies import Models
+from .health import GAUGES
 from .routes import ROUTES
 from .snapshot import Snapshots
 

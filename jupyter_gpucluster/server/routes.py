@@ -26,7 +26,7 @@ from .health import check_health
 from .snapshot import is_listed
 
 if TYPE_CHECKING:
-    from .models import Models
+    from .bodies import Models
     from .snapshot import Snapshots
 
 MAXIMUM_LINES = 100_000

@@ -1040,7 +1040,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It was asked to stop; its phase tells when it has. */
+            /** @description The cluster is stopping; its phase shows when it has ended. */
             202: {
                 headers: {
                     [name: string]: unknown;

@@ -13,9 +13,9 @@ from jupyter_gpucluster.benchmark import (
     Options,
     find_baseline,
     kernels,
-    links,
     run_benchmark,
     save_baseline,
+    sending,
     table,
     verdict,
 )
@@ -182,7 +182,7 @@ def test_a_link_that_is_really_slow_is_caught(
         return await fetch(rpc, keys, worker, **named)
 
     monkeypatch.setattr(distributed.worker, "get_data_from_worker", over_a_slow_network)
-    monkeypatch.setattr(links, "ROUNDS", 1)
+    monkeypatch.setattr(sending, "ROUNDS", 1)
     report = run_benchmark(client, Options(workload="shuffle"))
     (finding,) = verdict(report)
     assert finding.startswith("the link from worker 0 on ")

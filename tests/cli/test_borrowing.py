@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from jupyter_gpucluster.cli.borrowing import borrowed
 from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.cli.waiting import borrowed
 from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import ClusterConflict, InvalidInput
 from jupyter_gpucluster.core.summary import WorkerCounts

@@ -16,7 +16,7 @@ from jupyter_gpucluster.batch.kubernetes import kubectl
 from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import InvalidInput
-from jupyter_gpucluster.head.mailbox import NodeRunner
+from jupyter_gpucluster.head.process import NodeRunner
 from jupyter_gpucluster.launch.completion import completed
 from jupyter_gpucluster.launch.spec import group_profile
 from jupyter_gpucluster.profiles import Profile

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.summary import WorkerCounts
-from jupyter_gpucluster.server.gauges import GAUGES
+from jupyter_gpucluster.server.health import GAUGES
 from tests.server.conftest import Ask
 from tests.server.doubles import InMemoryClusters, a_view
 from tests.server.test_routes import API

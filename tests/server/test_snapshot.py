@@ -16,7 +16,7 @@ from jupyter_gpucluster.core.errors import StateError
 from jupyter_gpucluster.core.serialize import to_json
 from jupyter_gpucluster.core.summary import GpuReading, Summary, WorkerCounts
 from jupyter_gpucluster.server import snapshot
-from jupyter_gpucluster.server.models import Models, shown_bytes
+from jupyter_gpucluster.server.bodies import Models, shown_bytes
 from jupyter_gpucluster.server.snapshot import Snapshots, is_asked, with_figures
 from jupyter_gpucluster.state.control_client import Endpoint
 from tests.server.conftest import Ask, serve_a_head

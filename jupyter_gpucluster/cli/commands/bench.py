@@ -27,9 +27,8 @@ from ..arguments import (
     suggestion,
     whole_number,
 )
-from ..borrowing import borrowed
 from ..output import Outcome, Session, Text
-from ..waiting import stop_quietly
+from ..waiting import borrowed, stop_quietly
 
 if TYPE_CHECKING:
     from ...state.view import ClusterView

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import ClusterNotFound, InvalidInput, ProfileNotFound
 from ..arguments import Parser, add_place, options_from, python_from
 from ..output import Outcome, Session, Text
-from ..signals import Signals
-from ..waiting import add_wait, timeout_from
+from ..waiting import Signals, add_wait, timeout_from
 
 if TYPE_CHECKING:
     from ... import doctor

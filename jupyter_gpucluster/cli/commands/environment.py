@@ -11,7 +11,7 @@ from ...core.errors import InvalidInput, UnsuitableEnvironment
 from ...core.serialize import to_json
 from ..arguments import Parser, absolute_python, add_options, options_from
 from ..output import Facts, Outcome, Session, Text
-from ..signals import Signals
+from ..waiting import Signals
 
 if TYPE_CHECKING:
     from pathlib import Path

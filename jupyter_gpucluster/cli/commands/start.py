@@ -17,8 +17,7 @@ from ...state.control_client import ask
 from ..arguments import Parser, add_request, default_profile, request_from
 from ..describe import named, remarks, state
 from ..output import Block, Outcome, Session, Table, Text, counted, gpu_hours
-from ..signals import Signals
-from ..waiting import add_wait, stop_quietly, wait_ready
+from ..waiting import Signals, add_wait, stop_quietly, wait_ready
 
 if TYPE_CHECKING:
     from ...state.view import ClusterView

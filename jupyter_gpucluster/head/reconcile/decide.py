@@ -8,7 +8,7 @@ from math import inf
 
 from ...batch import keeps_ended
 from ...core.absence import is_unproved, since_when
-from ...core.cluster import ASKED, ENDED, Phase, Record, Target, heads_job
+from ...core.cluster import BY_USER, ENDED, Phase, Record, Target, heads_job
 from ...core.job import Job, JobState
 from .apply_status import News
 from .model import (
@@ -350,7 +350,7 @@ class _Step(News):
         # A job whose submission was not answered may exist: wait until it can be named.
         if (not alive or unproved) and not removing:
             left = self.seen.unproved(unproved) if unproved else None
-            reason = self.record.reason or ASKED
+            reason = self.record.reason or BY_USER
             if left is not None:
                 reason = f"{reason} {left.words}"
             self.record = replace(self.record, ended=self.now, reason=reason, unaccounted=left)

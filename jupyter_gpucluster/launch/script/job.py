@@ -22,9 +22,8 @@ from .containers import inside, preparation, srun_words
 from .head import head_lines
 from .launchers import find_dialect, layout_of
 from .ranks import ARGUMENT_LEFT, ENGLISH, launch_lines, phase_line, prologue_lines, rank_lines
-from .worker_command import WORKER_STARTER, worker_lines
-from .worker_lifetime import lines as lifetime_lines
-from .worker_lifetime import seconds_of
+from .worker_command import WORKER_STARTER, seconds_of, worker_lines
+from .worker_command import lines as lifetime_lines
 
 MARK = "@MARK@"
 """Stands for the submission's mark in a script; the head fills it in."""

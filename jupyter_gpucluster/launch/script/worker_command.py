@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from ...batch import job_classes
+from ...batch import job_classes, on_this_machine
 from ...batch.base import Backend
 from ...core.cluster import Spec, WorkerShape, protocol_of
 from ...host.cluster_directory import ClusterDirectory
@@ -18,7 +18,6 @@ from ...profiles import Profile
 from ...profiles.sections import Workers
 from .containers import inside, preparation
 from .launchers import layout_of
-from .worker_lifetime import seconds_of
 
 WORKER_NAME = '"$GPUCLUSTER_WORKER"'
 """The one unquoted word of a script: the job's own name, expanded where the job runs."""
@@ -182,3 +181,33 @@ def expanding(path: str) -> str:
         for number, part in enumerate(parts)
         if part
     )
+
+
+MOST_SECONDS = 60
+
+
+def seconds_of(spec: Spec) -> int:
+    """Return after how many seconds of its job a worker leaves by itself; 0 = it does not.
+
+    The head drains first: no later than `policy.drain_before` before the end, or else from the
+    middle of the walltime on.
+    """
+    walltime, before = spec.job.walltime, spec.policy.drain_before
+    if spec.simulated or on_this_machine(spec.backend) or not walltime or not before:
+        return 0
+    margin = int(min(MOST_SECONDS, before / 2, walltime / 4))
+    return walltime - margin if margin else 0
+
+
+def lines(seconds: str) -> list[str]:
+    """Return the lines of a script that tell workers when to leave.
+
+    Parameters
+    ----------
+    seconds
+        How long they would have if they were there when this shell started.
+    """
+    return [
+        f"export {LEFT}=$(({seconds} - SECONDS))",
+        f'[ "${LEFT}" -le 0 ] || export {LIFETIME}="${{{LIFETIME}:-${LEFT} s}}"',
+    ]

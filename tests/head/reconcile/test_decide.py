@@ -107,7 +107,7 @@ def test_a_stop_before_anything_was_submitted_ends_at_once() -> None:
     play.stop()
     assert play.step() == [Finish()]
     assert play.record.phase is Phase.STOPPED
-    assert play.record.reason == "It was asked to stop."
+    assert play.record.reason == "Stopped by you."
 
 
 def test_a_stop_waits_for_the_confirmation_of_the_queue() -> None:

@@ -240,7 +240,7 @@ def test_a_cluster_that_stops_waits_for_proof_and_cancels_again() -> None:
     assert play.phase() is Phase.STOPPING
     assert play.step(unknown=frozenset(ids[:1])) == []
     assert finished(play.step(unknown=frozenset(ids)))
-    assert play.record.reason == "It was asked to stop."
+    assert play.record.reason == "Stopped by you."
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_stop_is_a_stop_where_it_can_never_be_written(
         assert record_of(view).phase is not Phase.STOPPED
     assert clusters.get("k").phase is Phase.STOPPED
     assert record_of(view).phase is Phase.STOPPED
-    assert record_of(view).reason == "It was asked to stop."
+    assert record_of(view).reason == "Stopped by you."
     assert not ClusterDirectory(Path(view.directory)).lease.exists()
 
 

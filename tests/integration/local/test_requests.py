@@ -133,7 +133,7 @@ def test_a_name_that_is_taken_and_is_free_again_afterwards(
         clusters.logs("mine", "no-such-job")
     clusters.stop("mine")
     clusters.wait_stopped("mine", timeout=30)
-    assert clusters.why("mine") == "mine is stopped.\nIt was asked to stop."
+    assert clusters.why("mine") == "mine is stopped.\nStopped by you."
     with pytest.raises(ClusterNotFound) as caught:
         clusters.get("nobody")
     assert "list --all" in caught.value.hint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.benchmark import links, run_benchmark, table
+from jupyter_gpucluster.benchmark import run_benchmark, sending, table
 from jupyter_gpucluster.benchmark.family import exchange_of
 from jupyter_gpucluster.benchmark.options import Options
 from jupyter_gpucluster.benchmark.workloads import Crew, Workload
@@ -39,8 +39,8 @@ if importlib.util.find_spec("distributed_ucxx"):
         write_profile: WriteProfile,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(links, "ROUNDS", 1)
-        monkeypatch.setitem(links.BYTES, "cpu", 10**6)
+        monkeypatch.setattr(sending, "ROUNDS", 1)
+        monkeypatch.setitem(sending.BYTES, "cpu", 10**6)
         view = start(write_profile("fast", FAST), workers=2)
         assert view.scheduler_address.startswith("ucx://127.0.0.1:")
         assert not view.encrypted

@@ -15,7 +15,7 @@ from jupyter_gpucluster.head.reconcile.walltime import MOSTLY
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.environ import LIFETIME
 from jupyter_gpucluster.launch.script.job import render
-from jupyter_gpucluster.launch.script.worker_lifetime import seconds_of
+from jupyter_gpucluster.launch.script.worker_command import seconds_of
 from jupyter_gpucluster.profiles import Profile
 
 from ...integration.batch.ssh_site import SshSite
