@@ -168,8 +168,8 @@ class JobServer:
             arguments = self.parser.parse_args(request["argv"][1:])
             output = getattr(self, arguments.verb)(arguments)
         except (UsageError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            told = str(error) or type(error).__name__
-            return {"number": number, "exit_code": 1, "stdout": "", "stderr": told}
+            text = str(error) or type(error).__name__
+            return {"number": number, "exit_code": 1, "stdout": "", "stderr": text}
         return {"number": number, "exit_code": 0, "stdout": json.dumps(output), "stderr": ""}
 
     def submit(self, arguments: argparse.Namespace) -> list[str]:
@@ -454,8 +454,8 @@ class Parser(argparse.ArgumentParser):
 def request_parser() -> argparse.ArgumentParser:
     """Return the parser of requests, which `batch.local` and `batch.demo` write."""
     parser = Parser(prog="gpucluster-jobs", add_help=False)
-    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
-    submit = verbs.add_parser("submit", add_help=False)
+    commands = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
+    submit = commands.add_parser("submit", add_help=False)
     submit.add_argument("--mark", required=True)
     submit.add_argument("--count", type=int, default=1)
     submit.add_argument("--gpus", type=int, default=0)
@@ -463,11 +463,11 @@ def request_parser() -> argparse.ArgumentParser:
     submit.add_argument("--workers", type=int, default=1)
     submit.add_argument("script", type=Path)
     submit.add_argument("worker_argv", nargs="*")
-    verbs.add_parser("status", add_help=False)
-    cancel = verbs.add_parser("cancel", add_help=False)
+    commands.add_parser("status", add_help=False)
+    cancel = commands.add_parser("cancel", add_help=False)
     cancel.add_argument("ids", nargs="+")
-    limit = verbs.add_parser("limit", add_help=False)
+    limit = commands.add_parser("limit", add_help=False)
     limit.add_argument("--memory", type=int, required=True)
     limit.add_argument("ids", nargs="+")
-    verbs.add_parser("capacity", add_help=False)
+    commands.add_parser("capacity", add_help=False)
     return parser

@@ -154,9 +154,9 @@ def fail(directory: ClusterDirectory, record: Record, jobs: str, error: Exceptio
     while first.__cause__ is not None:
         first = first.__cause__
     named = f"{type(first).__name__}: {' '.join(str(first).split())}"
-    told = first.message if isinstance(first, GpuClusterError) else named
+    text = first.message if isinstance(first, GpuClusterError) else named
     now = time.time()
-    parts = (f"The head failed: {told.removesuffix('.')}.", jobs, own_settings())
+    parts = (f"The head failed: {text.removesuffix('.')}.", jobs, own_settings())
     reason = " ".join(part for part in parts if part)
     # Who asked for a stop has got it.
     outcome = Phase.FAILED if record.stop_requested is None else record.outcome
@@ -268,8 +268,8 @@ class NodeRunner(ProcessRunner):
         result = await super().run([x for x in argv if not x.startswith(self.without)], stdin)
         if result.exit_code != MISSING:
             return result
-        told = (
+        text = (
             f"{result.stderr}; the node of the head's job lacks this command, so that the cluster"
             " cannot grow. With head.submit: relay the Jupyter host runs it."
         )
-        return CommandResult(result.argv, MISSING, result.stdout, told)
+        return CommandResult(result.argv, MISSING, result.stdout, text)

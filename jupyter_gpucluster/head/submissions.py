@@ -146,7 +146,7 @@ class VainCancels:
         self.tries = {id: self.tries.get(id, 0) + (id in ids) for id in there}
         return [
             Event(now, "cancel", f"{system} was asked {TRIES} times to end job {id}, and still"
-                  f" lists it. {said(result)}", there[id].key)
+                  f" lists it. {outcome_of(result)}", there[id].key)
             for id in ids
             # Without a listing that has it nobody knows whether it is there.
             if self.tries.get(id) == TRIES
@@ -155,7 +155,7 @@ class VainCancels:
         ]  # fmt: skip
 
 
-def said(result: CommandResult) -> str:
+def outcome_of(result: CommandResult) -> str:
     """Return how a command ended, and its words, in a sentence."""
     if result.exit_code is None:
         return f"{result.argv[0]} did not answer."
