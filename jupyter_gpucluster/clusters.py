@@ -73,9 +73,11 @@ class Clusters:
 
     def orphans(self) -> Sequence[str]:
         """Return a line for each process and job left over from ended or unknown clusters."""
+        # Needs pydantic, which `list` does without.
+        from .launch.profile_catalog import systems
         from .state.orphans import all_orphans
 
-        return all_orphans(self.root)
+        return all_orphans(self.root, systems())
 
     def left_jobs(self, name: str) -> Sequence[str]:
         """Return a line for each batch job that a cluster which has ended may still have."""

@@ -188,6 +188,8 @@ class Backend(Protocol):
     """Options that a job with a user in it has no use for, or that `interactive` does not take."""
     remarks: re.Pattern[str] | None
     """Messages on standard error that a whole listing may have: no jobs, or no such ids."""
+    submit_host: re.Pattern[str] | None = None
+    """The host of a job's submission, in the answer of `look_up` or of `status` for its id."""
     amounts: Amounts = Amounts()
     image_option: str = ""
     """Option of a directive that runs the job in a container's image."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shlex
+import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -26,10 +28,16 @@ from . import (
     routed,
     routing,
 )
-from .queue import ProcessRunner, Queue, Runner, run_aside
+from .queue import ProcessRunner, Queue, Runner, run_aside, user_name
 
 SECONDS = 15.0
 """Time limit; readers of the cluster wait for it, and jobs end by themselves."""
+ANSWER_SECONDS = 10.0
+"""The same of a list of leftovers."""
+TAG = re.compile(r"gpc-([a-z0-9]{6})-\d+")
+PROGRAM = re.compile(r"(?!(?:env|sh)$)\w+")
+FILES = re.compile(r"(/[^\s\"',;:=]*)/[a-z0-9]{6}/(?:jobs|logs)/gpc-")
+"""The directory of cluster directories, in the path of a job's script or log."""
 ROUNDS = 3
 PAST_WALLTIME = 3600.0
 """So long after its time limit a job that ran counts as ended, because systems end jobs within
@@ -73,25 +81,92 @@ async def left_jobs_of(
     records: Iterable[Record], runner: Runner | None = None, *, root: Path | None = None
 ) -> list[str]:
     """Do what `left_jobs` does, on the caller's event loop and with its runner."""
-    told = []
-    for record in records:
-        queue = _queue(record, runner or _runner(record), root)
-        found = None
-        with contextlib.suppress(GpuClusterError, TimeoutError):
-            async with asyncio.timeout(SECONDS):
-                found = await _look(queue, record)
-        if found is None:
-            silent = f"{queue.backend.title} does not answer{_why(queue)}"
-            told.append(f"perhaps jobs of {record.name}: {silent}")
-            continue
-        left = {id: f"{each.mark} ({each.state.value})" for id, each in found.left.items()}
-        doubts = found.doubtful.items()
-        left |= {id: f"{mark} (not listed, end not confirmed)" for id, mark in doubts}
-        told += [
-            f"job {id} of {words}; to end it: {_typed(record, [id])}"
-            for id, words in sorted(left.items())
-        ]
-    return told
+    lines = (_left_of(record, runner or _runner(record), root) for record in records)
+    return [line for some in await asyncio.gather(*lines) for line in some]
+
+
+async def _left_of(record: Record, runner: Runner, root: Path | None) -> list[str]:
+    queue = _queue(record, runner, root)
+    found = None
+    with contextlib.suppress(GpuClusterError, TimeoutError):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            found = await _look(queue, record)
+    if found is None:
+        silent = f"{queue.backend.title} does not answer{_why(queue)}"
+        return [f"perhaps jobs of {record.name}: {silent}"]
+    left = {id: f"{each.mark} ({each.state.value})" for id, each in found.left.items()}
+    doubts = found.doubtful.items()
+    left |= {id: f"{mark} (not listed, end not confirmed)" for id, mark in doubts}
+    return [
+        f"job {id} of {words}; to end it: {_typed(record, [id])}"
+        for id, words in sorted(left.items())
+    ]
+
+
+def stray_jobs(
+    systems: Iterable[tuple[str, Mapping[str, str]]], looked_after: Set[str], root: Path
+) -> list[str]:
+    """Return a line for each job with a tag of ours that no live cluster of this root has.
+
+    Parameters
+    ----------
+    systems
+        Backends, each with the variables by which its commands find the system.
+    looked_after
+        Ids of clusters whose jobs are known.
+    root
+        The directory of cluster directories; jobs with files elsewhere are another root's.
+    """
+
+    async def ask() -> list[str]:
+        lines = (_strays(name, where, looked_after, root) for name, where in systems)
+        return [line for some in await asyncio.gather(*lines) for line in some]
+
+    return run_aside(ask())
+
+
+async def _strays(
+    name: str, variables: Mapping[str, str], looked_after: Set[str], root: Path
+) -> list[str]:
+    backend, user = find_backend(name), user_name()
+    program = next(word for word in backend.status(user, ()) if PROGRAM.fullmatch(word))
+    if shutil.which(program) is None:
+        return []  # a profile for another host
+    queue = Queue(backend, ProcessRunner({**os.environ, **variables}), root=root)
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            listing = await queue.poll(())
+            if listing is None:
+                raise TimeoutError
+            strays = [
+                status
+                for status in listing.values()
+                if (found := TAG.match(status.mark)) and found[1] not in looked_after
+                if status.state not in FINAL
+            ]
+            origins = [await _origin(queue, status.id, root) for status in strays]
+    except TimeoutError:
+        return [f"perhaps jobs: {backend.title} does not answer{_why(queue)}"]
+    where = "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
+    return [
+        f"job {status.id} of {status.mark} ({status.state.value}), {origin}; to end it: "
+        + where
+        + shlex.join(backend.cancel([status.id]))
+        for status, origin in zip(strays, origins, strict=True)
+    ]
+
+
+async def _origin(queue: Queue, id: str, root: Path) -> str:
+    """Return where a job was started, from the paths that its batch system keeps of it."""
+    backend = queue.backend
+    argv = backend.look_up(id) or backend.status(queue.user, [id])
+    text = (await queue.runner.run(argv)).stdout
+    place = FILES.search(text)
+    if place is not None and Path(place[1]) == root:
+        return "without a scheduler"
+    host = backend.submit_host.search(text) if backend.submit_host else None
+    words = f"started from {place[1] if place else 'another directory'}"
+    return f"{words} on {host[1]}" if host else words
 
 
 def _runner(record: Record) -> Runner:

@@ -156,6 +156,7 @@ class Pbs(Backend):
     locating = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER")
     selecting: tuple[str, ...] = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
     command_variables = ()
+    submit_host: re.Pattern[str] | None = re.compile(r'PBS_O_HOST"?[=:]\s*"?([\w.-]+)')
     own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True
     rehearsal = ()

@@ -88,9 +88,11 @@ class ProcessRunner:
             given = stdin.encode() if stdin else None
             limit = COMMAND_SECONDS if self.seconds is None else self.seconds
             out, err = await asyncio.wait_for(process.communicate(given), limit)
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError) as error:
             signal_group(process.pid, signal.SIGKILL)
-            await process.wait()
+            await process.communicate()
+            if isinstance(error, asyncio.CancelledError):
+                raise
             return CommandResult(tuple(argv), None, "", "no answer")
         stdout, stderr = out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
         return CommandResult(tuple(argv), process.returncode, stdout, stderr)

@@ -113,6 +113,7 @@ class Sge(Backend):
     locating = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
     selecting = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT")
     command_variables = ()
+    submit_host = re.compile(r"sge_o_host:\s+(\S+)")
     own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True
     rehearsal = ("-w", "v")

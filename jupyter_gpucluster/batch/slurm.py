@@ -129,6 +129,7 @@ class Slurm(Backend):
     locating = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS")
     selecting = ("SLURM_CONF", "SLURM_CLUSTERS")
     command_variables = ()
+    submit_host = re.compile(r"AllocNode:Sid=([^:\s]+)")
     own_logs = (r"slurm-{number}{task}\.out",)
     needs_node = False
     rehearsal = ("--test-only",)

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from ..batch import WAYS_OUT, uses_this_machine
+from ..batch import BACKENDS, WAYS_OUT, on_this_machine, routing_of, uses_this_machine
 from ..core.cluster import EXISTING
 from ..core.serialize import to_json
 from ..host.hardware import Machine, look_around
@@ -57,6 +57,17 @@ def effective_values() -> list[tuple[str, str, str, str]]:
                 value = value.get(part) if isinstance(value, dict) else None
             rows.append((name, source.path, json.dumps(value, ensure_ascii=False), source.file))
     return rows
+
+
+def systems() -> list[tuple[str, dict[str, str]]]:
+    """Return the batch systems of the profiles, with the variables by which each is found."""
+    profiles = [loaded.profile for loaded in load_profiles().profiles.values()]
+    found = [
+        (profile.backend, routing_of(profile.backend, profile.job, {}))
+        for profile in profiles
+        if profile.backend in BACKENDS and not on_this_machine(profile.backend)
+    ]
+    return [one for number, one in enumerate(found) if one not in found[:number]]
 
 
 def one_place(name: str) -> dict[str, Any]:

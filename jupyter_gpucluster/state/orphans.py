@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Set
+from collections.abc import Iterable, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ..batch.cancel import left_jobs
+from ..batch.cancel import expected, left_jobs, stray_jobs
 from ..core.cluster import ENDED
 from ..host.processes import heads, heirs
 from ..host.state_root import cluster_at
 from .reader import directories, see
 
 
-def all_orphans(root: Path) -> list[str]:
-    """Return a line for each process and job left over from ended or unknown clusters."""
+def all_orphans(root: Path, systems: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
+    """Return a line for each process and job left over from ended or unknown clusters.
+
+    Parameters
+    ----------
+    systems
+        The batch systems to ask, as in `stray_jobs`.
+    """
     every = list(directories(root))
     looks = [look for each in every if (look := see(each, ended=True))]
     live = {look.record.id for look in looks if look.record.phase not in ENDED}
@@ -22,7 +29,11 @@ def all_orphans(root: Path) -> list[str]:
     read = {look.record.id for look in looks}
     live |= {each.id for each in every if each.id not in read and each.head_may_live()}
     ended = [look.record for look in looks if look.record.phase in ENDED]
-    return [*find_orphans(root, live), *left_jobs(ended, root)]
+    doubtful = [record for record in ended if any(not job.is_over for job in expected(record))]
+    known = live | {record.id for record in doubtful}
+    with ThreadPoolExecutor(1) as thread:
+        strays = thread.submit(stray_jobs, systems, known, root)
+        return [*find_orphans(root, live), *left_jobs(doubtful, root), *strays.result()]
 
 
 def find_orphans(root: Path, live: Set[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -282,6 +283,44 @@ async def test_what_is_left_is_listed_with_the_command_that_ends_it() -> None:
     [doubt] = await left_jobs_of([a_record(a_job("7"))], Silent())
     assert doubt == "perhaps jobs of c: Slurm does not answer"
     assert left_jobs([a_record()]) == []
+
+
+STRAYS = {
+    "ours": ("/state", "RUNNING", "without a scheduler"),
+    "theirs": ("/other", "RUNNING", "started from /other on login2"),
+    "unknown": ("", "RUNNING", "started from another directory on login2"),
+    "ended": ("/state", "COMPLETED", None),
+}
+
+
+@pytest.mark.parametrize("root,state,told", STRAYS.values(), ids=STRAYS)
+def test_jobs_that_no_live_cluster_has_are_listed_with_their_origin(
+    root: str, state: str, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"7|{state}|None|n1|N/A|N/A|0|{OURS}", "8|RUNNING|None|n1|N/A|N/A|0|gpc-live00-1"]
+    rows += ["9|RUNNING|None|n1|N/A|N/A|0|analysis"]
+    put_command(tmp_path, monkeypatch, "squeue", "\n".join(f"echo '{row}'" for row in rows))
+    paths = f"StdOut={root}/abc123/logs/{OURS}.0.out" if root else ""
+    put_command(
+        tmp_path, monkeypatch, "scontrol", f"echo 'JobId=$5 AllocNode:Sid=login2:12 {paths}'"
+    )
+    lines = cancel.stray_jobs([("slurm", {"SLURM_CLUSTERS": "cm2"})], {"live00"}, Path("/state"))
+    end = "to end it: SLURM_CLUSTERS=cm2 scancel 7"
+    assert lines == ([f"job 7 of {OURS} (running), {told}; {end}"] if told else [])
+
+
+def test_systems_are_asked_side_by_side_and_a_silent_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancel, "ANSWER_SECONDS", 1.0)
+    put_command(tmp_path, monkeypatch, "qstat", "exec sleep 60")
+    put_command(tmp_path, monkeypatch, "squeue", "exec sleep 60")
+    begun = time.monotonic()
+    lines = cancel.stray_jobs(
+        [("slurm", {}), ("pbs", {}), ("lsf", {})], frozenset(), Path("/state")
+    )
+    assert lines == [f"perhaps jobs: {name} does not answer" for name in ("Slurm", "PBS")]
+    assert time.monotonic() - begun < 30
 
 
 async def test_pods_whose_context_is_missing_are_not_taken_for_gone() -> None:
