@@ -22,7 +22,7 @@ BEGIN, END = "<!-- keys: made by tools.profile_reference -->", "<!-- end of keys
 
 def profile_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a whole profile."""
-    schema = Profile.model_json_schema()
+    schema = on_one_line(Profile.model_json_schema())
     models = [schema, *schema["$defs"].values()]
     for field in (field for model in models for field in model["properties"].values()):
         if "patternProperties" in field:
@@ -30,9 +30,24 @@ def profile_schema() -> dict[str, Any]:
     return {"$schema": JSON_SCHEMA, **schema}
 
 
+def on_one_line(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose descriptions, docstrings in the model, have no line ends."""
+    return {
+        key: on_one_line(value)
+        if isinstance(value, dict)
+        else " ".join(value.split())
+        if key == "description"
+        else value
+        for key, value in schema.items()
+    }
+
+
 def reference(page: str) -> str:
     """Return a page of documentation with its tables of keys made anew."""
-    for begin, schema in ((BEGIN, profile_schema()), (SITE, SiteSettings.model_json_schema())):
+    for begin, schema in (
+        (BEGIN, profile_schema()),
+        (SITE, on_one_line(SiteSettings.model_json_schema())),
+    ):
         if begin in page:
             before, rest = page.split(begin, 1)
             after = rest.split(END, 1)[1]

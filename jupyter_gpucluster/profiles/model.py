@@ -67,29 +67,27 @@ BackendName = Annotated[
 class Option(Section):
     """Something that the user may set at start."""
 
-    type: OptionType = Field(description="Kind of the value.")
-    title: Text = Field("", description="Name in the dialog; empty: the key.")
-    help: Lines = Field("", description="A sentence shown beside the field.")
-    field: Text | None = Field(
-        None,
-        description="Key of the profile that the value goes to, such as `job.walltime`. Empty: the"
-        " places that hold the option's name in braces, or else the key of `job` of that name.",
-    )
-    default: OneValue = Field(None, description="Value when the user gives none.")
-    required: Flag = Field(False, description="Whether the user must give a value.")
-    minimum: OneValue = Field(
-        None, description="Smallest value; for `integer`, `duration` and `memory`."
-    )
-    maximum: OneValue = Field(
-        None, description="Largest value; for `integer`, `duration` and `memory`."
-    )
-    pattern: Text | None = Field(
-        None,
-        description="Regular expression that the whole value must match; for `string` and `path`.",
-    )
-    choices: tuple[Text, ...] = Field(
-        (), description="Allowed values; for `enum`, which needs them."
-    )
+    type: OptionType
+    """Kind of the value."""
+    title: Text = ""
+    """Name in the dialog; empty: the key."""
+    help: Lines = ""
+    """A sentence shown beside the field."""
+    field: Text | None = None
+    """Key of the profile that the value goes to, such as `job.walltime`. Empty: the places that
+    hold the option's name in braces, or else the key of `job` of that name."""
+    default: OneValue = None
+    """Value when the user gives none."""
+    required: Flag = False
+    """Whether the user must give a value."""
+    minimum: OneValue = None
+    """Smallest value; for `integer`, `duration` and `memory`."""
+    maximum: OneValue = None
+    """Largest value; for `integer`, `duration` and `memory`."""
+    pattern: Text | None = None
+    """Regular expression that the whole value must match; for `string` and `path`."""
+    choices: tuple[Text, ...] = ()
+    """Allowed values; for `enum`, which needs them."""
 
 
 def _part(section: type[Section]) -> Any:
@@ -115,47 +113,40 @@ class Profile(Section):
 
     model_config = ConfigDict(title="Profile of jupyter_gpucluster")
 
-    title: Title = Field(description="Name of the profile for users.")
-    summary: Lines = Field("", description="A sentence or two for users.")
-    backend: BackendName = Field(
-        description="The batch system: one of those named here, or one that another installed"
-        " package adds."
-    )
-    dask_config: Text = Field(
-        "",
-        description="Section of `jobqueue` in Dask's own YAML that gives what this file does not,"
-        " such as `mysite`.",
-    )
-    hosts: tuple[Text, ...] = Field(
-        (),
-        description="Patterns of host names (`login*.example.org`) that offer this profile first.",
-    )
-    default: Flag = Field(False, description="Whether the profile is chosen beforehand.")
+    title: Title
+    """Name of the profile for users."""
+    summary: Lines = ""
+    """A sentence or two for users."""
+    backend: BackendName
+    """The batch system: one of those named here, or one that another installed package adds."""
+    dask_config: Text = ""
+    """Section of `jobqueue` in Dask's own YAML that gives what this file does not, such as
+    `mysite`."""
+    hosts: tuple[Text, ...] = ()
+    """Patterns of host names (`login*.example.org`) that offer this profile first."""
+    default: Flag = False
+    """Whether the profile is chosen beforehand."""
     job: Job = _part(Job)
     workers: Workers = _part(Workers)
     launcher: Annotated[Launcher, BeforeValidator(_launcher), _NameAlone()] = Field(
         Launcher.model_construct(), description=f"{Launcher.__doc__} Its name alone, or a mapping."
     )
-    groups: dict[OptionName, Group] = Field(
-        {},
-        description="Workers of other kinds beside those of `job` and `workers`, by name. The"
-        " target does not count them.",
-    )
+    groups: dict[OptionName, Group] = Field({})
+    """Workers of other kinds beside those of `job` and `workers`, by name. The target does not
+    count them."""
     head: Head = _part(Head)
     existing: Existing = _part(Existing)
     network: Network = _part(Network)
     environment: Environment = _part(Environment)
-    options: dict[OptionName, Option] = Field(
-        {}, description="What the user may set at start, by name."
-    )
+    options: dict[OptionName, Option] = Field({})
+    """What the user may set at start, by name."""
     limits: Limits = _part(Limits)
     policy: Policy = _part(Policy)
     access: Access = _part(Access)
-    locked: tuple[Text, ...] = Field(
-        (),
-        description="Keys that less central files cannot change, such as `limits` or `job.queue`.",
-    )
-    final: Flag = Field(False, description="Whether less central files of this name are ignored.")
+    locked: tuple[Text, ...] = ()
+    """Keys that less central files cannot change, such as `limits` or `job.queue`."""
+    final: Flag = False
+    """Whether less central files of this name are ignored."""
 
 
 def split(dotted: str) -> Path:

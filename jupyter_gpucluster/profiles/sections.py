@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from .values import (
     Arguments,
@@ -31,116 +31,88 @@ LauncherName = Literal["none", "srun", "mpirun", "mpiexec", "jsrun", "aprun", "s
 class Section(BaseModel):
     """A mapping of a profile: unknown keys are errors, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True
+    )
 
 
 class Job(Section):
     """Requests of one job."""
 
-    nodes: Positive = Field(1, description="Nodes of one job.")
-    gpus: NaturalOrAuto = Field(
-        "auto",
-        description="GPUs of one job, over all its nodes. `auto`: on backend `local` one for each"
-        " job while the machine has GPUs, else none; on other backends none.",
-    )
-    gpu_request: Text = Field(
-        "",
-        description="How the request for GPUs is spelled, such as `gres` or `none`; the page of the"
-        " backend lists the ways. Empty: the system's usual way.",
-    )
-    gpu_type: Text = Field("", description="Type of GPU to request, as the site calls it.")
-    cpus: PositiveOrNone = Field(None, description="CPU cores of one job; empty: not requested.")
-    memory: MemoryOrNone = Field(None, description="Memory of one job; empty: not requested.")
-    memory_request: Text = Field(
-        "",
-        description="How the request for memory is spelled: on Slurm `mem-per-cpu` or"
-        " `mem-per-gpu`; on Grid Engine the site's complexes, such as `h_vmem` or"
-        " `mem_free,h_vmem`, each with `/job` behind it if it counts once a job and not once a"
-        " slot; on OAR the property that holds the MiB of a core, such as `mem_core`. `none`: not"
-        " requested. Empty: the system's usual way.",
-    )
-    walltime: DurationOrNone = Field(
-        None, description="Time after which the batch system ends the job; empty: its own default."
-    )
-    submit_by: Literal["auto", "stdin", "file"] = Field(
-        "auto",
-        description="How LSF's bsub gets the script: on its standard input, or by its path, where"
-        " the site has it read the #BSUB lines of a file. `auto`: by its path in easy mode only.",
-    )
-    queue: Text = Field("", description="Queue or partition.")
-    account: Text = Field(
-        "", description="Project that the time is charged to; on Kubernetes the namespace."
-    )
-    directives: tuple[Text, ...] = Field(
-        (), description="Lines added to the head of the job script, without the system's prefix."
-    )
-    skip_directives: tuple[Text, ...] = Field(
-        (),
-        description="Generated lines that contain one of these texts are left out; blanks count,"
-        " and lines from `directives` are never left out.",
-    )
-    submit_args: Arguments = Field(
-        (),
-        description="More arguments of the command that submits, word by word and without a shell,"
-        " for what no directive can say. They come right after the command's name.",
-    )
-    cancel_args: Arguments = Field((), description="The same for the command that ends jobs.")
+    nodes: Positive = 1
+    """Nodes of one job."""
+    gpus: NaturalOrAuto = "auto"
+    """GPUs of one job, over all its nodes. `auto`: on backend `local` one for each job while
+    the machine has GPUs, else none; on other backends none."""
+    gpu_request: Text = ""
+    """How the request for GPUs is spelled, such as `gres` or `none`; the page of the backend
+    lists the ways. Empty: the system's usual way."""
+    gpu_type: Text = ""
+    """Type of GPU to request, as the site calls it."""
+    cpus: PositiveOrNone = None
+    """CPU cores of one job; empty: not requested."""
+    memory: MemoryOrNone = None
+    """Memory of one job; empty: not requested."""
+    memory_request: Text = ""
+    """How the request for memory is spelled: on Slurm `mem-per-cpu` or `mem-per-gpu`; on Grid
+    Engine the site's complexes, such as `h_vmem` or `mem_free,h_vmem`, each with `/job` behind
+    it if it counts once a job and not once a slot; on OAR the property that holds the MiB of a
+    core, such as `mem_core`. `none`: not requested. Empty: the system's usual way."""
+    walltime: DurationOrNone = None
+    """Time after which the batch system ends the job; empty: its own default."""
+    submit_by: Literal["auto", "stdin", "file"] = "auto"
+    """How LSF's bsub gets the script: on its standard input, or by its path, where the site has
+    it read the #BSUB lines of a file. `auto`: by its path in easy mode only."""
+    queue: Text = ""
+    """Queue or partition."""
+    account: Text = ""
+    """Project that the time is charged to; on Kubernetes the namespace."""
+    directives: tuple[Text, ...] = ()
+    """Lines added to the head of the job script, without the system's prefix."""
+    skip_directives: tuple[Text, ...] = ()
+    """Generated lines that contain one of these texts are left out; blanks count, and lines
+    from `directives` are never left out."""
+    submit_args: Arguments = ()
+    """More arguments of the command that submits, word by word and without a shell, for what no
+    directive can say. They come right after the command's name."""
+    cancel_args: Arguments = ()
+    """The same for the command that ends jobs."""
 
 
 class Workers(Section):
     """Resources and settings of each worker of a job."""
 
-    per_job: PositiveOrAuto = Field(
-        "auto",
-        description="Workers in one job. `auto`: one for each GPU of the job, or one without GPUs.",
-    )
-    threads: PositiveOrAuto = Field(
-        "auto", description="Threads of one worker. `auto`: its share of the job's cores."
-    )
-    memory_limit: MemoryAutoOrNone = Field(
-        "auto",
-        description="Memory after which a worker is restarted. `auto`: its share of the job's"
-        " memory, on `local` of the machine's; empty: no limit.",
-    )
-    device_memory_limit: MemoryAutoOrNone = Field(
-        "auto",
-        description="GPU memory after which a worker moves data to main memory. `auto`: what"
-        " dask-cuda chooses; empty: never.",
-    )
-    rmm_pool: MemoryOrNone = Field(
-        None,
-        description="GPU memory that a worker's RMM takes at its start and hands out itself, which"
-        " makes allocations fast. At most nine tenths of the card or slice; empty: no pool.",
-    )
-    rmm_async: Flag = Field(
-        False,
-        description="Whether RMM allocates with CUDA's own asynchronous pool, which gives memory"
-        " back; not together with `rmm_pool`.",
-    )
-    rmm_libraries: tuple[Literal["cupy", "torch"], ...] = Field(
-        (),
-        description="Libraries of the workers' environment that allocate with RMM too, besides"
-        " those of RAPIDS.",
-    )
-    cudf_spill: Flag = Field(
-        False,
-        description="Whether cuDF moves its data to main memory where GPU memory is short; set"
-        " `CUDF_SPILL=on` for the notebook's kernel too.",
-    )
-    cpu_affinity: Literal["gpu", "job"] = Field(
-        "gpu",
-        description="`gpu`: each GPU worker runs on the cores next to its GPU; `job`: on all cores"
-        " of its job, for tasks that compute on the CPU as well.",
-    )
-    local_directory: Text = Field(
-        "",
-        description="Where workers put data that does not fit into memory; variables are expanded"
-        " on the node. Empty: what Dask chooses.",
-    )
-    resources: dict[VariableName, Positive] = Field(
-        {}, description="What each worker has for tasks that ask for it, such as `{GPU: 1}`."
-    )
-    extra_args: tuple[Text, ...] = Field((), description="Arguments added to the worker's command.")
+    per_job: PositiveOrAuto = "auto"
+    """Workers in one job. `auto`: one for each GPU of the job, or one without GPUs."""
+    threads: PositiveOrAuto = "auto"
+    """Threads of one worker. `auto`: its share of the job's cores."""
+    memory_limit: MemoryAutoOrNone = "auto"
+    """Memory after which a worker is restarted. `auto`: its share of the job's memory, on
+    `local` of the machine's; empty: no limit."""
+    device_memory_limit: MemoryAutoOrNone = "auto"
+    """GPU memory after which a worker moves data to main memory. `auto`: what dask-cuda
+    chooses; empty: never."""
+    rmm_pool: MemoryOrNone = None
+    """GPU memory that a worker's RMM takes at its start and hands out itself, which makes
+    allocations fast. At most nine tenths of the card or slice; empty: no pool."""
+    rmm_async: Flag = False
+    """Whether RMM allocates with CUDA's own asynchronous pool, which gives memory back; not
+    together with `rmm_pool`."""
+    rmm_libraries: tuple[Literal["cupy", "torch"], ...] = ()
+    """Libraries of the workers' environment that allocate with RMM too, besides those of RAPIDS."""
+    cudf_spill: Flag = False
+    """Whether cuDF moves its data to main memory where GPU memory is short; set `CUDF_SPILL=on`
+    for the notebook's kernel too."""
+    cpu_affinity: Literal["gpu", "job"] = "gpu"
+    """`gpu`: each GPU worker runs on the cores next to its GPU; `job`: on all cores of its job,
+    for tasks that compute on the CPU as well."""
+    local_directory: Text = ""
+    """Where workers put data that does not fit into memory; variables are expanded on the node.
+    Empty: what Dask chooses."""
+    resources: dict[VariableName, Positive] = {}
+    """What each worker has for tasks that ask for it, such as `{GPU: 1}`."""
+    extra_args: tuple[Text, ...] = ()
+    """Arguments added to the worker's command."""
 
     @model_validator(mode="after")
     def _one_kind_of_memory(self) -> Workers:
@@ -154,56 +126,44 @@ class Workers(Section):
 class Launcher(Section):
     """The program that starts a job's processes on its nodes."""
 
-    name: LauncherName = Field("none", description="The command; `none` starts one worker process.")
-    args: tuple[Text, ...] = Field(
-        (), description="Arguments of the launcher; they replace generated ones of the same name."
-    )
-    command: Text = Field(
-        "", description="Program to run where it is not found under its name, such as a path."
-    )
-    mpi: Literal["auto", "openmpi", "mpich", "pals"] = Field(
-        "auto",
-        description="Whose `mpirun` or `mpiexec` it is: `openmpi`, `mpich` (Intel MPI too), `pals`"
-        " (HPE Cray). `auto`: `mpirun` is Open MPI's, `mpiexec` MPICH's.",
-    )
-    ranks_per_node: PositiveOrAuto = Field(
-        "auto",
-        description="Processes on each node, which share its workers and GPUs evenly. `auto`: one,"
-        " which holds all workers of the node.",
-    )
+    name: LauncherName = "none"
+    """The command; `none` starts one worker process."""
+    args: tuple[Text, ...] = ()
+    """Arguments of the launcher; they replace generated ones of the same name."""
+    command: Text = ""
+    """Program to run where it is not found under its name, such as a path."""
+    mpi: Literal["auto", "openmpi", "mpich", "pals"] = "auto"
+    """Whose `mpirun` or `mpiexec` it is: `openmpi`, `mpich` (Intel MPI too), `pals` (HPE Cray).
+    `auto`: `mpirun` is Open MPI's, `mpiexec` MPICH's."""
+    ranks_per_node: PositiveOrAuto = "auto"
+    """Processes on each node, which share its workers and GPUs evenly. `auto`: one, which holds
+    all workers of the node."""
 
 
 class Group(Section):
     """Workers of another kind on the same scheduler, such as CPU workers beside GPU workers."""
 
-    count: Positive = Field(description="How many workers of this kind there are.")
-    job: Job = Field(
-        Job.model_construct(),
-        description="Like the profile's `job`, without GPUs; `queue`, `account` and `walltime` are"
-        " the profile's where they are left out.",
-    )
-    workers: Workers = Field(Workers.model_construct(), description="Like the profile's `workers`.")
+    count: Positive
+    """How many workers of this kind there are."""
+    job: Job = Job.model_construct()
+    """Like the profile's `job`, without GPUs; `queue`, `account` and `walltime` are the
+    profile's where they are left out."""
+    workers: Workers = Workers.model_construct()
+    """Like the profile's `workers`."""
 
 
 class Head(Section):
     """Place and resources of the process that runs the Dask scheduler."""
 
-    placement: Literal["server", "job"] = Field(
-        "server", description="`server`: a process beside Jupyter; `job`: inside a job."
-    )
-    interface: Text | None = Field(
-        None, description="Interface that the scheduler listens on; empty: that of `network`."
-    )
-    submit: Literal["direct", "relay"] = Field(
-        "direct",
-        description="For placement `job`. `direct`: the head runs the submit commands itself;"
-        " `relay`: a process on the Jupyter host runs them, for nodes without these commands.",
-    )
-    gpus: Natural = Field(
-        0,
-        description="GPUs that the head's own job requests under placement `job`,"
-        " beside those of its workers.",
-    )
+    placement: Literal["server", "job"] = "server"
+    """`server`: a process beside Jupyter; `job`: inside a job."""
+    interface: Text | None = None
+    """Interface that the scheduler listens on; empty: that of `network`."""
+    submit: Literal["direct", "relay"] = "direct"
+    """For placement `job`. `direct`: the head runs the submit commands itself; `relay`: a
+    process on the Jupyter host runs them, for nodes without these commands."""
+    gpus: Natural = 0
+    """GPUs that the head's own job requests under placement `job`, beside those of its workers."""
 
     @model_validator(mode="after")
     def _in_job(self) -> Head:
@@ -218,26 +178,26 @@ class Head(Section):
 class ExistingTls(Section):
     """Files of a client of an encrypted scheduler."""
 
-    ca: Text = Field(description="Path of the authority's certificate.")
-    cert: Text = Field(description="Path of the client's certificate.")
-    key: Text = Field(description="Path of the client's key.")
+    ca: Text
+    """Path of the authority's certificate."""
+    cert: Text
+    """Path of the client's certificate."""
+    key: Text
+    """Path of the client's key."""
 
 
 class Existing(Section):
     """A scheduler that another program started, for backend `existing`."""
 
-    address: Text = Field("", description="Its address, such as `tls://host:8786`.")
-    scheduler_file: Text = Field(
-        "", description="File that the scheduler wrote about itself, instead of its address."
-    )
-    tls: ExistingTls | None = Field(
-        None, description="Files for an encrypted scheduler; empty: not encrypted."
-    )
-    trust_dashboard: Flag = Field(
-        False,
-        description="Whether its dashboard, which runs code of its own in the user's page, may be"
-        " shown inside Jupyter.",
-    )
+    address: Text = ""
+    """Its address, such as `tls://host:8786`."""
+    scheduler_file: Text = ""
+    """File that the scheduler wrote about itself, instead of its address."""
+    tls: ExistingTls | None = None
+    """Files for an encrypted scheduler; empty: not encrypted."""
+    trust_dashboard: Flag = False
+    """Whether its dashboard, which runs code of its own in the user's page, may be shown inside
+    Jupyter."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Existing:
@@ -249,136 +209,97 @@ class Existing(Section):
 class Network(Section):
     """Connections between client, scheduler and workers."""
 
-    protocol: Literal["tls", "tcp", "ucx"] = Field(
-        "tls",
-        description="`tls`: encrypted, with certificates made for each cluster; `tcp`: anyone who"
-        " reaches the port can run code as you; `ucx`: the same, but fast between GPUs (NVLink,"
-        " InfiniBand), for environments with distributed-ucxx. UCX knows no encryption, so there"
-        " is no `tls` with it.",
-    )
-    fallback: Literal["tls", "tcp"] | None = Field(
-        None,
-        description="What is spoken where the chosen environment has no distributed-ucxx; empty:"
-        " such an environment is refused.",
-    )
-    interface: Text | None = Field(
-        None,
-        description="Interface of workers and scheduler, such as `ib0`; empty: the system chooses.",
-    )
-    ports: PortRange | None = Field(
-        None, description="Ports that workers may listen on, such as `40000-40100`; empty: any."
-    )
+    protocol: Literal["tls", "tcp", "ucx"] = "tls"
+    """`tls`: encrypted, with certificates made for each cluster; `tcp`: anyone who reaches the
+    port can run code as you; `ucx`: the same, but fast between GPUs (NVLink, InfiniBand), for
+    environments with distributed-ucxx. UCX knows no encryption, so there is no `tls` with it."""
+    fallback: Literal["tls", "tcp"] | None = None
+    """What is spoken where the chosen environment has no distributed-ucxx; empty: such an
+    environment is refused."""
+    interface: Text | None = None
+    """Interface of workers and scheduler, such as `ib0`; empty: the system chooses."""
+    ports: PortRange | None = None
+    """Ports that workers may listen on, such as `40000-40100`; empty: any."""
 
 
 class Container(Section):
     """The container that workers run in."""
 
-    runtime: Literal["apptainer", "singularity", "shifter", "pyxis", "pod"] = Field(
-        description="The command that runs the container; `pod`: Kubernetes itself."
-    )
-    image: Text = Field(description="Path or address of the image.")
-    python: Text = Field(
-        "python",
-        description="Python of the workers, inside the image. Its Dask must be that of the head.",
-    )
-    args: tuple[Text, ...] = Field((), description="Arguments of the runtime.")
+    runtime: Literal["apptainer", "singularity", "shifter", "pyxis", "pod"]
+    """The command that runs the container; `pod`: Kubernetes itself."""
+    image: Text
+    """Path or address of the image."""
+    python: Text = "python"
+    """Python of the workers, inside the image. Its Dask must be that of the head."""
+    args: tuple[Text, ...] = ()
+    """Arguments of the runtime."""
 
 
 class Environment(Section):
     """The software that head and workers run in."""
 
-    python: PythonPath = Field(
-        "kernel",
-        description="`kernel`: what the user chooses, at first the calling kernel's Python; or the"
-        " absolute path of a Python.",
-    )
-    container: Container | None = Field(
-        None, description="Container that workers run in; empty: none."
-    )
-    prologue: tuple[Text, ...] = Field(
-        (), description="Shell lines that run in the job before the workers start."
-    )
-    variables: dict[VariableName, Text] = Field(
-        {}, description="Environment variables of the workers. No secrets here."
-    )
+    python: PythonPath = "kernel"
+    """`kernel`: what the user chooses, at first the calling kernel's Python; or the absolute
+    path of a Python."""
+    container: Container | None = None
+    """Container that workers run in; empty: none."""
+    prologue: tuple[Text, ...] = ()
+    """Shell lines that run in the job before the workers start."""
+    variables: dict[VariableName, Text] = {}
+    """Environment variables of the workers. No secrets here."""
 
 
 class Limits(Section):
     """Limits of what one user may start."""
 
-    workers: PositiveOrNone = Field(
-        None, description="Most workers of one cluster; empty: no limit."
-    )
-    clusters: PositiveOrNone = Field(
-        None, description="Most clusters of one user from this profile at a time; empty: no limit."
-    )
-    gpu_hours: PositiveOrNone = Field(
-        None,
-        description="Most GPU-hours of one cluster, whatever `policy.gpu_hours` says; empty: no"
-        " limit.",
-    )
+    workers: PositiveOrNone = None
+    """Most workers of one cluster; empty: no limit."""
+    clusters: PositiveOrNone = None
+    """Most clusters of one user from this profile at a time; empty: no limit."""
+    gpu_hours: PositiveOrNone = None
+    """Most GPU-hours of one cluster, whatever `policy.gpu_hours` says; empty: no limit."""
 
 
 class IdleGpus(Section):
     """Reaction to GPUs that are held and do nothing."""
 
-    after: DurationOrNone = Field(
-        None,
-        description="Act when all GPUs of the cluster were under 2 % for this long; empty: never."
-        " Without readings of GPUs (no NVML), nothing happens.",
-    )
-    action: Literal["warn", "shrink", "stop"] = Field(
-        "warn",
-        description="`warn`: a line in the timeline; `shrink`: keep one job; `stop`: the cluster.",
-    )
+    after: DurationOrNone = None
+    """Act when all GPUs of the cluster were under 2 % for this long; empty: never. Without
+    readings of GPUs (no NVML), nothing happens."""
+    action: Literal["warn", "shrink", "stop"] = "warn"
+    """`warn`: a line in the timeline; `shrink`: keep one job; `stop`: the cluster."""
 
 
 class Policy(Section):
     """Reasons to end a cluster, and replacement of its jobs."""
 
-    idle_timeout: DurationOrNone = Field(
-        None, description="Stop when no task ran for this long; empty: never."
-    )
-    no_client_timeout: DurationOrNone = Field(
-        None, description="Stop when no client was connected for this long; empty: never."
-    )
-    max_lifetime: DurationOrNone = Field(
-        None, description="Stop this long after the start, whatever happens; empty: never."
-    )
-    replacements: Natural = Field(
-        3, description="How many jobs that died may be replaced before the cluster stops."
-    )
-    drain_before: DurationOrNone = Field(
-        120,
-        description="Move results off workers this long before their walltime ends, where others"
-        " last longer; empty: don't.",
-    )
-    at_walltime: Literal["while_used", "replace", "stop"] = Field(
-        "while_used",
-        description="`while_used`: submit a new job for one that ran out of walltime if a task ran"
-        " in the last 4 hours, or in the walltime if that is shorter; `replace`: always; `stop`:"
-        " never.",
-    )
-    gpu_hours: PositiveOrNone = Field(
-        None,
-        description="Budget: the timeline warns at 80 %, and the cluster stops at 100 % of these"
-        " GPU-hours (GPUs held times hours, also idle ones); empty: no budget.",
-    )
-    idle_gpus: IdleGpus = Field(
-        IdleGpus.model_construct(), description="When idle GPUs are reported or released."
-    )
-    unproved_after: Duration = Field(
-        600,
-        title="Unproved after",
-        description="A cluster that stops waits this long for proof that its jobs have ended, and"
-        " as much longer as the batch system does not answer. Then it ends, its record names the"
-        " jobs without proof, and later looks at it cancel them again.",
-    )
+    idle_timeout: DurationOrNone = None
+    """Stop when no task ran for this long; empty: never."""
+    no_client_timeout: DurationOrNone = None
+    """Stop when no client was connected for this long; empty: never."""
+    max_lifetime: DurationOrNone = None
+    """Stop this long after the start, whatever happens; empty: never."""
+    replacements: Natural = 3
+    """How many jobs that died may be replaced before the cluster stops."""
+    drain_before: DurationOrNone = 120
+    """Move results off workers this long before their walltime ends, where others last longer;
+    empty: don't."""
+    at_walltime: Literal["while_used", "replace", "stop"] = "while_used"
+    """`while_used`: submit a new job for one that ran out of walltime if a task ran in the last
+    4 hours, or in the walltime if that is shorter; `replace`: always; `stop`: never."""
+    gpu_hours: PositiveOrNone = None
+    """Budget: the timeline warns at 80 %, and the cluster stops at 100 % of these GPU-hours
+    (GPUs held times hours, also idle ones); empty: no budget."""
+    idle_gpus: IdleGpus = IdleGpus.model_construct()
+    """When idle GPUs are reported or released."""
+    unproved_after: Duration = 600
+    """A cluster that stops waits this long for proof that its jobs have ended, and as much
+    longer as the batch system does not answer. Then it ends, its record names the jobs without
+    proof, and later looks at it cancel them again."""
 
 
 class Access(Section):
     """The way to the site from outside."""
 
-    login_hops: tuple[LoginHop, ...] = Field(
-        (), description="Hosts to go through in this order, such as `user@login.example.org:8022`."
-    )
+    login_hops: tuple[LoginHop, ...] = ()
+    """Hosts to go through in this order, such as `user@login.example.org:8022`."""

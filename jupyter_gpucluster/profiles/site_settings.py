@@ -28,57 +28,48 @@ DAY = 86400
 class SiteLimits(Section):
     """Limits of one user over all profiles; they prevent mistakes, not abuse."""
 
-    clusters: PositiveOrNone = Field(
-        None, description="Most clusters of a user at one time; empty: no limit."
-    )
-    gpus: PositiveOrNone = Field(
-        None, description="Most GPUs of a user's clusters at one time; empty: no limit."
-    )
-    gpu_hours: PositiveOrNone = Field(
-        None, description="Most GPU-hours of a user's clusters in `window`; empty: no limit."
-    )
-    window: DurationOrNone = Field(
-        30 * DAY, description="Time over which `gpu_hours` counts, up to now."
-    )
+    clusters: PositiveOrNone = None
+    """Most clusters of a user at one time; empty: no limit."""
+    gpus: PositiveOrNone = None
+    """Most GPUs of a user's clusters at one time; empty: no limit."""
+    gpu_hours: PositiveOrNone = None
+    """Most GPU-hours of a user's clusters in `window`; empty: no limit."""
+    window: DurationOrNone = 30 * DAY
+    """Time over which `gpu_hours` counts, up to now."""
 
 
 class Times(Section):
     """Values for the keys of the same names in the `policy` of all profiles."""
 
-    idle_timeout: DurationOrNone = Field(None, description="For `policy.idle_timeout`.")
-    no_client_timeout: DurationOrNone = Field(None, description="For `policy.no_client_timeout`.")
-    max_lifetime: DurationOrNone = Field(None, description="For `policy.max_lifetime`.")
+    idle_timeout: DurationOrNone = None
+    """For `policy.idle_timeout`."""
+    no_client_timeout: DurationOrNone = None
+    """For `policy.no_client_timeout`."""
+    max_lifetime: DurationOrNone = None
+    """For `policy.max_lifetime`."""
 
 
 class SiteSettings(Section):
     """Settings of a site for all profiles."""
 
-    contact: Text = Field("", description="Whom users ask, shown with each refusal.")
-    announcement: Text = Field("", description="One line shown above the profiles.")
-    local: Literal["on", "off"] = Field(
-        "on",
-        description="`off`: no clusters on the machine that Jupyter runs on, except inside a batch"
-        " job.",
-    )
-    visible: dict[Text, tuple[Text, ...]] = Field(
-        {},
-        description="Groups whose members see a profile, by the profile's name or a pattern of it"
-        " (`gpu-*`).",
-    )
-    poll_period: DurationOrNone = Field(
-        None, description="Least time between two listings of a user's jobs."
-    )
-    limits: SiteLimits = Field(SiteLimits.model_construct(), description=SiteLimits.__doc__)
-    defaults: Times = Field(
-        Times.model_construct(), description="Values where profile and user give none."
-    )
-    maxima: Times = Field(
-        Times.model_construct(), description="Largest values, whatever profile or user give."
-    )
-    retention: DurationOrNone = Field(
-        None,
-        description="Ended clusters older than this are forgotten at the user's next start.",
-    )
+    contact: Text = ""
+    """Whom users ask, shown with each refusal."""
+    announcement: Text = ""
+    """One line shown above the profiles."""
+    local: Literal["on", "off"] = "on"
+    """`off`: no clusters on the machine that Jupyter runs on, except inside a batch job."""
+    visible: dict[Text, tuple[Text, ...]] = Field({})
+    """Groups whose members see a profile, by the profile's name or a pattern of it (`gpu-*`)."""
+    poll_period: DurationOrNone = None
+    """Least time between two listings of a user's jobs."""
+    limits: SiteLimits = SiteLimits.model_construct()
+    """Limits of one user over all profiles; they prevent mistakes, not abuse."""
+    defaults: Times = Times.model_construct()
+    """Values where profile and user give none."""
+    maxima: Times = Times.model_construct()
+    """Largest values, whatever profile or user give."""
+    retention: DurationOrNone = None
+    """Ended clusters older than this are forgotten at the user's next start."""
 
 
 @dataclass(frozen=True)
