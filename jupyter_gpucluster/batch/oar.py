@@ -193,9 +193,9 @@ class Oar(Backend):
         # OAR prints nothing for an empty list.
         listed = answer_of(result.stdout) if result.stdout.strip() else {}
         found = {
-            id: self.listed(id, job)
+            id: self.listed(id, job if isinstance(job, dict) else {})
             for id, job in listed.items()
-            if id.isdecimal() and isinstance(job, dict)
+            if id.isdecimal()
         }
         # It never forgets a job that was asked for.
         asked = any(" IN (" in word.partition("'Error')")[2] for word in result.argv)

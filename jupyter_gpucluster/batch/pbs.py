@@ -226,9 +226,9 @@ class Pbs(Backend):
         """Read qstat's JSON; arrays as a whole are left out, their tasks are jobs of their own."""
         jobs = section_of(text, "Jobs")
         return {
-            id: self.listed(id, job)
+            id: self.listed(id, job if isinstance(job, dict) else {})
             for id, job in jobs.items()
-            if isinstance(job, dict) and "[]" not in id
+            if "[]" not in id
         }
 
     def listed(self, id: str, job: Mapping[str, Any]) -> JobStatus:

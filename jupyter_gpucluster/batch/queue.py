@@ -438,6 +438,9 @@ class Queue:
             unknown.update(id for id in ids if backend.denies(bare, id))
             with contextlib.suppress(BackendError):
                 found = parse(result)
+                if parse == backend.parse_status:  # accounting may lack the newer job of an id
+                    names = {id: found[id].mark for id in ids if id in found}
+                    unknown.update(id for id in names if names[id] not in ("", marks[id]))
                 return {
                     id: found[id] for id in ids if id in found and found[id].mark in ("", marks[id])
                 }

@@ -43,6 +43,7 @@ ACCOUNTED = ("JobID", "State", "ExitCode", "NodeList", "Start", "End", "JobName"
 FOUND_DAYS = 7
 """The time span of the search for a submission whose answer was lost."""
 ID = re.compile(r"^(?:Submitted batch job )?(\d+)(?:;[\w.-]+)?$", re.MULTILINE)
+TASK = re.compile(r"\d+(_\d+)?", re.ASCII)
 CLUSTER = re.compile(r"^CLUSTER: .*$", re.MULTILINE)
 SILENT = re.compile(
     r"unable to contact|socket timed out|connection refused|communication failure|munged"
@@ -206,12 +207,14 @@ class Slurm(Backend):
             raise BackendUnavailable("Slurm did not answer squeue.", detail=result.stderr)
         if result.argv[0] == "scontrol":
             return {id: self.listed(row) for id, row in _described(result)}
-        found = {}
+        found, cut = {}, {}
         for line in result.stdout.splitlines():
             row = dict(zip(LISTED, line.split("|", len(LISTED) - 1), strict=False))
+            id = row["JobArrayID"].strip()
             if len(row) == len(LISTED):
-                status = self.listed(row)
-                found[status.id] = status
+                found[id] = self.listed(row)
+            elif TASK.fullmatch(id):
+                cut[id] = JobStatus(id, JobState.UNKNOWN)
         # Asked about other clusters it names each of them, even with -h.
         if CLUSTER.sub("", result.stdout).strip() and not found:
             # A version that does not know one of the fields exits with 0 and leaves it out.
@@ -219,7 +222,7 @@ class Slurm(Backend):
                 "Slurm answered squeue in a form that cannot be read.",
                 detail=(result.stderr or result.stdout)[-2000:],
             )
-        return found
+        return cut | found
 
     def listed(self, row: dict[str, str]) -> JobStatus:
         state = STATES.get(row["State"], JobState.UNKNOWN)

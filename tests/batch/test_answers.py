@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.job import CommandResult, Submission
+from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 
 ROUTED = 'Job routed to queue "full-node".\nMemory mode set to cache quad for queue full-node\n'
 FATAL = "*** FATAL EXCEPTION: (111, 'Connection refused') ***\n"
@@ -181,3 +181,17 @@ def test_no_answer_is_never_an_empty_queue(system: str, out: str, err: str, code
                 parse(result)
     with pytest.raises(BackendUnavailable):
         backend.parse_status(result)
+
+
+@pytest.mark.parametrize(
+    "system,out,id",
+    [
+        ("slurm", "7_0|RUNNING|None|\n8_0|RUNNING|None|n1|N/A|N/A|0|gpc-abc123-1\n", "7_0"),
+        ("pbs", '{"Jobs": {"7.login1": null, "8.login1": {"job_state": "R"}}}', "7.login1"),
+        ("oar", '{"7": [], "8": {"state": "Running"}}', "7"),
+    ],
+)
+def test_a_job_whose_record_cannot_be_read_is_listed(system: str, out: str, id: str) -> None:
+    backend = find_backend(system)
+    found = backend.parse_status(CommandResult(tuple(backend.status("me", ())), 0, out))
+    assert (found[id].id, found[id].state, len(found)) == (id, JobState.UNKNOWN, 2)

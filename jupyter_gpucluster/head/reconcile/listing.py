@@ -10,6 +10,7 @@ from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
 from ...batch.status_cache import StatusCache
 from ...core.cluster import Record
 from ...core.job import FINAL, Job
+from ...core.job_updates import find_status
 from ...host.cluster_directory import ClusterDirectory
 from .model import Reported
 
@@ -56,6 +57,10 @@ async def ask(
     if poll.listing is None:
         return replace(_nothing(before), silent_since=before.silent_since or now, cure=queue.cure)
     gone = [job for job in alive if job.id not in poll.listing]
+    # The system has given such an id to another job.
+    reused = {
+        job.id for job in alive if job.id in poll.listing and not find_status(job, poll.listing)
+    }
     due = [job for job in gone if _is_due(job, before, now)]
     # The oldest first, but none again before all have been asked about.
     due.sort(key=lambda job: before.traced.get(job.id, 0.0))
@@ -68,7 +73,7 @@ async def ask(
         # What is lost may be over already.
         found=await queue.find(list(marks)) if marks else {},
         exits=await asyncio.to_thread(directory.exit_codes) if gone or marks else {},
-        unknown=trace.unknown,
+        unknown=trace.unknown | reused,
         silence=before.silence + _silence(record, before, now),
         traced={
             job.id: now if job.id in trace.asked else before.traced[job.id]

@@ -82,6 +82,16 @@ async def test_jobs_that_are_listed_need_one_call(home: Path) -> None:
     assert slurm.commands() == ["squeue"]
 
 
+@pytest.mark.parametrize("listed", [True, False])
+async def test_an_id_that_another_job_has_now_is_unknown(listed: bool, home: Path) -> None:
+    described = "JobId=7000 JobName=analysis JobState=RUNNING ExitCode=0:0\n"
+    answers = {"squeue": ROW.replace(MARK, "analysis") if listed else "", "scontrol": described}
+    told = await told_by(
+        Slurm(**answers), with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home
+    )
+    assert told.unknown == {"7000_0"}
+
+
 async def test_silence_is_known_by_its_beginning_and_asks_for_nothing_more(home: Path) -> None:
     slurm = Slurm()
     told = await told_by(slurm, with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home)
