@@ -22,6 +22,7 @@ from ..core.job import (
     Share,
     Submission,
 )
+from ..core.site import Site
 from .directives import Syntax
 
 if TYPE_CHECKING:
@@ -296,6 +297,20 @@ class Backend(Protocol):
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
         """Return free and total GPUs per partition."""
         return []
+
+    def survey(self, user: str) -> dict[str, list[str]]:
+        """Return the commands that describe the site to a user, by a name for their answers.
+
+        They only read.  Empty if this version cannot read what the system reports.
+        """
+        return {}
+
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        """Return queues with GPUs, and what the user may use; raises `BackendUnavailable`.
+
+        What no answer contains is left empty: a guess would become a value of a profile.
+        """
+        return Site()
 
     def array_of(self, id: str) -> str:
         """Return the id under which the end of tasks that never started is listed."""

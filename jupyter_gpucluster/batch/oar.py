@@ -22,6 +22,7 @@ from ..core.job import (
     Share,
     Submission,
 )
+from ..core.site import GpuQueue, Site
 from .base import AllocationQuery, Backend, ended_with, epoch_seconds, exit_code_of_wait
 from .directives import Syntax
 from .job_classes import head, named
@@ -93,6 +94,10 @@ SYNTAX = OarSyntax(
     glued=True,
     clock={1: (3600,), 2: (3600, 60), 3: (3600, 60, 1)},
 )  # fmt: skip
+
+
+CORE_MEMORY = "mem_core"
+"""The property with the MiB of a core; a site may call it otherwise."""
 
 
 class Oar(Backend):
@@ -299,6 +304,43 @@ class Oar(Backend):
         total = Counter(kind for kind, *_ in taken)
         free_now = Counter(kind for (kind, *_), busy in taken.items() if not busy)
         return [Capacity(kind, free_now[kind], total[kind]) for kind in total]
+
+    def survey(self, user: str) -> dict[str, list[str]]:
+        # Queues and limits of walltime lie in admission rules, which only administrators read.
+        return {"resources": ["oarnodes", "-J"]}
+
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        answer = answers["resources"]
+        if answer.exit_code != 0:
+            raise BackendUnavailable("OAR did not answer oarnodes.", detail=answer.stderr)
+        kinds: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        for each in answer_of(answer.stdout or "{}").values():
+            if isinstance(each, dict) and each.get("gpu") not in (None, "", 0):
+                nodes = kinds.setdefault(str(each.get("gpu_model") or ""), {})
+                nodes.setdefault(str(each.get("network_address")), []).append(each)
+        queues = [_described(kind, nodes) for kind, nodes in kinds.items()]
+        asks = {"queue": "Which queue, if not the usual one?", "account": "Which project, if any?"}
+        return Site(tuple(queues), questions=asks)
+
+
+def _described(kind: str, nodes: Mapping[str, Sequence[Mapping[str, Any]]]) -> GpuQueue:
+    """Return nodes with one model of GPU, each a list of its resources."""
+    counts = {name: len({each["gpu"] for each in rows}) for name, rows in nodes.items()}
+    cores = {name: len({each.get("core") for each in rows}) for name, rows in nodes.items()}
+    shares = [cores[name] // counts[name] for name in nodes]
+    mebibytes = min(
+        int(epoch_seconds(each.get(CORE_MEMORY)) or 0) for rows in nodes.values() for each in rows
+    )
+    return GpuQueue(
+        "",
+        max(counts.values()),
+        kind,
+        min(shares),
+        mebibytes * min(shares) * 2**20,
+        len(nodes),
+        keys={"memory_request": CORE_MEMORY} if mebibytes else {},
+        address=next(iter(nodes)),
+    )
 
 
 def _condition(text: str) -> str:

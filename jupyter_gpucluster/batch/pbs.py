@@ -19,6 +19,7 @@ from ..core.job import (
     Share,
     Submission,
 )
+from ..core.site import GpuQueue, Site
 from .base import AllocationQuery, Amounts, Backend, local_time, worded
 from .directives import Syntax
 from .job_classes import head, named
@@ -125,6 +126,11 @@ SYNTAX = PbsSyntax(
     glued=True,
     listed=True,
 )  # fmt: skip
+
+
+ACLS = {"user": "acl_users", "group": "acl_groups"}
+AMOUNTS_OF_A_CHUNK = ("ncpus", "ngpus", "mem", "mpiprocs", "ompthreads", "vmem")
+"""Resources that nodes have amounts of; others in a default chunk choose nodes."""
 
 
 class Pbs(Backend):
@@ -336,6 +342,81 @@ class Pbs(Backend):
             if str(node.get("state")) in ("free", "job-busy"):
                 free[partition] += max(0, has - used)
         return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+    def survey(self, user: str) -> dict[str, list[str]]:
+        return {
+            "nodes": ["pbsnodes", "-a", "-F", "json"],
+            "queues": ["qstat", "-Q", "-f", "-F", "json"],
+            "user": ["id", "-un"],
+            "groups": ["id", "-Gn", user],
+        }
+
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        for name in ("nodes", "queues"):
+            if answers[name].exit_code != 0:
+                words = f"{self.title} did not answer {answers[name].argv[0]}."
+                raise BackendUnavailable(words, detail=answers[name].stderr)
+        nodes = [
+            {**node["resources_available"], "queue": str(node.get("queue", ""))}
+            for node in section_of(answers["nodes"].stdout, "nodes").values()
+            if isinstance(node, dict) and isinstance(node.get("resources_available"), dict)
+        ]
+        user, groups = answers["user"].stdout.strip(), answers["groups"].stdout.split()
+        found = []
+        for name, queue in section_of(answers["queues"].stdout, "Queue").items():
+            chunk = queue.get("default_chunk") or {}
+            kinds: dict[str, list[dict[str, Any]]] = {}
+            for node in nodes:
+                if number_of(node.get("ngpus")) and _leads_to(name, chunk, node):
+                    kinds.setdefault(str(node.get("gpu_type", "")), []).append(node)
+            if queue.get("queue_type") == "Execution":
+                closed = _closed(queue, user, groups)
+                found += [_described(kind, at, name, queue, closed) for kind, at in kinds.items()]
+        return Site(tuple(found), questions={"account": "Which project, if the site charges one?"})
+
+
+def _described(
+    kind: str, nodes: Sequence[Mapping[str, Any]], name: str, queue: Mapping[str, Any], closed: str
+) -> GpuQueue:
+    """Return a queue and its nodes with one type of GPU."""
+    amounts = [(number_of(node["ngpus"]) or 1, node) for node in nodes]
+    limits, defaults = (queue.get(f"resources_{each}") or {} for each in ("max", "default"))
+    users = [f"{what}s {queue[key]}" for what, key in ACLS.items() if queue.get(key)]
+    return GpuQueue(
+        name,
+        max(gpus for gpus, _ in amounts),
+        kind,
+        min((number_of(node.get("ncpus")) or 0) // gpus for gpus, node in amounts),
+        min(_bytes(str(node.get("mem"))) // gpus // 2**20 * 2**20 for gpus, node in amounts),
+        len(nodes),
+        walltime=SYNTAX.seconds(str(limits.get("walltime"))) or 0,
+        default_walltime=SYNTAX.seconds(str(defaults.get("walltime"))) or 0,
+        most_gpus=number_of(limits.get("ngpus")) or 0,
+        open_to=", ".join(users) or "all users",
+        closed=closed,
+        address=str(nodes[0].get("host", "")),
+    )
+
+
+def _closed(queue: Mapping[str, Any], user: str, groups: Sequence[str]) -> str:
+    """Return why a queue takes no jobs of the user."""
+    if queue.get("enabled") != "True" or queue.get("started") != "True":
+        return "it is disabled or stopped"
+    mine = {"user": {user}, "group": {*groups}}
+    for what, key in ACLS.items():
+        listed = [name.partition("@")[0] for name in str(queue.get(key) or "").split(",")]
+        if queue.get(f"acl_{what}_enable") == "True" and not mine[what] & {*listed}:
+            return f"it is for the {what}s {queue.get(key)}"
+    return ""
+
+
+def _leads_to(queue: str, chunk: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
+    """Return whether a queue's jobs may run on a node: by its queue, or by what chunks request."""
+    bound = node["queue"] in ("", queue)
+    wanted = {key: str(value) for key, value in chunk.items() if key not in AMOUNTS_OF_A_CHUNK}
+    return bound and all(
+        value in str(node.get(key, "")).split(",") for key, value in wanted.items()
+    )
 
 
 def size(count: int) -> str:

@@ -19,6 +19,8 @@ from ..core.job import (
     Share,
     Submission,
 )
+from ..core.site import Site
+from . import sge_site
 from .base import ENDS, AllocationQuery, Backend, ended_with, local_time, xml_of
 from .directives import Syntax
 from .job_classes import head, named
@@ -49,7 +51,6 @@ qhost -F "$names" | awk '/^[^ -]/ {host = $1} /Resource/ {print host}' |
 while read -r host; do qconf -se "$host"; done"""
 """Queues tell how many GPUs are left, hosts how many they have; a name that nobody has defined
 is none of theirs."""
-GPU_NAMES = ("gpu", "gpus", "ngpus")
 TOTAL = re.compile(r"(?:^|[\s,])(?:n?gpus?)=(\d{1,6})", re.ASCII)
 RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
 """Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
@@ -252,11 +253,21 @@ class Sge(Backend):
         for instance in root.iter("Queue-List"):
             queue, _, host = instance.findtext("name", "").partition("@")
             resources = instance.iter("resource")
-            left = sum(_left(each.text) for each in resources if each.get("name") in GPU_NAMES)
+            left = sum(
+                sge_site.leading_number(each.text)
+                for each in resources
+                if each.get("name") in sge_site.GPU_NAMES
+            )
             has[queue] += max(total.get(host, 0), left)
             # Letters say why it takes no jobs: disabled, unreachable, suspended, overloaded...
             free[queue] += 0 if instance.findtext("state") else left
         return [Capacity(name, free[name], has[name]) for name in has if has[name]]
+
+    def survey(self, user: str) -> dict[str, list[str]]:
+        return sge_site.survey(user)
+
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        return sge_site.parse_survey(answers)
 
 
 def _configured(text: str) -> dict[str, int]:
@@ -270,12 +281,6 @@ def _configured(text: str) -> dict[str, int]:
         elif name == "complex_values":
             found[host] = sum(map(int, TOTAL.findall(value)))
     return found
-
-
-def _left(amount: str | None) -> int:
-    """Read ``2`` and ``2.000000``."""
-    match = re.match(r"\d{1,6}", amount or "")
-    return int(match[0]) if match else 0
 
 
 def described(text: str) -> dict[str, JobStatus]:

@@ -18,6 +18,8 @@ from ..core.job import (
     Share,
     Submission,
 )
+from ..core.site import Site
+from . import slurm_site
 from .base import (
     ENDS,
     AllocationQuery,
@@ -349,6 +351,12 @@ class Slurm(Backend):
             if not BUSY_STATES.search(state):
                 free[name] += max(0, gpus_of(has) - gpus_of(used))
         return [Capacity(name, free[name], total[name]) for name in total if total[name]]
+
+    def survey(self, user: str) -> dict[str, list[str]]:
+        return slurm_site.survey(user)
+
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        return slurm_site.parse_survey(answers)
 
 
 def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, str]:

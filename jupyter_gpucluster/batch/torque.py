@@ -134,6 +134,9 @@ class Torque(Pbs):
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, _job_of)
 
+    def survey(self, user: str) -> dict[str, list[str]]:
+        return {}  # its answers have another form
+
     def capacity(self) -> list[str] | None:
         return ["pbsnodes", "-x"]
 

@@ -108,6 +108,10 @@ class Session:
         """Show a line about the progress, beside the result."""
         raise NotImplementedError
 
+    def ask(self, question: str) -> str | None:
+        """Return the user's answer; None if there is no terminal, which is never asked."""
+        return None
+
     def show_progress(self, line: str) -> None:
         """Show a line in place of the last one; an empty line ends the progress."""
         raise NotImplementedError

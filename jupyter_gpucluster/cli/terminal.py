@@ -34,6 +34,14 @@ class Terminal(output.Session):
         if not self.json:
             self._say(text)
 
+    def ask(self, question: str) -> str | None:
+        """Return a line that the user types; None where no user can."""
+        if self.json or not (self.err.isatty() and sys.stdin.isatty()):
+            return None
+        self.err.write(output.visible(question))
+        self.err.flush()
+        return sys.stdin.readline().strip()
+
     def show_progress(self, line: str) -> None:
         """Show one live line on a terminal, a line for each change elsewhere."""
         if self.err.isatty() and not self.json:

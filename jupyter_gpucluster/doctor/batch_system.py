@@ -8,44 +8,53 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..batch import BACKENDS, elsewhere, find_backend, on_this_machine, submit_command
+from ..batch import BACKENDS, elsewhere, find_backend, submit_command
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.status_cache import StatusCache
 from ..batch.variables import inherited
 from ..core.errors import BackendError
 from ..core.job import FINAL, CommandResult, Submission
-from .findings import Finding, failed, ok, refused
+from ..profiles import Profile, load_profiles
+from .findings import Finding, failed, ok, refused, warning
 from .here import Subject
-
-if TYPE_CHECKING:
-    from ..profiles import Profile
 
 ANSWER_SECONDS = 20.0
 
 
+def installed() -> list[Backend]:
+    """Return the batch systems whose commands are on this host.
+
+    Several systems have a qsub and a qstat: of these, one counts that has its other commands, too.
+    """
+    there = [each for each in BACKENDS.every() if not each.on_this_machine and _has_all(each)]
+    known = {name for each in there if each.survey("") for name in programs_of(each)}
+    return [each for each in there if each.survey("") or not known & {*programs_of(each)}]
+
+
+def without_profile() -> list[str]:
+    """Return the titles of installed systems that `setup` knows and no profile uses."""
+    found = [each for each in installed() if each.survey("")]
+    used = {each.profile.backend for each in load_profiles().profiles.values()} if found else ()
+    return [each.title for each in found if each.name not in used]
+
+
 def systems(subject: Subject) -> Finding:
-    """Return the batch systems whose commands are on this machine."""
-    there = [
-        backend.title
-        for backend in BACKENDS.every()
-        if not on_this_machine(backend.name) and not _missing(backend)
-    ]
-    if not there:
-        words = "No batch system has its commands here; the profile `local` needs none."
-        return ok(words)
-    *others, last = there
-    listed = f"{', '.join(others)} and {last}" if others else last
-    words = f"Found the commands of {listed}. To use one, write a profile: see docs/profiles.md."
+    """Return the batch systems whose commands are on this host."""
+    if not (there := [each.title for each in installed()]):
+        return ok("No batch system has its commands here; the profile `local` needs none.")
+    words = f"Found the commands of {' and '.join(there)}."
+    if without := without_profile():
+        fix = "Write profiles: jupyter gpucluster setup"
+        return warning(f"{words} No profile uses {' or '.join(without)}.", fix)
     return ok(words)
 
 
 def commands(subject: Subject) -> Finding | None:
     """Look for the commands of the profile's system; None if all are here."""
     backend = find_backend(subject.profile.backend)
-    if not (missing := _missing(backend)):
+    if not (missing := missing_programs(backend)):
         return None
     return failed(
         f"{backend.title}'s {', '.join(missing)} cannot be found on this host.",
@@ -57,7 +66,7 @@ def commands(subject: Subject) -> Finding | None:
 def answer(subject: Subject) -> Finding | None:
     """Ask the batch system for this user's jobs, by the command that heads list them with."""
     profile = subject.profile
-    if _missing(backend := find_backend(profile.backend)):
+    if missing_programs(backend := find_backend(profile.backend)):
         return None
     if os.access(subject.root, os.W_OK | os.X_OK):
         StatusCache(subject.root, backend, user_name(), "doctor").take_room(always=True)
@@ -115,7 +124,15 @@ def programs_of(backend: Backend) -> list[str]:
     return list(dict.fromkeys(map(_program, used)))
 
 
-def _missing(backend: Backend) -> list[str]:
+def _has_all(backend: Backend) -> bool:
+    query = backend.allocation()
+    surveyed = [words[0] for words in backend.survey("").values()]
+    programs = [*surveyed, *(query.programs if query else ())]
+    return not missing_programs(backend) and all(map(shutil.which, programs))
+
+
+def missing_programs(backend: Backend) -> list[str]:
+    """Return those of `programs_of` that are not on this host."""
     return [name for name in programs_of(backend) if shutil.which(name) is None]
 
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.cluster import EXISTING
-from ..core.errors import GpuClusterError, InvalidInput, ProfileError, StateError
+from ..core.errors import BackendError, GpuClusterError, InvalidInput, ProfileError, StateError
 from ..launch.plan import Plan, make_plan
 from ..launch.preview import preview
 from ..launch.request import Request
 from ..profiles import Profile, find_profile, load_profiles
+from ..profiles.options import placeholders, targets
 from . import batch_system, here
-from .findings import Finding, Report, Result, collect, failed, ok, refused
+from .findings import Finding, Report, Result, collect, failed, ok, refused, warning
 from .here import Kind, Subject
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def examine_profile(
     job: bool = False,
     wait: float | None = WAIT_SECONDS,
     note: Callable[[str], None] = lambda text: None,
+    agrees: Callable[[str], bool] = lambda text: True,
 ) -> Report:
     """Return the findings about a profile, here and, if requested, on its nodes by a job.
 
@@ -74,6 +76,8 @@ def examine_profile(
         Seconds that the job may wait to start; None = no limit.
     note
         Called with each change of the job's state.
+    agrees
+        Called with what the job costs, before it is submitted; it returns False to forbid it.
 
     Raises
     ------
@@ -93,6 +97,8 @@ def examine_profile(
             hint="Leave --job out: the checks of this machine need no job.",
             detail="job",
         )
+    if job:
+        request = _smallest(clusters, request, loaded.profile)
     plan, script, startable = _planned(clusters, request)
     profile = loaded.profile if plan is None else plan.profile
     live, kind = _live(clusters, request), here.kind_of(profile)
@@ -109,12 +115,39 @@ def examine_profile(
     elif kind is Kind.BATCH and script and not (job or silent):
         if rehearsed := batch_system.submission(profile, script):
             findings.append(rehearsed.named("submission"))
+    if job and plan and not silent and not agrees(_cost(plan)):
+        findings.append(warning("Not submitted.").named("probe job"))
+        plan = None
     report = replace(report, findings=tuple(findings))
     if not job or plan is None or silent:
         return report
     from .job import probe_by_job
 
     return probe_by_job(clusters.root, plan, report, wait=wait, note=note)
+
+
+def _smallest(clusters: Clusters, request: Request, profile: Profile) -> Request:
+    """Return the request with the fewest GPUs and the freest queue that the options allow."""
+    options = dict(request.options)
+    for name, option in profile.options.items():
+        keys = targets(profile, name, option) or placeholders(profile).get(name, [])
+        if ("job", "gpus") in keys and option.minimum is not None:
+            options.setdefault(name, option.minimum)
+        elif ("job", "queue") in keys and option.choices and name not in options:
+            with contextlib.suppress(BackendError):
+                partitions = clusters.capacity(request.profile)["partitions"]
+                free = {each["name"]: each["free"] for each in partitions}
+                options[name] = max(option.choices, key=lambda queue: free.get(queue, 0))
+    return replace(request, options=options)
+
+
+def _cost(plan: Plan) -> str:
+    from .prepare import WALLTIME  # with the renderer of scripts
+
+    job = plan.profile.job
+    named = {"queue": job.queue, "account": job.account}
+    where = [f"{what} {name}" for what, name in named.items() if name]
+    return ", ".join([f"a job of {job.gpus} GPUs for {WALLTIME // 60} min at most", *where])
 
 
 def _run(subject: Subject) -> list[Finding]:
@@ -132,7 +165,7 @@ def _planned(clusters: Clusters, request: Request) -> tuple[Plan | None, str, Fi
         return None, "", refused(error).named(check)
     try:
         if plan.profile.backend != EXISTING:
-            script = preview(clusters.root, request).text.replace("<id>", "doctor")
+            script = preview(clusters.root, request, plan).text.replace("<id>", "doctor")
     except GpuClusterError as error:
         return None, "", refused(error).named("profile")
     files = ", ".join(plan.loaded.files) or "built in"

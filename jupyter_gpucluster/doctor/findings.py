@@ -36,6 +36,14 @@ class Finding:
     """The fix."""
     evidence: str = ""
     """Output of a command, or the end of a log."""
+    key: str = ""
+    """Key of the profile whose other value is the fix."""
+    value: str = ""
+    """This value."""
+
+    def fixed_by(self, key: str, value: str) -> Finding:
+        """Return the finding with a value that `doctor --fix` writes."""
+        return replace(self, key=key, value=value)
 
     def named(self, check: str) -> Finding:
         """Return the finding under the name of its check."""

@@ -165,7 +165,7 @@ def _commands(expected: Expected, answer: Answer) -> Finding | None:
     return failed(
         f"{', '.join(answer['missing'])} cannot be found, and the head in a job needs them.",
         "Set head.submit: relay, or load in environment.prologue what brings them.",
-    )
+    ).fixed_by("head.submit", "relay")
 
 
 def _clock(expected: Expected, answer: Answer) -> Finding | None:

@@ -79,10 +79,12 @@ def nodes_to_here(expected: Expected, answers: Sequence[Answer]) -> Finding:
         "Set head.placement: job, so that the scheduler runs beside its workers, or ask the site"
         " which network and ports lead from the nodes to this host."
     )
+    change = ("head.placement", "job")
     for address, name in good.items():
         fix = f"Set head.interface: {name} ({address}), which all of them reach."
+        change = ("head.interface", name)
         break
-    return failed(f"{where} {tried or 'No address could be tried'}.", fix)
+    return failed(f"{where} {tried or 'No address could be tried'}.", fix).fixed_by(*change)
 
 
 def here_to_nodes(answers: Mapping[str, Answer]) -> Finding | None:

@@ -63,13 +63,15 @@ class Plan:
         )
 
 
-def make_plan(request: Request, *, here: bool = True) -> Plan:
+def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | None = None) -> Plan:
     """Plan a start, or refuse the request.
 
     Parameters
     ----------
     here
         Whether a start from here is meant, so that the profile's Python must be here.
+    loaded
+        The profile, if it is on no search path yet.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def make_plan(request: Request, *, here: bool = True) -> Plan:
     LimitReached
         It is for more workers than the profile or this machine allows.
     """
-    loaded = find_profile(request.profile)
+    loaded = loaded or find_profile(request.profile)
     profile = loaded.site.applied(apply_options(loaded.profile, request.options))
     if here:
         refuse_unbuilt(profile)

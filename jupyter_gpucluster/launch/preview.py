@@ -13,15 +13,15 @@ from ..core.errors import InvalidInput
 from ..core.job import Submission
 from ..host.cluster_directory import ClusterDirectory
 from ..state.view import Script, gpu_hours_estimate
-from .plan import make_plan
+from .plan import Plan, make_plan
 from .request import Request
 from .script.job import MARK, group_scripts, render
 from .spawning import head_command
 
 
-def preview(root: Path, request: Request) -> Script:
-    """Return the scripts and commands of a request."""
-    plan = make_plan(request, here=False)
+def preview(root: Path, request: Request, plan: Plan | None = None) -> Script:
+    """Return the scripts and commands of a request, or of a plan that was made of it."""
+    plan = plan or make_plan(request, here=False)
     profile = plan.profile
     if profile.backend == EXISTING:
         raise InvalidInput(

@@ -9,7 +9,14 @@ from __future__ import annotations
 from .merge import FieldSource, Shadowed
 from .model import Profile
 from .options import apply_options, options_schema, resolve_options
-from .search import LoadedProfile, ProfileProblem, ProfileSet, find_profile, load_profiles
+from .search import (
+    LoadedProfile,
+    ProfileProblem,
+    ProfileSet,
+    find_profile,
+    load_profiles,
+    read_profile,
+)
 
 __all__ = [
     "FieldSource",
@@ -22,5 +29,6 @@ __all__ = [
     "find_profile",
     "load_profiles",
     "options_schema",
+    "read_profile",
     "resolve_options",
 ]

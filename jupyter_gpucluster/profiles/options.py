@@ -81,9 +81,19 @@ def apply_options(profile: Profile, values: Mapping[str, Any]) -> Profile:
                 put(data, path, texts[name] if path[:2] == VARIABLES else settled[name])
     data["options"] = {}
     try:
-        return Profile.model_validate(data)
+        return scaled(Profile.model_validate(data))
     except ValidationError as error:
         raise _misfit(profile, settled, error) from None
+
+
+def scaled(profile: Profile) -> Profile:
+    """Return the profile with cores and memory for the number of its GPUs."""
+    job = profile.job
+    if not isinstance(job.gpus, int) or not job.gpus:
+        return profile
+    amounts = {"cpus": job.cpus_per_gpu, "memory": job.memory_per_gpu}
+    scaled = {key: each * job.gpus for key, each in amounts.items() if each is not None}
+    return profile.model_copy(update={"job": job.model_copy(update=scaled)}) if scaled else profile
 
 
 def resolve_options(profile: Profile, values: Mapping[str, Any]) -> dict[str, Value]:

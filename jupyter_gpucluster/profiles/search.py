@@ -221,6 +221,15 @@ def check_file(path: Path) -> list[ProfileProblem]:
     return problems
 
 
+def read_profile(path: Path) -> LoadedProfile:
+    """Return the profile of one file, which may lie anywhere; raises `ProfileError`."""
+    problems: list[ProfileProblem] = []
+    loaded = _load(path.stem, [(path, (4, 0))], problems, DaskConfig())
+    if loaded is None or problems:
+        raise ProfileError(str(problems[0]), hint="Correct the file.", detail="profile")
+    return loaded
+
+
 def search_path() -> list[Directory]:
     """Return the directories of profiles; each overrides those before it."""
     listed = [(BUILT_IN, (0, 0))]

@@ -53,6 +53,10 @@ class Job(Section):
     """CPU cores of one job; empty: not requested."""
     memory: MemoryOrNone = None
     """Memory of one job; empty: not requested."""
+    cpus_per_gpu: PositiveOrNone = None
+    """Replaces `cpus` if the job requests GPUs, whose number an option may set."""
+    memory_per_gpu: MemoryOrNone = None
+    """Replaces `memory` in the same way."""
     memory_request: Text = ""
     """How the request for memory is spelled: on Slurm `mem-per-cpu` or `mem-per-gpu`; on Grid
     Engine the site's complexes, such as `h_vmem` or `mem_free,h_vmem`, each with `/job` behind

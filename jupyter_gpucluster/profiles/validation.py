@@ -31,6 +31,7 @@ from .options import (
     parse_value,
     placeholders,
     put,
+    scaled,
     targets,
 )
 from .reader import Branch, Finding, Items, Leaf, Mark, Tree, plain
@@ -229,7 +230,7 @@ def _checks(profile: Profile) -> Iterator[Problem]:
 
 def _set_twice(profile: Profile) -> Iterator[tuple[Path, str, bool]]:
     """Yield directives that set what a key of ``job`` sets which no option sets."""
-    job = profile.job
+    job = scaled(profile).job
     open_keys = {
         join(path)
         for name, option in profile.options.items()
@@ -242,7 +243,8 @@ def _set_twice(profile: Profile) -> Iterator[tuple[Path, str, bool]]:
     # The package of all dialects is not loaded for profiles without directives of their own.
     from ..batch.contradictions import twice_in_profile
 
-    values = job.model_dump(exclude={"gpus"}) | {"gpus": 0 if job.gpus == "auto" else job.gpus}
+    values = job.model_dump(exclude={"gpus", "cpus_per_gpu", "memory_per_gpu"})
+    values["gpus"] = 0 if job.gpus == "auto" else job.gpus
     for place, message, same in twice_in_profile(profile.backend, values, open_keys):
         field, _, number = place.partition(".")
         yield ("job", field, number), f"`job.{field}`: {message}", same

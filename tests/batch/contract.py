@@ -33,7 +33,7 @@ METHODS = sorted(
 )
 CONVENIENCES = {
     "amounts", "array_of", "completed", "image_option", "interactive_line", "on_a_node",
-    "questions", "spellings", "submit_host", "unused_keys",
+    "parse_survey", "questions", "spellings", "submit_host", "survey", "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 AMOUNTS = {

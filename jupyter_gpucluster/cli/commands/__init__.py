@@ -34,6 +34,7 @@ class Entry:
 
 
 COMMANDS = {
+    "setup": Entry("setup", "write profiles from what the batch system reports"),
     "profiles": Entry("start", "list the profiles"),
     "script": Entry("start", "print the job script and the submit command; submits nothing"),
     "start": Entry("start", "start a cluster"),

@@ -27,6 +27,12 @@ def add_doctor(parser: Parser) -> None:
         action="store_true",
         help="also submit a job of five minutes at most, which checks its nodes",
     )
+    parser.add_argument(
+        "--fix", action="store_true", help="change your own profile file; shows the change and asks"
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="submit the job, or change, without asking"
+    )
     add_place(parser)
     add_wait(parser, "the job of --job has started (600 s if left out)")
 
@@ -43,6 +49,8 @@ def run_doctor(arguments: argparse.Namespace, session: Session) -> Outcome:
     else:
         report = _examine(subject, arguments, session)
     text = Text("\n".join(report.lines()), code=True)
+    if arguments.fix and subject is not None:
+        text = Text(f"{text.text}\n{_fix(subject, report, arguments, session)}", code=True)
     failed = report.result is doctor.Result.FAILED
     if report.late is not None:
         document = {**report.late.as_json(), **report.as_json()}
@@ -61,7 +69,12 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> d
     try:
         with Signals():  # the job ends with this process
             return doctor.examine_profile(
-                session.clusters, request, job=arguments.job, wait=wait, note=session.note
+                session.clusters,
+                request,
+                job=arguments.job,
+                wait=wait,
+                note=session.note,
+                agrees=lambda cost: _agrees(f"Submit {cost}?", arguments, session),
             )
     except ProfileNotFound as unknown:
         try:
@@ -76,3 +89,24 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> d
             hint=f"Its profile: {session.clusters.get(subject).profile}",
         )
     return report
+
+
+def _agrees(question: str, arguments: argparse.Namespace, session: Session) -> bool:
+    """Ask, if there is a terminal; without one `--job` alone is the user's agreement."""
+    answer = None if arguments.yes else session.ask(f"{question} [y/N] ")
+    return answer is None or answer.lower() in ("y", "yes")
+
+
+def _fix(
+    subject: str, report: doctor.Report, arguments: argparse.Namespace, session: Session
+) -> str:
+    """Change the user's profile file, if a check found a value; return what was done."""
+    from ...doctor.fix import find_fix
+
+    if (fix := find_fix(subject, report.findings)) is None:
+        return "Nothing to fix: no check found another value."
+    session.note(fix.diff)
+    answer = "y" if arguments.yes else session.ask(f"Change {fix.file}? [y/N] ")
+    if (answer or "").lower() not in ("y", "yes"):
+        return "The file was not changed. --yes changes it without asking."
+    return f"Changed {fix.file}; the old file is {fix.apply()}."

@@ -50,6 +50,7 @@ def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
     """List profiles, or check files."""
     if arguments.check:
         return _check(arguments.check)
+    from ...doctor.batch_system import without_profile
     from ...launch.profile_catalog import effective_values, places  # with pydantic and YAML
 
     if arguments.effective:
@@ -86,6 +87,9 @@ def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
         blocks.insert(0, Text(found["announcement"]))
     if found["problems"]:
         blocks.append(Text(_lines(found["problems"]), title="Problems"))
+    if unused := without_profile():
+        words = f"No profile uses {' or '.join(unused)}. To write some: {session.program} setup"
+        blocks.append(Text(words))
     return Outcome(found, tuple(blocks))
 
 

@@ -1,0 +1,166 @@
+"""Grid Engine's queues and hosts for `setup`: qconf(1), queue_conf(5) and qhost(1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..core.errors import BackendUnavailable
+from ..core.job import CommandResult
+from ..core.site import GpuQueue, Site
+from .base import xml_of
+
+EACH = 'for name in $(qconf "$1"); do qconf "$2" "$name"; echo; done'
+"""qconf shows one object a call; the script is fixed, the options are its arguments."""
+GPU_NAMES = ("gpu", "gpus", "ngpus")
+MEMORY = "h_vmem"
+"""The complex of a job's memory, if hosts have an amount of it that jobs consume."""
+ENVIRONMENT = "smp"
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+Block = Mapping[str, str]
+
+
+def survey(user: str) -> dict[str, list[str]]:
+    """Return the commands; each only reads."""
+    each = ["sh", "-c", EACH, "qconf"]
+    return {
+        "queues": ["qconf", "-sq", "*"],
+        "hosts": [*each, "-sel", "-se"],
+        "instances": ["qhost", "-q", "-xml"],
+        "complexes": ["qconf", "-sc"],
+        "environments": [*each, "-spl", "-sp"],
+        "lists": [*each, "-sul", "-su"],
+        "projects": ["qconf", "-sprjl"],
+        "user": ["id", "-un"],
+    }
+
+
+def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
+    """Return the site; see `Backend.parse_survey`."""
+    for name in ("queues", "hosts", "instances"):
+        if answers[name].exit_code != 0:
+            words = "Grid Engine did not answer qconf and qhost."
+            raise BackendUnavailable(words, detail=answers[name].stderr)
+    complexes = {line.split()[0]: line.split() for line in answers["complexes"].stdout.splitlines()}
+    gpu = next((name for name in GPU_NAMES if name in complexes), "")
+    hosts = {block["hostname"]: _values(block) for block in _blocks(answers["hosts"])}
+    instances = _instances(answers["instances"])
+    queues = []
+    for queue in _blocks(answers["queues"]) if gpu else ():
+        there = {host: slots for (name, host), slots in instances.items() if name == queue["qname"]}
+        kinds: dict[str, list[str]] = {}
+        for host in there:
+            if leading_number(hosts.get(host, {}).get(gpu)):
+                kinds.setdefault(hosts[host].get("gpu_type", ""), []).append(host)
+        for kind, members in kinds.items():
+            consumed = {"YES": MEMORY, "JOB": f"{MEMORY}/job"}.get(
+                complexes.get(MEMORY, [""])[-3:][0], ""
+            )
+            shares = [
+                (hosts[host], leading_number(hosts[host][gpu]), there[host]) for host in members
+            ]
+            queues.append(_queue(queue, kind, members, shares, consumed, gpu, answers))
+    asks = {"account": "Which project is charged?"} if answers["projects"].stdout.strip() else {}
+    return Site(tuple(queues), questions=asks)
+
+
+def _queue(
+    queue: Block,
+    kind: str,
+    hosts: Sequence[str],
+    shares: Sequence[tuple[Block, int, int]],
+    consumed: str,
+    gpu: str,
+    answers: Mapping[str, CommandResult],
+) -> GpuQueue:
+    environments = {block["pe_name"]: block for block in _blocks(answers["environments"])}
+    usable = environments.get(ENVIRONMENT, {}).get("allocation_rule") == "$pe_slots"
+    named = ENVIRONMENT in queue.get("pe_list", "").replace(",", " ").split()
+    slots = min(slots // count for _, count, slots in shares)
+    memory = min(_bytes(values.get(MEMORY, "")) // count for values, count, _ in shares)
+    longest = _seconds(queue.get("h_rt", ""))
+    keys = {"gpu_request": gpu} if gpu != GPU_NAMES[0] else {}
+    return GpuQueue(
+        queue["qname"],
+        max(count for _, count, _ in shares),
+        kind,
+        slots if usable and named else 0,
+        memory if consumed else 0,
+        len(hosts),
+        walltime=longest,
+        default_walltime=longest,
+        open_to=_open_to(queue),
+        closed=_closed(queue, answers),
+        keys=keys | ({"memory_request": consumed} if consumed and memory else {}),
+        address=hosts[0],
+    )
+
+
+def _open_to(queue: Block) -> str:
+    lists, no_lists = queue.get("user_lists", "NONE"), queue.get("xuser_lists", "NONE")
+    words = "all users" if lists == "NONE" else f"the lists {lists}"
+    return words if no_lists == "NONE" else f"{words} except {no_lists}"
+
+
+def _closed(queue: Block, answers: Mapping[str, CommandResult]) -> str:
+    """Return why the user may not use a queue; a group in a list stays for the rehearsal."""
+    user, lists = answers["user"].stdout.strip(), _blocks(answers["lists"])
+    members = {block["name"]: block.get("entries", "").split(",") for block in lists}
+    for name in queue.get("user_lists", "NONE").split():
+        entries = members.get(name, ["@"])
+        if name == "NONE" or user in entries or any(each.startswith("@") for each in entries):
+            break
+    else:
+        return f"it is for the lists {queue['user_lists']}"
+    refused = [
+        name for name in queue.get("xuser_lists", "").split() if user in members.get(name, ())
+    ]
+    return f"the list {refused[0]} excludes you" if refused else ""
+
+
+# The forms of the answers.
+
+
+def _blocks(answer: CommandResult) -> Iterator[dict[str, str]]:
+    """Yield the objects of qconf; a line that ends in a backslash goes on in the next one."""
+    text = answer.stdout.replace("\\\n", "")
+    for block in re.split(r"\n\s*\n", text):
+        pairs = (line.split(None, 1) for line in block.splitlines() if line.strip())
+        if found := {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}:
+            yield found
+
+
+def _values(host: Block) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in host.get("complex_values", "").split(","))
+    return {name.strip(): value.strip() for name, _, value in pairs if value}
+
+
+def _instances(answer: CommandResult) -> dict[tuple[str, str], int]:
+    """Return the slots of each queue on each host."""
+    root = xml_of(answer.stdout, "Grid Engine")
+    return {
+        (queue.get("name", ""), host.get("name", "")): int(value.text or 0)
+        for host in root.iter("host")
+        for queue in host.iter("queue")
+        for value in queue.iter("queuevalue")
+        if value.get("name") == "slots"
+    }
+
+
+def leading_number(text: str | None) -> int:
+    """Read ``2``, ``2.000000`` and ``2(0 1)``."""
+    match = re.match(r"\d{1,6}", text or "")
+    return int(match[0]) if match else 0
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([KMGT]?)", text)
+    return int(match[1]) * UNITS[match[2]] if match else 0
+
+
+def _seconds(text: str) -> int:
+    parts = text.split(":")
+    if text == "INFINITY" or not all(part.isdecimal() for part in parts):
+        return -1 if text == "INFINITY" else 0
+    return sum(int(part) * 60**place for place, part in enumerate(reversed(parts)))

@@ -1,0 +1,221 @@
+"""Ask the batch systems of this host, and propose a profile for each of their GPU queues."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..batch.base import Backend
+from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..batch.variables import inherited, surrounding_job
+from ..core.errors import BackendError, GpuClusterError, InvalidInput
+from ..core.job import CommandResult
+from ..core.site import GpuQueue, Site
+from ..doctor.batch_system import ANSWER_SECONDS, installed, submission
+from ..doctor.findings import Finding, Result, ok, refused
+from ..launch.plan import make_plan
+from ..launch.preview import preview
+from ..launch.request import Request
+from ..profiles import load_profiles, read_profile
+from ..state.paths import data_directory, default_root
+from .decisions import head_interface, head_placement, python_for_jobs
+from .profile_text import Choices, allocation_text, profile_text, template
+
+LAUNCHERS = ("srun", "mpirun", "mpiexec")
+"""Launchers of an allocation's nodes, the first that is installed."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A profile that may be saved."""
+
+    name: str
+    backend: str
+    site: Site
+    queues: Sequence[GpuQueue]
+    choices: Choices
+    rehearsal: Finding
+    """The batch system's answer to the script, or the reason why there is none."""
+    exists: bool = False
+    """True if a profile of this name is there already."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Accounts that the rehearsal refused, with the system's words."""
+
+    @property
+    def text(self) -> str:
+        """The profile, in YAML."""
+        return profile_text(self.backend, self.site, self.queues, self.choices)
+
+    @property
+    def usable(self) -> bool:
+        """True if it may be saved."""
+        return not self.exists and self.rehearsal.result is not Result.FAILED
+
+    @property
+    def undecided(self) -> bool:
+        """True if the user must choose an account."""
+        several = len(self.choices.accounts) > 1 and not self.choices.for_site
+        return several and not self.choices.account
+
+    def with_account(self, account: str) -> Proposal:
+        """Return the proposal with the user's account, if this queue accepts it."""
+        fits = account in self.choices.accounts
+        return replace(self, choices=replace(self.choices, account=account)) if fits else self
+
+
+@dataclass(frozen=True)
+class System:
+    """The proposals for one batch system of this host."""
+
+    title: str
+    proposals: tuple[Proposal, ...] = ()
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Queues that the user cannot use, with the reason."""
+    offered: str = ""
+    """The account that the user's variables name to the system's commands."""
+    template: str = ""
+    """A commented profile, if this version cannot read what the system reports."""
+    error: str = ""
+
+
+def propose(
+    python: str = "", *, queues: Sequence[str] = (), for_site: bool = False, saves: bool = True
+) -> list[System]:
+    """Return the proposals for all batch systems whose commands are on this host.
+
+    Parameters
+    ----------
+    python
+        The Python of the clusters; empty: the one that runs this.
+    queues
+        Those that are wanted; empty: all.
+    for_site
+        Whether the profiles are for all users of the site.
+    saves
+        Whether they are to be saved, so that no other profile may have their names.
+    """
+    found = installed()
+    if not found:
+        return []
+    decided = Choices(
+        python_for_jobs(python or sys.executable), head_placement(), head_interface("")
+    )
+    taken = load_profiles(all_sites=True).profiles.keys() if saves else ()
+    return [_of_system(each, replace(decided, for_site=for_site), queues, taken) for each in found]
+
+
+def allocation() -> str:
+    """Return the profile of the batch job that this host is in; empty outside of one."""
+    job = surrounding_job()
+    launcher = next((name for name in LAUNCHERS if shutil.which(name)), "")
+    return allocation_text(job, launcher) if job else ""
+
+
+def save(name: str, text: str) -> Path:
+    """Write a profile of this user.
+
+    Raises
+    ------
+    InvalidInput
+        The file exists.
+    """
+    path = Path(data_directory(), "gpucluster", "profiles", f"{name}.yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists; it was not changed.") from None
+    return path
+
+
+def _of_system(
+    backend: Backend, decided: Choices, wanted: Sequence[str], taken: Iterable[str]
+) -> System:
+    commands = backend.survey(user_name())
+    if not commands:
+        return System(backend.title, template=template(backend))
+    try:
+        site = backend.parse_survey(_answers(commands))
+    except BackendError as error:
+        return System(backend.title, error=f"{error.message} {error.detail}".strip())
+    queues = [each for each in site.queues if not wanted or each.name in wanted]
+    kinds = [each.name for each in site.queues]
+    proposals = [
+        _proposal(backend, site, alike, decided, taken, several=kinds.count(alike[0].name) > 1)
+        for alike in _alike(each for each in queues if not each.closed)
+    ]
+    offered = next(filter(None, map(os.environ.get, site.account_variables)), "")
+    closed = {each.name: each.closed for each in queues if each.closed}
+    return System(backend.title, tuple(proposals), closed, offered)
+
+
+def _alike(queues: Iterable[GpuQueue]) -> Iterable[list[GpuQueue]]:
+    """Return the queues in groups that differ in nothing but their names."""
+    groups: dict[str, list[GpuQueue]] = {}
+    for queue in queues:
+        groups.setdefault(repr(replace(queue, name="")), []).append(queue)
+    return groups.values()
+
+
+def _answers(commands: Mapping[str, Sequence[str]]) -> dict[str, CommandResult]:
+    """Run the commands at the same time, each with a time limit."""
+    runner = ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS)
+
+    async def all_of_them() -> list[CommandResult]:
+        return await asyncio.gather(*(runner.run(words) for words in commands.values()))
+
+    return dict(zip(commands, run_aside(all_of_them()), strict=True))
+
+
+def _proposal(
+    backend: Backend,
+    site: Site,
+    queues: Sequence[GpuQueue],
+    decided: Choices,
+    taken: Iterable[str],
+    *,
+    several: bool,
+) -> Proposal:
+    """Render and rehearse a profile with each of the user's accounts."""
+    queue = queues[0]
+    words = [backend.name, queue.name or "gpus", queue.gpu_type if several else ""]
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(filter(None, words)))[:63]
+    choices = replace(decided, interface=head_interface(queue.address), accounts=queue.accounts)
+    made = Proposal(name, backend.name, site, queues, choices, ok(""), exists=name in taken)
+    if made.exists:
+        return made
+    tried = {account: _rehearse(made, account) for account in queue.accounts or ("",)}
+    accepted = [each for each, finding in tried.items() if finding.result is not Result.FAILED]
+    refusals = {each: finding.found for each, finding in tried.items() if each not in accepted}
+    if not accepted:
+        return replace(made, rehearsal=next(iter(tried.values())))
+    accounts = tuple(filter(None, accepted))
+    made = replace(made, choices=replace(choices, accounts=accounts), refused=refusals)
+    return replace(made, rehearsal=_rehearse(made, accepted[0]))
+
+
+def _rehearse(proposal: Proposal, account: str) -> Finding:
+    """Read the profile, render its script, and let the batch system check that."""
+    given = {"qos": proposal.queues[0].qos[0]} if proposal.queues[0].qos_needed else {}
+    if len(proposal.choices.accounts) > 1 or (account and proposal.choices.for_site):
+        given["account"] = account
+    with tempfile.TemporaryDirectory(prefix="gpc-setup-") as place:
+        file = Path(place, f"{proposal.name}.yaml")
+        file.write_text(proposal.text, encoding="utf-8")
+        try:
+            loaded = read_profile(file)
+            options = {key: value for key, value in given.items() if key in loaded.profile.options}
+            request = Request(proposal.name, options=options)
+            plan = make_plan(request, here=False, loaded=loaded)
+            script = preview(default_root(), request, plan).text.replace("<id>", "setup")
+        except GpuClusterError as error:
+            return refused(error)
+    return submission(plan.profile, script) or ok("")
