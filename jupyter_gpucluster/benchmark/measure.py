@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..core.errors import InvalidInput
+from ..core.serialize import copied
 from .compare import verdict
 from .family import FAMILY, SHUFFLE
 from .options import Options
@@ -161,18 +162,13 @@ def run_benchmark(
             replace(result, links=measure_links(client, workers, result.device))
             for result in results
         )
-    return Report(
+    return copied(
+        Report,
+        workload,
+        the_crew,
         workload=workload.name,
-        mode=workload.mode,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         host=socket.gethostname(),
-        parameters=workload.parameters,
-        nbytes=workload.nbytes,
-        pieces=workload.pieces,
-        expected=workload.expected,
-        sigma=workload.sigma,
-        workers=the_crew.workers,
-        threads=the_crew.threads,
         hosts=tuple(sorted({worker.host for worker in workers})),
         start_seconds=start_seconds,
         results=results,

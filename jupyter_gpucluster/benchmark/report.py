@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InvalidInput
-from ..core.serialize import from_json, to_json
+from ..core.serialize import copied, from_json, to_json
 from .workloads import Workload, size_text
 
 SCHEMA = 1
@@ -113,18 +113,15 @@ def device_result(
 ) -> DeviceResult:
     """Sum up the runs on one device."""
     fastest = min(runs, key=lambda run: run.wall_seconds)
-    return DeviceResult(
+    return copied(
+        DeviceResult,
+        fastest,
         device=device,
         names=names,
         runs=tuple(runs),
-        create_seconds=fastest.create_seconds,
-        compute_seconds=fastest.compute_seconds,
-        wall_seconds=fastest.wall_seconds,
         gigabytes_per_second=work.nbytes / 1e9 / fastest.wall_seconds,
         rate=work.amount / fastest.wall_seconds,
         unit=work.unit,
-        shares=fastest.shares,
-        figures=fastest.figures,
     )
 
 

@@ -26,6 +26,16 @@ def to_json(value: Any) -> Any:
     return value
 
 
+def copied(kind: type[R], *sources: Any, **others: Any) -> R:
+    """Return a record whose fields are those of the same name in the sources, and others.
+
+    Of two sources that have a field the later one counts.
+    """
+    names = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]  # a dataclass
+    found = {name: getattr(each, name) for each in sources for name in names if hasattr(each, name)}
+    return kind(**found | others)
+
+
 def from_json(kind: type[R], data: Mapping[str, Any]) -> R:
     """Build a record of a kind; keys that the kind lacks are dropped, so older and newer ones read.
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
 
 from ..batch import arguments_elsewhere, elsewhere, routing_of
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
 from ..core.errors import InvalidInput
 from ..core.job import JobShape
+from ..core.serialize import copied
 from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import Machine
 from ..profiles import Profile
@@ -23,8 +20,6 @@ from .script.containers import check_container, image_directives
 from .script.launchers import lay_out
 from .script.worker_command import extra_arguments, worker_arguments
 from .sizes import Sizes, sizes_of
-
-T = TypeVar("T", Policy, JobShape, WorkerShape)
 
 ONE_THREAD_EACH = {
     # What a nanny sets: with several workers on a node, each library's own thread pool as wide as
@@ -126,12 +121,6 @@ def make_spec(
         routing=routing_of(profile.backend, profile.job, os.environ),
     )
     return with_worker_command(spec, profile, directory) if here else spec
-
-
-def copied(kind: type[T], section: BaseModel, **others: Any) -> T:
-    """Return a record with the fields of the same name in a profile's section, and others."""
-    names = {field.name for field in dataclasses.fields(kind)} & type(section).model_fields.keys()
-    return kind(**{name: getattr(section, name) for name in names} | others)
 
 
 def shapes(

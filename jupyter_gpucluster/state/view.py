@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.fast_dataclass import frozen
+from ..core.serialize import copied
 from ..core.summary import Clock, GpuReading, Loss, Summary, WorkerCounts
 from ..host.cluster_directory import ClusterDirectory
 
@@ -144,45 +145,22 @@ def view_of(look: Look) -> ClusterView:
         phase = Phase.UNREACHABLE
         reason = unreachable(record)
     live = summary if summary is not None and phase not in ENDED else None
-    return ClusterView(
-        id=record.id,
-        name=record.name,
-        profile=spec.profile,
-        title=spec.title,
-        backend=spec.backend,
+    blank = Summary(record.id, record.name, spec.profile, phase, since, reason, words, 0, 0.0)
+    return copied(
+        ClusterView,
+        live or blank,
+        spec,
+        record,
         phase=phase,
         words=words,
         reason=reason,
-        phase_since=since,
-        created=record.created,
-        ended=record.ended,
         revision=max(record.revision, summary.revision if summary else 0),
         unit="GPUs" if spec.job.gpus else "workers",
-        target=record.target,
         workers=workers,
-        maximum_workers=spec.maximum_workers,
-        threads=live.threads if live else 0,
-        memory_used=live.memory_used if live else 0,
-        memory_limit=live.memory_limit if live else 0,
-        clients=live.clients if live else 0,
-        encrypted=spec.encrypted,
-        simulated=spec.simulated,
         scheduler_address=record.scheduler_address if phase not in ENDED else "",
-        python=spec.python,
-        environment=spec.environment,
-        survives=spec.survives,
-        survival=spec.survival,
-        clocks=live.clocks if live else (),
-        options=spec.options,
-        stale_since=live.stale_since if live else None,
         directory=str(look.directory.path),
-        gpus=live.gpus if live else (),
         gpu_hours=summary.gpu_hours if summary is not None else 0.0,
         gpu_hours_estimate=gpu_hours_estimate(spec, record.target.maximum),
-        gpu_words=live.gpu_words if live else "",
-        expected_start=live.expected_start if live else None,
-        unsaved_since=live.unsaved_since if live else None,
         allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
         loss=summary.loss if summary is not None else None,
-        listed=live.listed if live else None,
     )
