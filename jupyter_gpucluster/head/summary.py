@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.absence import LISTINGS_UNTIL_GONE, since_when
 from ..core.cluster import ENDED, Phase, Record, spec_of_group
 from ..core.job import WAITING, Job, JobState
+from ..core.serialize import copied
 from ..core.summary import Loss, Summary, WorkerCounts
 from .reconcile.groups import count_group, own_part
 from .reconcile.model import (
@@ -133,12 +134,11 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         and (job.state is JobState.SUSPENDED or job.key not in seen.workers)
     ]
     starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
-    return Summary(
-        id=record.id,
-        name=record.name,
+    return copied(
+        Summary,
+        seen,
+        record,
         profile=record.spec.profile,
-        phase=record.phase,
-        phase_since=record.phase_since,
         reason=record.reason
         or seen.cure
         or seen.held
@@ -148,20 +148,13 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         words=", ".join(
             [describe(record, counts, leaving, None if starts is None else starts - now), *others]
         ),
-        revision=record.revision,
         written=now,
         workers=WorkerCounts() if ended else counts,
-        target=record.target,
-        clients=seen.clients,
-        threads=seen.threads,
-        memory_used=seen.memory_used,
-        memory_limit=seen.memory_limit,
         clocks=()
         if ended
         else (*clocks(record, seen), *filter(None, [first_to_end(record, seen.used, now)])),
         expected_start=None if ended else starts,
         stale_since=seen.silent_since,
-        listed=seen.listed,
         loss=loss,
         unaccounted=record.unaccounted is not None,
     )
