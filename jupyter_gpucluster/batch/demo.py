@@ -36,8 +36,9 @@ REFUSALS = (
 )
 """Keys that a refusal names, and the fix."""
 UNUSED = (
-    "job.submit_by", "job.submit_args", "job.cancel_args", "launcher", "head",
-    "network.interface", "network.ports", "environment.container", "existing",
+    "job.submit_by", "job.submit_args", "job.cancel_args", "launcher", "head.placement",
+    "head.interface", "head.submit", "head.gpus", "network.interface", "network.ports",
+    "environment.container", "existing",
 )  # fmt: skip
 
 

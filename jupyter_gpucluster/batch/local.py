@@ -13,13 +13,11 @@ from .directives import NO_DIRECTIVES, Syntax
 
 UNUSED = (
     "job.submit_by", "job.nodes", "job.walltime", "job.queue", "job.account", "job.directives",
-    "job.skip_directives", "job.submit_args", "job.cancel_args", "launcher", "head",
-    "network.interface", "network.ports", "policy.drain_before", "policy.at_walltime", "existing",
+    "job.skip_directives", "job.submit_args", "job.cancel_args", "launcher", "head.placement",
+    "head.interface", "head.submit", "head.gpus", "network.interface", "network.ports",
+    "policy.drain_before", "policy.at_walltime", "existing",
 )  # fmt: skip
-UNUSED_SPREAD = (
-    *(key for key in UNUSED if key not in ("launcher", "head", "network.interface")),
-    "head.placement", "head.submit", "head.gpus",
-)  # fmt: skip
+UNUSED_SPREAD = tuple({*UNUSED} - {"launcher", "head.interface", "network.interface"})
 """The same where a launcher spreads workers over the nodes of an allocation."""
 
 

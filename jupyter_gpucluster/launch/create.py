@@ -15,14 +15,16 @@ from pathlib import Path
 from ..batch import dialect_file, find_backend, on_this_machine
 from ..batch.contradictions import unasked
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
-from ..core.errors import GpuClusterError, LimitReached, StateError
+from ..core.errors import GpuClusterError, InvalidInput, LimitReached, StateError
 from ..core.job import Job
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import check_interface
 from ..host.private_files import locked, make_private, trouble, write_private
 from ..host.processes import this_process
+from ..host.state_root import make_entry
 from ..profiles import Profile
+from ..profiles.values import home_expanded
 from ..state import head_job
 from ..state.paths import check_place
 from ..state.reader import START_LOCK, Memory, look_at
@@ -71,12 +73,36 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
         check_clusters(plan, live)
         plan = within_site(plan, seen)
         forget_old(plan, seen)
-        directory = ClusterDirectory(root / new_id(root))
+        directory = new_directory(root, plan.profile)
         look = create(directory, plan, name)
     if plan.head_here or plan.profile.backend == EXISTING:
         return look
     # The lock is free again: a submit command may take a minute.
     return submit_head(directory, look.record)
+
+
+def new_directory(root: Path, profile: Profile) -> ClusterDirectory:
+    """Return the directory of a new cluster, which is not made yet, with an entry in the root.
+
+    Raises
+    ------
+    InvalidInput
+        The profile's directory is not an absolute path, or a variable in it is not set.
+    """
+    given, id = profile.head.directory, new_id(root)
+    if not given:
+        return ClusterDirectory(root / id)
+    place = Path(os.path.expandvars(home_expanded(given)))
+    if "$" in str(place) or not place.is_absolute():
+        raise InvalidInput(
+            f"head.directory is {given!r}: it is not an absolute path, or a variable in it is not"
+            " set here.",
+            hint="Write for example $SCRATCH/clusters, with a variable that is set here.",
+            detail="head.directory",
+        )
+    check_place(place, "head.directory")
+    make_private(place)
+    return make_entry(root, place / id)
 
 
 def check_network(profile: Profile) -> None:

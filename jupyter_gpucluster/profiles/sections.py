@@ -166,6 +166,10 @@ class Head(Section):
     submit: Literal["direct", "relay"] = "direct"
     """For placement `job`. `direct`: the head runs the submit commands itself; `relay`: a
     process on the Jupyter host runs them, for nodes without these commands."""
+    directory: Text = ""
+    """Directory for the cluster's files, such as `$SCRATCH/clusters`, which the jobs must see;
+    variables are those of the process that starts the cluster. Empty: below Jupyter's data
+    directory."""
     gpus: Natural = 0
     """GPUs that the head's own job requests under placement `job`, beside those of its workers."""
 

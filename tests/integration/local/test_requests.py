@@ -23,7 +23,7 @@ from jupyter_gpucluster.core.errors import (
 )
 from jupyter_gpucluster.state.view import ClusterView
 
-from .conftest import Start, WriteProfile
+from .conftest import Start, WriteProfile, start_ready
 from .driving import fixed, processes_of
 
 HOSTILE_NAMES = [
@@ -162,6 +162,25 @@ def test_one_cluster_more_than_a_user_may_have(
     error = refusal(clusters, one, target=fixed(1))
     assert isinstance(error, LimitReached)
     assert "one-1" in error.message
+
+
+def test_the_files_of_a_cluster_may_lie_elsewhere(
+    clusters: Clusters, write_profile: WriteProfile, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "head: {directory: '$PLACE/{who}'}\noptions: {who: {type: string, default: ann}}\n"
+    far = write_profile("far", text)
+    error = refusal(clusters, far, target=fixed(1))
+    assert (error.detail, "not set here" in error.message) == ("head.directory", True)
+    assert list(clusters.list(ended=True)) == []
+    monkeypatch.setenv("PLACE", str(home / "scratch"))
+    view = start_ready(clusters, far)
+    assert view.directory == str(home / "scratch" / "ann" / view.id)
+    assert (clusters.root / view.id).stat().st_mode & 0o7777 == 0o600
+    clusters.stop(view.id)
+    clusters.wait_stopped(view.id, timeout=60)
+    clusters.forget(view.id)
+    assert not (clusters.root / view.id).exists()
+    assert not Path(view.directory).exists()
 
 
 def test_the_same_request_twice_at_once_starts_one_cluster(clusters: Clusters) -> None:
