@@ -64,7 +64,7 @@ class Clusters:
         return [view for view in self.list() if view.phase not in ENDED]
 
     def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
-        """Return what cannot be read, each with its way out; `ended` as in `list`."""
+        """Return what cannot be read, each with its fix; `ended` as in `list`."""
         return damaged(self.root, ended=ended)
 
     def check_directory(self) -> None:

@@ -214,7 +214,7 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
 
     async def _watch_worker_status(self, comm: Any) -> None:
         await super()._watch_worker_status(comm)
-        if self.status == Status.running:  # stopped by somebody else, or its head has died
+        if self.status == Status.running:  # stopped by another process, or its head has died
             self.scheduler_info["workers"].clear()
             self._sync_cluster_info_task.cancel()
 
@@ -244,4 +244,4 @@ def _stop_at_exit(id: str, pid: int) -> None:
         if clusters.get(id).phase not in ENDED:
             clusters.stop(id)
     except GpuClusterError:
-        return  # nobody is there any more to read it; the list of clusters tells
+        return  # no one reads it any more; the list of clusters shows it

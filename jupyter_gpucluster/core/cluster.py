@@ -14,7 +14,7 @@ from .fast_dataclass import frozen
 from .job import Job, JobShape
 
 EXISTING = "existing"
-"""The backend of clusters that somebody else started and that we only connect to."""
+"""The backend of clusters that another program started and that we only connect to."""
 
 RECORD_VERSION = 1
 """Version of ``record.json``; readers accept this one and older ones."""

@@ -11,7 +11,7 @@ class GpuClusterError(Exception):
     message
         One sentence: what is wrong.
     hint
-        One sentence: the way out.  Empty where there is none.
+        One sentence: the fix.  Empty without one.
     detail
         Evidence that is worth keeping beside the message (a command's output, a field's path).
     """

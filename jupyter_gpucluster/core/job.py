@@ -108,7 +108,7 @@ class JobStatus:
     state: JobState
     mark: str = ""
     task: int = 0
-    """Place among the jobs of its mark; a job whose id nobody heard is known by mark and task."""
+    """Place among the jobs of its mark; a job without a known id is known by mark and task."""
     reason: str = ""
     nodes: tuple[str, ...] = ()
     exit_code: int | None = None

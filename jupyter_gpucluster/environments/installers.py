@@ -96,7 +96,7 @@ def run_installer(
         The command failed; ``detail`` is its own explanation.
     """
     kept = {name: value for name, value in os.environ.items() if name not in REDIRECTING}
-    # No questions: nobody could answer.  A site's pip.conf may set `user`, which a venv refuses.
+    # No questions: no user could answer.  A site's pip.conf may set `user`, which a venv refuses.
     kept |= {"PIP_USER": "0", "PIP_NO_INPUT": "1", "GIT_TERMINAL_PROMPT": "0"}
     lines: list[str] = []
     with subprocess.Popen(

@@ -35,7 +35,7 @@ from ..host.processes import children, end_heirs, signal_group, start_time
 GRACE_SECONDS = 3.0
 """Between asking a job to end and ending it."""
 ORPHAN_GRACE_SECONDS = 2.0
-"""The same when the head is gone and nobody waits for results."""
+"""The same when the head is gone and no client waits for results."""
 MEMORY_CHECK_SECONDS = 0.2
 """A nanny looks every 0.1 s; a fifth of a second costs half of that."""
 KEPT_TASKS = 300

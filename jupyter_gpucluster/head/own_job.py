@@ -125,7 +125,7 @@ class HeldJobWatch:
     Parameters
     ----------
     held
-        The allocation; None where the cluster uses none, or nobody can be asked about it.
+        The allocation; None if the cluster uses none, or its system cannot be asked about it.
     """
 
     def __init__(self, held: HeldJob | None) -> None:

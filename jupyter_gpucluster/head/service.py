@@ -197,7 +197,7 @@ class Service:
             task.cancel()
 
     def notice_removal(self) -> None:
-        """End where no command could: without its directory nobody finds the cluster.
+        """End where no command could: without its directory the cluster cannot be found.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class Service:
             )
 
     def notice_owner(self) -> None:
-        """Stop with the program that the cluster belongs to; on another host nobody can tell."""
+        """Stop with the program that the cluster belongs to; on another host that is unknown."""
         owner = self.record.owner
         if owner is None or self.record.stop_requested is not None:
             return
@@ -239,7 +239,7 @@ class Service:
         connected = self.watch.workers()
         unsettled = self.record.stop_requested is not None or any(
             not job.is_over
-            and not given_up_unlisted(job)  # nobody knows whether it ever ends
+            and not given_up_unlisted(job)  # it may never end
             and (job.leaving is not None or job.connected != (job.key in connected))
             for job in self.record.jobs
         )
@@ -349,7 +349,7 @@ class Service:
     async def act(self, action: Action) -> None:
         """Carry out one action that `decide.step` returned."""
         if isinstance(action, Submit) and "record" in self.files.troubles:
-            # Nobody could find a job again whose mark is not on disk; it is asked for anew later.
+            # A job whose mark is not on disk could not be found again; it is submitted later.
             jobs = tuple(job for job in self.record.jobs if job.mark != action.mark)
             self.set_record(jobs=jobs)
         elif isinstance(action, Submit):

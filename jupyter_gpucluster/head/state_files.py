@@ -74,7 +74,7 @@ class StateFiles:
             del self.events[0]
 
     async def look_for_record(self, now: float) -> bool:
-        """Have a record written again that somebody has removed.
+        """Have a record written again that was removed.
 
         Returns whether the cluster was ended without this head, which seemed to be dead.
         """
@@ -312,7 +312,7 @@ class RemovalWatch:
         threading.Thread(target=self.watch, name="gpucluster-removal", daemon=True).start()
 
     def watch(self) -> None:
-        """Look until the directory is removed, or nobody wants to know."""
+        """Look until the directory is removed, or `close` is called."""
         while not self.over.wait(self.every):
             self.look()
             if is_removed(self.looks, seconds=self.seconds, every=self.every):

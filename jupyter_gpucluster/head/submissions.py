@@ -148,7 +148,7 @@ class VainCancels:
             Event(now, "cancel", f"{system} was asked {TRIES} times to end job {id}, and still"
                   f" lists it. {outcome_of(result)}", there[id].key)
             for id in ids
-            # Without a listing that has it nobody knows whether it is there.
+            # Without a listing that has it, its existence is unknown.
             if self.tries.get(id) == TRIES
             and there[id].state is not JobState.ENDING
             and not there[id].missing

@@ -305,7 +305,7 @@ class ClusterDirectory:
         return replace(record, spec=replace(spec, backend=name))
 
     def lease_age(self) -> float | None:
-        """Return for how long the head has not renewed its lease; None where nobody can tell."""
+        """Return for how long the head has not renewed its lease; None if that is unknown."""
         probe = self.path / ".clock"
         try:
             probe.touch(mode=0o600)
@@ -353,7 +353,7 @@ class ClusterDirectory:
         write_private(self.headjob_file, _dump(to_json(job)))
 
     def read_headjob(self) -> Job | None:
-        """Read what was last heard of the head's job, None where nobody has asked."""
+        """Read what was last heard of the head's job, None if it was not asked for."""
         return _read(Job, self.headjob_file)
 
     def write_summary(self, summary: Summary) -> None:

@@ -68,7 +68,7 @@ def start_time(pid: int) -> int | None:
 
 
 def children(parent: int) -> list[int]:
-    """Return the children of a process, those included that nobody has waited for yet."""
+    """Return the children of a process, also those that were not waited for yet."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process) -> bool | None:
-    """Tell whether a process lives; None where nobody here knows: it ran on another host."""
+    """Determine whether a process lives; None if it ran on another host."""
     if process.host != os.uname().nodename:
         return None
     return process.boot_id == boot_id() and start_time(process.pid) == process.start_time
@@ -104,7 +104,7 @@ def heirs() -> Iterator[tuple[int, str, str]]:
     itself, still show the job server's command, which names the cluster's directory.
     """
     for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone, or somebody else's
+        with contextlib.suppress(OSError):  # gone, or another user's
             if (owner := _owner_of(entry)) and entry.stat().st_uid == os.geteuid():
                 yield int(entry.name), *owner
 

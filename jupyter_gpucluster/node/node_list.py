@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 
 MOST_HOSTS = 100_000
-"""More are no host list but a slip, or somebody's trick to fill the memory."""
+"""More are no host list but a slip, or an attempt to fill the memory."""
 ITEM = re.compile(r"(?:[^\s,\[\]]|\[[^\[\]]*\])+")
 GROUP = re.compile(r"\[([^\[\]]*)\]")
 RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)

@@ -63,7 +63,7 @@ def interfaces() -> dict[str, str]:
 
 
 def usual_address() -> str:
-    """Return the address that Dask takes where no interface is named: that of the way out."""
+    """Return the address that Dask takes where no interface is named: that of the default route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
             asked.connect(("8.8.8.8", 80))  # sends nothing
@@ -171,7 +171,7 @@ def run(
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-# Calls between machines, which nobody else can take part in.
+# Calls between machines, in which no other user can take part.
 
 
 def answer_to(secret: str) -> str:

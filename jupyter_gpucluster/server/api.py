@@ -42,7 +42,7 @@ class ShowsErrors(JupyterHandler):
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        """Log a traceback only for what nobody expected."""
+        """Log a traceback only for unexpected errors."""
         if isinstance(value, GpuClusterError):
             self.log.info("%s %s: %s", self.request.method, self.request.path, value.message)
         else:
@@ -87,7 +87,7 @@ class ApiHandler(ShowsErrors, APIHandler):
         self.write(json.dumps(value))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer an error with message, hint and detail; what nobody expected stays in the log."""
+        """Answer an error with message, hint and detail; unexpected errors stay in the log."""
         error = kwargs["exc_info"][1] if "exc_info" in kwargs else None
         if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", ", ".join(self.verbs()))

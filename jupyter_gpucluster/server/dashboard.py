@@ -160,7 +160,7 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         except WebSocketClosedError:
             sent = Future()
             sent.set_result(None)
-        # Nobody awaits it; asyncio would log the error of a closed tab from there.
+        # It is not awaited; asyncio would log the error of a closed tab from there.
         sent.add_done_callback(lambda done: done.cancelled() or done.exception())
         return sent
 

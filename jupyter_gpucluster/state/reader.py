@@ -27,7 +27,7 @@ START_LOCK = ".lock"
 START_SECONDS = 90.0
 """A head that is not on record this long after its start never will be."""
 RECENT_SECONDS = 86400.0
-"""For so long a failed cluster is shown beside the live ones, so that nobody misses why."""
+"""For so long a failed cluster is shown beside the live ones, so that its user sees why."""
 ID = re.compile(r"[a-z0-9]{6}", re.ASCII)
 
 

@@ -170,7 +170,7 @@ class OutOfMemoryError(Exception):
         return load, (str(self),)
 
 
-def test_errors_of_libraries_that_the_client_lacks_are_told(
+def test_errors_of_libraries_that_the_client_lacks_are_reported(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     LOADS.clear()

@@ -122,7 +122,7 @@ def test_a_size_that_is_none_is_refused_with_an_example(text: str) -> None:
         ),
     ],
 )
-def test_bad_options_are_refused_with_the_way_out(
+def test_bad_options_are_refused_with_the_fix(
     wrong: dict[str, object], message: str, hint: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:

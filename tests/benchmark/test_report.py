@@ -27,7 +27,7 @@ def test_the_lines_are_those_of_the_documents() -> None:
     ]
 
 
-def test_both_devices_have_their_lines_and_small_arrays_are_told_in_gigabytes() -> None:
+def test_both_devices_have_their_lines_and_small_arrays_are_in_gigabytes() -> None:
     work = document_sum((12_000, 12_000), (2_000, 2_000), LAPTOP)
     report = a_report(work, 2, {"gpu": 0.75, "cpu": 9.5})
     lines = document_lines(report)

@@ -107,7 +107,7 @@ def test_a_throttled_gpu_is_named_even_where_it_keeps_up() -> None:
     assert finding == "worker gpc-1 on node1 (H100, GPU 00000001) is throttled: heat"
 
 
-def test_a_fall_below_the_baseline_is_told_for_each_worker_and_each_gpu() -> None:
+def test_a_fall_below_the_baseline_is_reported_for_each_worker_and_each_gpu() -> None:
     usual = of_shares([a_share(n, 1000) for n in range(4)], rate=4000)
     fallen = of_shares([a_share(n, 800) for n in range(4)], rate=3200)
     findings = verdict(fallen, usual)

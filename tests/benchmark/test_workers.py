@@ -49,7 +49,7 @@ def test_gpus_that_no_worker_has_are_refused(wanted: str) -> None:
     assert "--device cpu" in caught.value.hint
 
 
-def test_gpus_without_cupy_are_told_from_no_gpus() -> None:
+def test_gpus_without_cupy_differ_from_no_gpus() -> None:
     blind = worker(CPU, gpu_trouble="CuPy is not installed")
     with pytest.raises(UnsuitableEnvironment, match="CuPy is not installed") as caught:
         choose_devices("gpu", [blind])

@@ -69,7 +69,7 @@ def test_one_that_follows_the_load_keeps_its_number_meanwhile(
 
 
 @pytest.mark.parametrize("target", [Target(0, 1), Target(1, 1), Target(0, 0)])
-def test_one_that_will_never_have_so_many_is_refused_with_the_way_out(target: Target) -> None:
+def test_one_that_will_never_have_so_many_is_refused_with_the_fix(target: Target) -> None:
     desk = Desk(target=target)
     with (
         pytest.raises(InvalidInput, match=r"at most \d worker") as caught,

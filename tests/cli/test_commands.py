@@ -60,7 +60,7 @@ def test_start_with_json_prints_one_document_and_nothing_else(desk: Desk) -> Non
     assert desk.err == ""
 
 
-def test_the_end_of_a_wait_is_told_once(desk: Desk) -> None:
+def test_the_end_of_a_wait_is_shown_once(desk: Desk) -> None:
     assert desk.types("start", "local", "--wait") == 0
     assert desk.out.splitlines()[0] == "local-1: running: 2 of 2 workers ready"
     assert desk.err.splitlines() == ["started cluster local-1", "local-1: starting"]
@@ -100,7 +100,7 @@ def test_list_shows_the_living_and_with_all_the_dead(desk: Desk) -> None:
     assert [view["name"] for view in json.loads(desk.out)["clusters"]] == ["alpha"]
 
 
-def test_a_live_cluster_that_cannot_be_read_is_told(desk: Desk) -> None:
+def test_a_live_cluster_that_cannot_be_read_is_reported(desk: Desk) -> None:
     desk.clusters.damage = True
     assert desk.types("list") == 0
     assert "The record of zzzzzz is damaged. Delete it." in desk.out
@@ -160,7 +160,7 @@ def test_a_wait_for_a_target_that_is_changed_meanwhile_is_in_vain(desk: Desk) ->
     assert "error: Cluster alpha has another target now: 1 worker, at most 8 allowed." in desk.err
 
 
-def test_logs_of_a_job_by_the_number_of_its_queueing_system(desk: Desk) -> None:
+def test_logs_of_a_job_by_its_id_in_the_batch_system(desk: Desk) -> None:
     assert desk.types("logs", "alpha", "--job", "4712", "--lines", "7") == 0
     assert desk.out == "7 lines of gpc-alpha-1_1\n"
     assert desk.types("logs", "alpha") == 0

@@ -178,7 +178,7 @@ def test_a_script_without_a_client_computes_on_the_cluster_and_its_children_do_n
     assert "warning" not in answer.err
 
 
-def test_a_script_that_used_no_worker_is_told_so(gpucluster: CommandLine) -> None:
+def test_a_script_that_used_no_worker_is_reported(gpucluster: CommandLine) -> None:
     text = "def main():\n    print('done')\n\nif __name__ == '__main__':\n    main()\n    1 / 0\n"
     (gpucluster.directory / "script.py").write_text(text)
     answer = gpucluster("run", "script.py", "--workers", "1")

@@ -36,7 +36,7 @@ from .doubles import NOW, Desk, Screen, a_view
     "seconds, words",
     [(0, "0 s"), (59.9, "59 s"), (60, "1 min"), (7200, "2 h"), (86400, "1 day"), (2e5, "2 days")],
 )
-def test_a_span_is_told_in_its_largest_unit(seconds: float, words: str) -> None:
+def test_a_span_is_in_its_largest_unit(seconds: float, words: str) -> None:
     assert span(seconds) == words
 
 
@@ -207,7 +207,7 @@ def test_what_each_gpu_does_is_a_line_and_its_troubles_are_named() -> None:
     assert as_text([gpu_table([])]) == ""
 
 
-def test_gpu_hours_are_told_with_what_they_may_become() -> None:
+def test_gpu_hours_are_shown_with_their_maximum() -> None:
     view = a_view(unit="GPUs", gpu_hours=0.31, gpu_hours_estimate=16.0, gpu_words="8 GPUs held")
     text = facts_text(cluster_facts(view))
     assert "GPU-hours  0.3 GPU-hours so far, at most 16 GPU-hours" in text

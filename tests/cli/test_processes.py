@@ -63,7 +63,7 @@ def test_closed_streams_are_no_failure(home: Path, closed: str) -> None:
 
 @pytest.mark.parametrize("verb", ["list", "list --json", "profiles", "logs x", "--help"])
 @pytest.mark.parametrize("full", [">/dev/full", "2>/dev/full", ">/dev/full 2>&1"])
-def test_a_full_disk_behind_the_output_is_told_in_a_line(home: Path, verb: str, full: str) -> None:
+def test_a_full_disk_behind_the_output_is_one_line(home: Path, verb: str, full: str) -> None:
     command = f'"{sys.executable}" -m jupyter_gpucluster {verb} {full}'
     answer = subprocess.run(
         ["/bin/sh", "-c", command], cwd=CHECKOUT, capture_output=True, text=True, check=False

@@ -281,7 +281,7 @@ def test_the_end_of_the_process_stops_what_was_not_closed(clusters: Clusters) ->
 
 
 @pytest.mark.slow
-def test_a_cluster_that_somebody_else_stops_has_no_workers(clusters: Clusters) -> None:
+def test_a_cluster_that_another_process_stops_has_no_workers(clusters: Clusters) -> None:
     with GPUCluster("local", 1) as cluster:
         cluster.wait_for_workers(1, timeout=SECONDS)
         clusters.stop(cluster.id)

@@ -109,7 +109,7 @@ def test_a_kernel_without_a_profile_starts_also_where_jupyter_would_fill_in_name
     assert told_by("plain", "import sys; print(sys.executable)") == f"{python}\n"
 
 
-def test_a_kernel_of_ones_own_is_read_by_nobody_else(home: Path, site: LoadedProfile) -> None:
+def test_a_users_kernel_is_private(home: Path, site: LoadedProfile) -> None:
     made = registered(sys.executable, profile=site, options={"stack": "cuda"})
     files = [Path(made.directory), *Path(made.directory).iterdir()]
     assert not any(file.stat().st_mode & 0o077 for file in files)
@@ -192,7 +192,9 @@ def test_a_name_that_is_taken_elsewhere_cannot_be_replaced(home: Path) -> None:
     assert "--replace" not in refused.value.hint
 
 
-def test_a_sites_kernel_is_readable_by_all_and_told_where_nobody_looks(tmp_path: Path) -> None:
+def test_a_sites_kernel_is_readable_by_all_also_where_jupyter_does_not_search(
+    tmp_path: Path,
+) -> None:
     old = os.umask(0o077)
     try:
         kernel = registered(sys.executable, "Site", prefix=str(tmp_path))
@@ -209,7 +211,7 @@ def test_a_sites_kernel_is_readable_by_all_and_told_where_nobody_looks(tmp_path:
     assert not place.exists()
 
 
-def test_a_place_that_cannot_be_written_is_told(home: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(home: Path) -> None:
     plan = plan_registration("A", sys.executable, prefix="/proc")
     with pytest.raises(StateError, match="Cannot write") as refused:
         register(plan)
@@ -237,7 +239,7 @@ def test_files_and_links_are_not_replaced(home: Path, target: str) -> None:
         plan_registration("A", sys.executable, replace=True)
 
 
-def test_a_spec_of_odd_values_and_a_home_of_nobody_are_wrong_input(home: Path) -> None:
+def test_a_spec_of_odd_values_and_a_home_of_no_user_are_wrong_input(home: Path) -> None:
     odd = Path(KernelSpecManager().user_kernel_dir) / "odd" / "kernel.json"
     odd.parent.mkdir(parents=True)
     odd.write_text(json.dumps({"display_name": 1, "metadata": {KERNEL_METADATA: {"python": []}}}))

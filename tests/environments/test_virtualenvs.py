@@ -292,7 +292,7 @@ def test_what_is_no_environment_is_left_alone(tmp_path: Path, entry: str, words:
     assert [child.name for child in tmp_path.iterdir()] == [entry]
 
 
-def test_a_pip_that_cannot_be_put_there_is_told_from_a_python_without_venv(tmp_path: Path) -> None:
+def test_a_pip_that_cannot_be_installed_differs_from_a_python_without_venv(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(
         '#!/bin/sh\ncase "$*" in *venv*)'
@@ -328,7 +328,7 @@ def test_a_mark_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_an_environment_whose_python_is_gone_is_told_so(tmp_path: Path) -> None:
+def test_an_environment_whose_python_is_gone_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").touch()
     with pytest.raises(UnsuitableEnvironment, match="does not exist") as refused:
         make_environment(Wanted(tmp_path), lambda line: None)
@@ -363,7 +363,7 @@ def test_what_would_fail_later_is_refused_at_once(
     assert not place.exists()
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="Cannot create") as refused:
         make_environment(Wanted(Path("/proc/env")), lambda line: None)
     assert refused.value.hint

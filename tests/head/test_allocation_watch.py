@@ -75,7 +75,7 @@ def test_workers_that_are_lost_are_a_reason_to_ask_at_once_but_once(system: Syst
 @pytest.mark.parametrize(
     "state, words", [("COMPLETING", ""), ("TIMEOUT", " It reached its walltime")]
 )
-def test_the_end_of_the_allocation_is_told(system: System, state: str, words: str) -> None:
+def test_the_end_of_the_allocation_is_reported(system: System, state: str, words: str) -> None:
     system.answer(state)
     told = look(HeldJobWatch(HELD), ENDED, 1000.0)
     assert told.startswith(f"Slurm job 65, whose nodes it used, has ended.{words}")
@@ -95,7 +95,7 @@ def test_silence_changes_nothing(system: System) -> None:
     assert watch.ends == 500.0
 
 
-def test_a_cluster_without_an_allocation_asks_nobody(system: System) -> None:
+def test_a_cluster_without_an_allocation_runs_no_command(system: System) -> None:
     assert look(HeldJobWatch(None), ENDED, 1000.0) == ""
     assert system.asked() == 0
 

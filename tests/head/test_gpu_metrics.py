@@ -154,7 +154,7 @@ def test_a_job_with_more_workers_than_gpus_is_named() -> None:
     assert trouble.startswith("gpc-a-1_0 has 4 GPU workers instead of 2")
 
 
-def test_idle_gpus_are_told_after_five_minutes_and_forgotten_with_the_first_work() -> None:
+def test_idle_gpus_are_reported_after_five_minutes_and_forgotten_with_the_first_work() -> None:
     idle = gpu_metrics.IdleGpus()
     resting = [a_reading("w", utilization=1)]
     idle.look(resting, 1_000)
@@ -191,7 +191,7 @@ def test_a_slice_whose_limit_would_be_the_whole_cards_is_named() -> None:
     assert gpu_metrics.slice_troubles([reading], replace(record, spec=limited)) == []
 
 
-def test_errors_that_the_driver_reports_are_told_with_their_meaning() -> None:
+def test_errors_that_the_driver_reports_are_shown_with_their_meaning() -> None:
     device = gpu_plugin.Device(Nvml(), "0")
     assert device.reading()["xids"] == []
     device.nvml.errors = [79, 31, 79]

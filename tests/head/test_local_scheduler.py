@@ -134,7 +134,7 @@ class TestProcesses:
             assert server.log(id) == f"I am {id}\n"
             assert stat.S_IMODE((server.logs / f"{id}.log").stat().st_mode) == 0o600
 
-    def test_exit_codes_and_signals_are_told_apart(self, server: Server) -> None:
+    def test_exit_codes_and_signals_differ(self, server: Server) -> None:
         server.submit("exit 7")
         server.submit("kill -SEGV $$", mark="gpc-jobsrv-2")
         server.submit("exec /no/such/program", mark="gpc-jobsrv-3")
@@ -143,7 +143,7 @@ class TestProcesses:
         assert codes == {MARK: 7, "gpc-jobsrv-2": -signal.SIGSEGV, "gpc-jobsrv-3": 127}
         assert "/no/such/program" in server.log("gpc-jobsrv-3_0")
 
-    def test_a_running_job_is_a_process_that_can_be_told(self, server: Server) -> None:
+    def test_a_running_job_is_a_process_that_can_be_identified(self, server: Server) -> None:
         server.submit("exec sleep 60")
         task = server.task()
         assert task["state"] == "running"

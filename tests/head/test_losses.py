@@ -89,7 +89,7 @@ def test_a_later_loss_of_another_kind_takes_the_first_place() -> None:
     assert (loss.workers, loss.nodes, loss.cause) == (1, ("n2",), "MemoryError")
 
 
-def test_a_loss_is_told_for_ten_minutes_and_for_as_long_as_its_replacement_is_not_ready() -> None:
+def test_a_loss_is_shown_for_ten_minutes_and_for_as_long_as_its_replacement_is_not_ready() -> None:
     play = working("n1")
     fail(play, f"{ONE}_0")
     play.step(2 * DEATHS_WINDOW)

@@ -145,7 +145,7 @@ def watch(directory: Path, told: Told) -> Iterator[RemovalWatch]:
     made.close()
 
 
-def test_a_removal_is_told_once(directory: Path, told: Told, watch: RemovalWatch) -> None:
+def test_a_removal_is_reported_once(directory: Path, told: Told, watch: RemovalWatch) -> None:
     time.sleep(0.2)
     directory.rmdir()
     begun = time.monotonic()

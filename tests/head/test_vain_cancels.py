@@ -40,7 +40,7 @@ def test_a_job_that_stays_is_reported_once_with_the_command_s_words() -> None:
     assert reports(a_record(job), quiet, TRIES - 1) == []
 
 
-def test_a_job_that_ends_or_that_nobody_lists_is_not() -> None:
+def test_a_job_that_ends_or_is_not_listed_is_not() -> None:
     quiet = CommandResult(("scancel", "7"), 0)
     job = Job(MARK, 0, JobState.RUNNING, id="7")
     for other in (

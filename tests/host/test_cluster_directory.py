@@ -97,7 +97,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
 
 
 @needs_root
-def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     path.mkdir(mode=0o700)
     os.chown(path, 12345, 12345)
@@ -174,7 +174,7 @@ def test_a_failing_rename_leaves_the_old_record_and_no_draft(
 
 
 @ROOT_ONLY
-def test_a_full_disk_is_told_with_the_way_out_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_fix_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with mounted(tmp_path / "tiny", "size=64k,mode=0700") as place:
         directory = ClusterDirectory(place / "abc123")
         directory.create()
@@ -187,7 +187,7 @@ def test_a_full_disk_is_told_with_the_way_out_and_leaves_nothing_behind(tmp_path
         assert directory.read_record().name == "old"
 
 
-def test_a_limit_on_the_size_of_files_is_told_too(directory: ClusterDirectory) -> None:
+def test_a_limit_on_the_size_of_files_is_reported_too(directory: ClusterDirectory) -> None:
     directory.write_record(a_record(name="old"))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
@@ -288,7 +288,7 @@ WHOLE = json.dumps(to_json(a_record())).encode()
         pytest.param(b"[" * 200_000, id="deeply nested"),
     ],
 )
-def test_a_damaged_record_is_set_aside_and_told(
+def test_a_damaged_record_is_set_aside_and_reported(
     directory: ClusterDirectory, content: bytes
 ) -> None:
     path = directory.path / "record.json"

@@ -55,7 +55,7 @@ def test_the_driver_names_the_gpus(nvidia_smi: Callable[[str], Path]) -> None:
     assert hardware.visible_gpus() == (("0", "1"), "")
 
 
-def test_a_driver_that_fails_is_told_in_its_own_words(nvidia_smi: Callable[[str], Path]) -> None:
+def test_a_failed_driver_is_reported_in_its_own_words(nvidia_smi: Callable[[str], Path]) -> None:
     nvidia_smi('echo "NVIDIA-SMI has failed because it couldn\'t communicate"; exit 9')
     gpus, trouble = hardware.visible_gpus()
     assert gpus == ()

@@ -118,7 +118,7 @@ def test_what_the_system_says_of_a_job_s_end_counts_beside_its_log(tmp_path: Pat
     assert "more memory" in told(tmp_path, said, log="gpc-abc123-1.out.0")
 
 
-def test_what_may_be_of_another_job_is_not_told_of_this_one(tmp_path: Path) -> None:
+def test_lines_that_may_be_of_another_job_do_not_explain_this_one(tmp_path: Path) -> None:
     (tmp_path / "gpc-abc123-1_0.log").write_text("distributed.worker - INFO - Registered\n")
     assert told(tmp_path, "echo 'FirstError: x'", log="gpc-abc123-1.out") == ""
 

@@ -82,7 +82,7 @@ def test_of_a_process_on_another_host_nothing_is_known() -> None:
     assert is_alive(replace(this_process(), host="another")) is None
 
 
-def test_a_number_that_nobody_has_is_not_alive() -> None:
+def test_an_unused_number_is_not_alive() -> None:
     assert start_time(2**22 + 1) is None
 
 

@@ -70,7 +70,7 @@ def test_a_job_is_late_two_minutes_after_its_start_and_its_log_is_read_each_minu
         ({"ended": 1100.0, "state": JobState.FAILED}, ()),
     ],
 )
-def test_a_job_without_anything_to_wait_for_is_not_late_and_no_more_told_of(
+def test_a_job_that_waits_for_nothing_is_not_late_and_is_no_longer_reported(
     changes: dict[str, object], connected: tuple[str, ...], tmp_path: Path
 ) -> None:
     starts = SlowStarts(tmp_path)
@@ -114,7 +114,7 @@ def test_it_is_said_how_far_the_start_has_got_and_since_when(
     assert told.endswith(words[-1]) or "ends with" in words or "reach" in words
 
 
-def test_a_start_that_moves_on_is_told_of_again_and_the_summary_has_the_last_word(
+def test_a_start_that_moves_on_is_reported_again_and_the_summary_has_the_last_text(
     tmp_path: Path,
 ) -> None:
     starts, log, record = SlowStarts(tmp_path), tmp_path / f"{KEY}.log", record_of(JOB)

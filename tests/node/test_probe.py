@@ -112,7 +112,7 @@ def test_a_directory_that_cannot_be_written_says_where_and_why(tmp_path: Path) -
     assert told["trouble"].startswith("/proc: ")
 
 
-def test_a_python_that_is_not_there_or_does_not_run_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_broken_python_is_reported(tmp_path: Path) -> None:
     missing = probe.first_import(str(tmp_path / "python"), ["json"])
     assert missing["troubles"] == {"": f"{tmp_path}/python: No such file or directory"}
     broken = tmp_path / "broken"

@@ -81,7 +81,7 @@ def scheduler(module_home: Path) -> Iterator[LocalCluster]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
-def test_imports_that_hang_are_told_by_their_line_and_the_worker_is_dask_s_own(
+def test_imports_that_hang_are_reported_by_their_line_and_the_worker_is_dask_s_own(
     tmp_path: Path, scheduler: LocalCluster, module: str
 ) -> None:
     slow = tmp_path / "slow"

@@ -26,7 +26,7 @@ from tests.integration.batch.real_site import free_ports
         ("23", "No scheduler of it answers at tcp://127.0.0.1"),
     ],
 )
-def test_a_file_is_of_another_run_by_its_job_or_as_nobody_answers(
+def test_a_file_is_of_another_run_by_its_job_or_without_an_answer(
     home: Path, job: str, told: str
 ) -> None:
     directory = ClusterDirectory(home / "abc123")

@@ -108,7 +108,7 @@ def lapse(directory: ClusterDirectory) -> None:
     os.utime(directory.lease, (then, then))
 
 
-def test_looks_ask_the_queueing_system_now_and_then_only(root: Path, site: Site) -> None:
+def test_looks_ask_the_batch_system_now_and_then_only(root: Path, site: Site) -> None:
     directory = cluster(root)
     site.lists("PENDING", "Resources")
     clusters = Clusters(root)
@@ -122,7 +122,7 @@ def test_looks_ask_the_queueing_system_now_and_then_only(root: Path, site: Site)
     assert site.calls("squeue") == 2
 
 
-def test_a_head_that_does_not_come_is_told_with_what_its_job_does(root: Path, site: Site) -> None:
+def test_a_head_that_does_not_come_is_reported_with_its_jobs_log(root: Path, site: Site) -> None:
     directory = cluster(root, age=500)
     begun = datetime.fromtimestamp(time.time() - 400)
     site.lists("RUNNING", started=begun.isoformat(timespec="seconds"))
@@ -256,7 +256,7 @@ def test_a_head_that_is_silent_is_unreachable_until_its_job_has_ended(
     assert "with the head (timeout)" in view.reason
 
 
-def test_a_waiting_head_whose_queueing_system_is_silent_is_not_called_stopped(
+def test_a_waiting_head_whose_batch_system_is_silent_is_not_called_stopped(
     root: Path, site: Site
 ) -> None:
     cluster(root)
@@ -279,7 +279,7 @@ def test_the_last_words_of_a_job_are_found_wherever_they_stand(root: Path) -> No
     assert "No module named 'dask'" in words
 
 
-def test_of_a_slow_start_only_the_last_word_is_told_by_why(root: Path, site: Site) -> None:
+def test_of_a_slow_start_why_shows_only_the_last_event(root: Path, site: Site) -> None:
     directory = cluster(root, head=ELSEWHERE)
     job = f"{heads_mark(ID)}_0"
     for words in ("in environment.prologue", "importing distributed"):

@@ -168,7 +168,7 @@ def lasting(record: Record) -> list[Job]:
 
 
 def recent_deaths(record: Record, now: float) -> list[Job]:
-    """Return the jobs that ended, or were given up, lately although nobody wanted it.
+    """Return the jobs that ended, or were given up, lately without a request.
 
     What was given up and is still listed holds its nodes: it counts until it is gone.  That the
     system's listing lacks a job is not the job's failure.

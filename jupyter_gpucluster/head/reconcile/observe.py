@@ -64,7 +64,7 @@ class Watch(SchedulerPlugin):
         self.set_wake()
 
     def log_event(self, topic: str, msg: object) -> None:
-        """Hear of a worker at its lifetime whose results nobody could take: it leaves all the same.
+        """Note a worker that leaves at its lifetime, although no other could take its results.
 
         Its removal does not tell, since it was not retired.
         """
@@ -113,7 +113,7 @@ class Watch(SchedulerPlugin):
         }
 
     def look(self, now: float, *, waiting: bool) -> None:
-        """Note since when nothing is computed, and since when nobody is connected.
+        """Note since when nothing is computed, and since when no client is connected.
 
         A cluster whose jobs all wait in a queue holds nothing yet: neither clock ticks.  Work that
         came and went between two looks counts, else a user of short tasks would lose the cluster.

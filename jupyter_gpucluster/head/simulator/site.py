@@ -222,7 +222,7 @@ def _try_to_start(
 
 
 def free_gpus(jobs: list[SiteJob] | tuple[SiteJob, ...]) -> Counter[str]:
-    """Return how many GPUs nobody holds, by node."""
+    """Return the number of free GPUs, by node."""
     free = Counter({node: GPUS_PER_NODE - OTHERS.get(node, 0) for node in NODES})
     for job in jobs:
         if job.state in ("running", "ending"):
