@@ -18,6 +18,8 @@ from tools.shell import CHECKOUT, Stop, main, say
 
 ALLOWED = CHECKOUT / "tools" / "words_allowed.txt"
 PACKAGE = CHECKOUT / "jupyter_gpucluster"
+FIELD_TEXTS = ("jupyter_gpucluster/profiles/model.py", "jupyter_gpucluster/profiles/sections.py")
+"""Modules whose docstrings are texts for users: they describe the keys of profiles."""
 
 BETTER = {
     "asked for": "requested",
@@ -92,7 +94,7 @@ def in_python(file: str, source: str, *, texts: bool) -> Iterator[Found]:
                 docstrings.add(id(statement.value))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) in docstrings:
+            if id(node) in docstrings and not file.startswith(FIELD_TEXTS):
                 if QUESTION.match(node.value):
                     yield Found(file, "docstring", node.lineno, node.value.strip().split("\n")[0])
             elif texts and " " in node.value:
