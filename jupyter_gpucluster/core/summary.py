@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from .cluster import Phase, Target
+from .cluster import Phase, Record, Target
 from .fast_dataclass import frozen
 from .job import JobState
+from .serialize import copied
 
 
 @frozen
@@ -145,6 +146,12 @@ class Summary:
     """The last loss of workers; None = there was none, or it is long over."""
     unaccounted: bool = False
     """True if the record has jobs whose end nothing proves."""
+
+
+def summary_of(record: Record, words: str, now: float) -> Summary:
+    """Return a summary of what a record alone shows."""
+    known, left = record.spec.profile, record.unaccounted is not None
+    return copied(Summary, record, profile=known, words=words, written=now, unaccounted=left)
 
 
 @frozen

@@ -20,7 +20,7 @@ from ..core.errors import NewerRecord, RecordError, StateError
 from ..core.job import Job
 from ..core.lease import LAPSED_SECONDS, LATE_SECONDS
 from ..core.serialize import from_json, to_json
-from ..core.summary import Event, Summary
+from ..core.summary import Event, Summary, summary_of
 from .private_files import DAMAGE, check_private, trouble, write_private
 from .processes import is_alive
 
@@ -359,6 +359,16 @@ class ClusterDirectory:
     def write_summary(self, summary: Summary) -> None:
         """Write what is true now."""
         write_private(self.path / "summary.json", _dump(to_json(summary)))
+
+    def write_end(self, record: Record, event: Event) -> None:
+        """Write the record of a cluster that has ended, its summary and a line of the timeline."""
+        self.write_record(record)
+        if (summary := self.read_summary()) is not None:
+            ended = summary_of(record, summary.words, summary.written)
+            names = ("phase", "phase_since", "reason", "unaccounted")
+            changes: dict[str, Any] = {name: getattr(ended, name) for name in names}
+            self.write_summary(replace(summary, **changes))
+        self.append_event(event)
 
     def read_summary(self) -> Summary | None:
         """Read the last summary, or None where there is none."""

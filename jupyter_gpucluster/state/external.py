@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import re
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.cluster import EXISTING, Phase, Record, heads_job
-from ..core.errors import ClusterConflict, InvalidInput, StateError
-from ..core.summary import Event, Summary
+from ..core.errors import ClusterConflict, InvalidInput
+from ..core.summary import Event, Summary, summary_of
 from ..host.cluster_directory import ClusterDirectory
 from .control_client import Endpoint
 
@@ -89,19 +88,8 @@ def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Recor
         trouble = error.message
     phase = Phase.UNREACHABLE if trouble else Phase.RUNNING
     record = replace(record, phase=phase, reason=trouble, scheduler_address=address)
-    summary = Summary(
-        id=record.id,
-        name=record.name,
-        profile=record.spec.profile,
-        phase=phase,
-        phase_since=record.phase_since,
-        reason=trouble,
-        words="does not answer" if trouble else "answers; it was not started here",
-        revision=record.revision,
-        written=time.time(),
-        target=record.target,
-    )
-    return record, summary
+    words = "does not answer" if trouble else "answers; it was not started here"
+    return record, summary_of(record, words, time.time())
 
 
 def age_of(file: Path) -> str:
@@ -161,10 +149,8 @@ def detach(directory: ClusterDirectory, record: Record) -> None:
         record, phase=Phase.STOPPED, phase_since=now, ended=now, reason=reason,
         revision=record.revision + 1,
     )  # fmt: skip
-    directory.write_record(over)
+    directory.write_end(over, Event(now, "phase", f"stopped: {reason}"))
     directory.remove_private(record)
-    with contextlib.suppress(StateError):
-        directory.append_event(Event(now, "phase", f"stopped: {reason}"))
 
 
 def dashboard_of(directory: ClusterDirectory, record: Record) -> Endpoint:

@@ -18,7 +18,7 @@ from ..core.cluster import Phase, Record, heads_job
 from ..core.errors import BackendUnavailable, StateError
 from ..core.job import FINAL, WAITING, Job, JobState, JobStatus, Submission
 from ..core.job_updates import apply_absence, apply_status, find_status
-from ..core.summary import Summary, WorkerCounts
+from ..core.summary import Summary, WorkerCounts, summary_of
 from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.log_diagnosis import first_error, log_end
 from ..host.private_files import write_private
@@ -177,21 +177,8 @@ def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
         counts = WorkerCounts(wanted, starting=wanted)
     since = (job.started or record.phase_since) if phase is Phase.STARTING else record.created
     record = replace(record, phase=phase, phase_since=since, reason=job.reason, jobs=(job,))
-    summary = Summary(
-        id=record.id,
-        name=record.name,
-        profile=record.spec.profile,
-        phase=phase,
-        phase_since=since,
-        reason=job.reason,
-        words=words,
-        revision=record.revision,
-        written=time.time(),
-        workers=counts,
-        target=record.target,
-        expected_start=job.expected_start,
-    )
-    return record, summary
+    summary = summary_of(record, words, time.time())
+    return record, replace(summary, workers=counts, expected_start=job.expected_start)
 
 
 def keep_relay(directory: ClusterDirectory, record: Record) -> None:

@@ -148,20 +148,8 @@ def bury(
     directory.remove_private(buried, keep_lease=True)
     # On a full disk it is told, and the next look tries to write it again.
     with contextlib.suppress(StateError):
-        directory.write_record(buried)
+        directory.write_end(buried, Event(now, "phase", f"{outcome.value}: {buried.reason}"))
         directory.remove_private(buried)
-        summary = directory.read_summary()
-        if summary is not None:
-            directory.write_summary(
-                replace(
-                    summary,
-                    phase=outcome,
-                    phase_since=now,
-                    reason=buried.reason,
-                    unaccounted=buried.unaccounted is not None,
-                )
-            )
-        directory.append_event(Event(now, "phase", f"{outcome.value}: {buried.reason}"))
     return buried
 
 

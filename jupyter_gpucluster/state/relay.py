@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import itertools
 import json
 import logging
@@ -23,7 +22,7 @@ from ..core.errors import GpuClusterError
 from ..core.job import CommandResult, Submission
 from ..core.serialize import from_json, to_json
 from ..host.cluster_directory import ClusterDirectory
-from ..host.private_files import DAMAGE, check_private, write_private
+from ..host.private_files import DAMAGE, check_private, locked, write_private
 from ..host.processes import this_process
 from .head_job import variables_of
 from .reader import look_at
@@ -43,14 +42,11 @@ def main(path: str) -> int:
         return 0
     os.setsid()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s - %(levelname)s - %(message)s")
-    lock = os.open(directory.path / ".relay.lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return 0  # another one is at work
-    write_private(directory.relay_file, json.dumps(to_json(this_process())).encode())
-    serve(directory)
-    clean_up(directory)
+    with locked(directory.path / ".relay.lock") as held:
+        if held is not False:  # else another one is at work
+            write_private(directory.relay_file, json.dumps(to_json(this_process())).encode())
+            serve(directory)
+            clean_up(directory)
     return 0
 
 

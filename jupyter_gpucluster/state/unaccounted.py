@@ -80,16 +80,12 @@ def write(directory: ClusterDirectory, record: Record, newer: Record, outcome: s
     newer = replace(newer, reason=reason, revision=record.revision + 1)
     if newer.jobs == record.jobs and left == before:
         return record
-    directory.write_record(newer)
-    if (summary := directory.read_summary()) is not None:
-        summary = replace(summary, reason=reason, unaccounted=left is not None)
-        directory.write_summary(summary)
+    if left is None:
+        outcome = f"The end of {named(record)} is proved. {outcome}".strip()
+    directory.write_end(newer, Event(time.time(), "jobs", outcome))
     if left is None:
         directory.remove_private(newer)
         (directory.path / ASKED).unlink(missing_ok=True)
-        outcome = f"The end of {named(record)} is proved. {outcome}".strip()
-    if left != before:
-        directory.append_event(Event(time.time(), "jobs", outcome))
     return newer
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.fast_dataclass import frozen
 from ..core.serialize import copied
-from ..core.summary import Clock, GpuReading, Loss, Summary, WorkerCounts
+from ..core.summary import Clock, GpuReading, Loss, Summary, WorkerCounts, summary_of
 from ..host.cluster_directory import ClusterDirectory
 
 
@@ -136,8 +136,7 @@ def unreachable(record: Record) -> str:
 def view_of(look: Look) -> ClusterView:
     """Combine record and summary into a view."""
     record, summary, spec = look.record, look.summary, look.record.spec
-    phase, reason, since = record.phase, record.reason, record.phase_since
-    words = record.phase.value
+    phase, reason, words = record.phase, record.reason, record.phase.value
     workers = WorkerCounts(asked=0 if phase in ENDED else record.target.minimum)
     if summary is not None and phase not in ENDED:
         words, workers, reason = summary.words, summary.workers, summary.reason
@@ -145,10 +144,9 @@ def view_of(look: Look) -> ClusterView:
         phase = Phase.UNREACHABLE
         reason = unreachable(record)
     live = summary if summary is not None and phase not in ENDED else None
-    blank = Summary(record.id, record.name, spec.profile, phase, since, reason, words, 0, 0.0)
     return copied(
         ClusterView,
-        live or blank,
+        live or summary_of(record, words, record.created),
         spec,
         record,
         phase=phase,
