@@ -147,7 +147,8 @@ def _cost(plan: Plan) -> str:
     job = plan.profile.job
     named = {"queue": job.queue, "account": job.account}
     where = [f"{what} {name}" for what, name in named.items() if name]
-    return ", ".join([f"a job of {job.gpus} GPUs for {WALLTIME // 60} min at most", *where])
+    gpus = "1 GPU" if job.gpus == 1 else f"{job.gpus} GPUs"
+    return ", ".join([f"a job of {gpus} for {WALLTIME // 60} min at most", *where])
 
 
 def _run(subject: Subject) -> list[Finding]:

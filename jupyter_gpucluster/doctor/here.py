@@ -236,12 +236,14 @@ def network(subject: Subject) -> Finding | None:
     interfaces = probe.interfaces()
     there = ", ".join(f"{name} ({address})" for name, address in interfaces.items()) or "none"
     if named and named not in interfaces:
-        return failed(
+        found = failed(
             f"{key} is {named!r}, which this host does not have or has no IPv4 address; there"
             f" is {there}.",
             f"Name one of these in {key}; where nodes have others, workers take that of"
             " network.interface and the scheduler that of head.interface.",
         )
+        others = [name for name, own in interfaces.items() if not own.startswith("127.")]
+        return found.fixed_by("head.interface", others[0]) if len(others) == 1 else found
     address = interfaces[named] if named else probe.usual_address()
     if subject.guessed and address.startswith("127."):
         where = f"{named} ({address})" if named else address

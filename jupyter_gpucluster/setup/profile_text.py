@@ -87,7 +87,8 @@ def _head(backend: Backend, queue: GpuQueue) -> Iterator[str]:
     kind = f" ({queue.gpu_type})" if queue.gpu_type else ""
     yield f"title: {_text(f'{backend.title}: {queue.name}{kind}')}"
     nodes = f"{queue.nodes} {'node' if queue.nodes == 1 else 'nodes'}" if queue.nodes else "Nodes"
-    parts = [f"{nodes} with {queue.gpus} GPUs.", *queue.remarks]
+    gpus = "1 GPU" if queue.gpus == 1 else f"{queue.gpus} GPUs"
+    parts = [f"{nodes} with {gpus}.", *queue.remarks]
     yield f"summary: {_text(' '.join(parts))}"
     yield f"backend: {backend.name}"
 

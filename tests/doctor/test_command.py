@@ -159,6 +159,60 @@ def test_files_that_another_check_takes_away_meanwhile_are_no_trouble(tmp_path: 
         assert directory.path.parent == place
 
 
+@pytest.mark.parametrize("answer, words", [("n", "Not submitted."), ("y", "invalid partition")])
+def test_the_cost_of_a_job_is_named_and_the_user_asked_before_it_is_submitted(
+    home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, words: str
+) -> None:
+    for program in ("squeue", "scancel", "sinfo"):
+        put_command(home, monkeypatch, program, "exit 0")
+    calls = put_command(home, monkeypatch, "sbatch", "echo 'invalid partition' >&2; exit 1")
+    options = "\noptions: {gpus: {type: integer, minimum: 1, maximum: 8, default: 4}}"
+    name = write_profile(home, "site", SLURM.replace("queue: cpu", "queue: gpu") + options)
+    asked = []
+
+    def answers(terminal: Terminal, question: str) -> str:
+        asked.append(question)
+        return answer
+
+    monkeypatch.setattr(Terminal, "ask", answers)
+    _, told, _ = types("doctor", name, "--job")
+    assert asked == ["Submit a job of 1 GPU for 5 min at most, queue gpu? [y/N] "]
+    finding = checks(told)["probe job"]
+    assert words in finding["found"] + finding["evidence"]
+    assert calls.exists() == (answer == "y")
+    types("doctor", name, "--job", "--yes")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "words, locked, changed",
+    [
+        (("--fix", "--yes"), "", True),
+        (("--fix",), "", False),  # no terminal: the change is shown only
+        (("--fix", "--yes"), "locked: [head]", False),
+    ],
+)
+def test_a_value_that_a_check_found_is_written_and_the_rest_of_the_file_stays(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], locked: str, changed: bool
+) -> None:
+    for program in ("squeue", "scancel", "sbatch"):
+        put_command(home, monkeypatch, program, "exit 0")
+    monkeypatch.setattr("jupyter_gpucluster.node.probe.interfaces", lambda: {"ib0": "10.0.0.1"})
+    text = SLURM.replace("network: {interface: lo}", "head:\n  interface: old0  # its reason")
+    name = write_profile(home, "site", f"# keep this\n{text}\n{locked}")
+    file = home / "data" / "gpucluster" / "profiles" / "site.yaml"
+    before = file.read_text()
+    out, err = io.StringIO(), io.StringIO()
+    perform(["doctor", name, *words], Terminal(out=out, err=err))
+    assert ("+  interface: ib0" in err.getvalue()) == (not locked)
+    expected = before.replace("interface: old0  #", "interface: ib0   #") if changed else before
+    assert file.read_text().split() == expected.split()
+    assert "# keep this" in file.read_text()
+    copy = file.with_name("site.yaml.bak")
+    assert (copy.read_text() if copy.exists() else before) == before
+    assert copy.exists() == changed
+
+
 def test_missing_commands_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     code, told, _ = types("doctor", write_profile(home, "site", SLURM))
