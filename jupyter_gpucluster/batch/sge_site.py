@@ -30,9 +30,7 @@ def survey(user: str) -> dict[str, list[str]]:
         "instances": ["qhost", "-q", "-xml"],
         "complexes": ["qconf", "-sc"],
         "environments": [*each, "-spl", "-sp"],
-        "lists": [*each, "-sul", "-su"],
         "projects": ["qconf", "-sprjl"],
-        "user": ["id", "-un"],
     }
 
 
@@ -91,7 +89,6 @@ def _queue(
         walltime=longest,
         default_walltime=longest,
         open_to=_open_to(queue),
-        closed=_closed(queue, answers),
         keys=keys | ({"memory_request": consumed} if consumed and memory else {}),
         address=hosts[0],
     )
@@ -101,22 +98,6 @@ def _open_to(queue: Block) -> str:
     lists, no_lists = queue.get("user_lists", "NONE"), queue.get("xuser_lists", "NONE")
     words = "all users" if lists == "NONE" else f"the lists {lists}"
     return words if no_lists == "NONE" else f"{words} except {no_lists}"
-
-
-def _closed(queue: Block, answers: Mapping[str, CommandResult]) -> str:
-    """Return why the user may not use a queue; a group in a list stays for the rehearsal."""
-    user, lists = answers["user"].stdout.strip(), _blocks(answers["lists"])
-    members = {block["name"]: block.get("entries", "").split(",") for block in lists}
-    for name in queue.get("user_lists", "NONE").split():
-        entries = members.get(name, ["@"])
-        if name == "NONE" or user in entries or any(each.startswith("@") for each in entries):
-            break
-    else:
-        return f"it is for the lists {queue['user_lists']}"
-    refused = [
-        name for name in queue.get("xuser_lists", "").split() if user in members.get(name, ())
-    ]
-    return f"the list {refused[0]} excludes you" if refused else ""
 
 
 # The forms of the answers.

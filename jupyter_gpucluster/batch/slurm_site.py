@@ -79,7 +79,6 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
         questions["account"] = "Which account is charged? Slurm's accounting did not answer."
     return Site(
         tuple(queues),
-        tuple(dict.fromkeys(row["Account"] for row in mine)),
         ("SBATCH_ACCOUNT", "SLURM_ACCOUNT"),
         {name: _limits(row) for name, row in qos.items()},
         "--qos={qos}",
@@ -178,26 +177,19 @@ def _for_user(
         default_walltime=_least([queue.default_walltime, *longest]),
         most_gpus=max(0, _least(_gpus(row) for row in limiting)),
         open_to=", ".join(open_to) or "all users",
-        closed=_closed(
-            partition, groups, bool(all_mine) and not choices, bool(mine) and not usable
-        ),
+        closed=_closed(partition, groups, bool(all_mine) and not choices),
         accounts=tuple(usable),
         qos=tuple(choices),
         qos_needed=bool(choices) and not usual <= set(choices),
     )
 
 
-def _closed(partition: Row, groups: list[str], no_qos: bool, no_account: bool) -> str:
+def _closed(partition: Row, groups: list[str], no_qos: bool) -> str:
+    """Return why the user may not submit; a rehearsal finds the other reasons."""
     if partition.get("State", "UP") != "UP":
         return f"its state is {partition['State']}"
     if (allowed := _names(partition, "AllowGroups")) and not {*allowed} & {*groups}:
         return f"it is for the groups {', '.join(allowed)}"
-    if partition.get("RootOnly") == "YES":
-        return "only root may submit to it"
-    if partition.get("ReqResv") == "YES":
-        return "its jobs need a reservation"
-    if no_account:
-        return "it refuses your accounts"
     return f"it is for the QoS {partition['AllowQos']}" if no_qos else ""
 
 

@@ -51,8 +51,6 @@ class Site:
     """The answers of one batch system."""
 
     queues: tuple[GpuQueue, ...] = ()
-    accounts: tuple[str, ...] = ()
-    """Accounts of the user."""
     account_variables: tuple[str, ...] = ()
     """Variables that name the user's account to the commands."""
     qos: Mapping[str, str] = field(default_factory=dict)

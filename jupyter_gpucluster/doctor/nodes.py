@@ -133,18 +133,15 @@ def _local_directory(expected: Expected, answer: Answer) -> Finding:
         )
     where = f"{place}, on {kind or 'an unknown file system'}"
     free = f"{facts['free'] // GIB} GiB free"
-    if is_shared(kind):
-        return warning(
-            f"{where}: workers that run out of memory would write over the network.",
-            "Name a disk of the node in workers.local_directory.",
-        )
-    if kind in IN_MEMORY:
-        return warning(
-            f"{where}: what is written there takes the memory that it is to save.",
-            "Name a disk of the node in workers.local_directory.",
-        )
-    if facts["free"] < GIB:
-        return warning(f"{where}, {free}.", "Name a disk with room in it.")
+    doubts = (
+        (is_shared(kind), ": workers that run out of memory would write over the network."),
+        (kind in IN_MEMORY, ": what is written there takes the memory that it is to save."),
+        (facts["free"] < GIB, f", {free}."),
+    )
+    for doubtful, words in doubts:
+        if doubtful:
+            fix = "Name a disk of the node with room in it in workers.local_directory."
+            return warning(f"{where}{words}", fix)
     return ok(f"{where}, {free}.")
 
 

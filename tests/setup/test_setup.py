@@ -16,6 +16,7 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.node.probe import usual_address
 from jupyter_gpucluster.profiles import read_profile
 from jupyter_gpucluster.setup import decisions
 from tests.batch.recorded import CAPTURED
@@ -257,3 +258,19 @@ def _suitable(python: str) -> Any:
 
     versions = {"python": "3.11", "distributed": "2026.8.0", "dask_cuda": "26.08"}
     return Environment("", "", python, suitable=True, versions=versions)
+
+
+@pytest.mark.parametrize("node", ["", "127.0.0.1", "nosuch.invalid"])
+def test_a_node_without_a_way_from_here_leaves_the_interface_as_a_question(node: str) -> None:
+    decided = decisions.head_interface(node)
+    assert decided.value == ""
+    assert decided.reason
+
+
+def test_the_interface_is_the_one_whose_route_leads_to_the_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = usual_address()
+    monkeypatch.setattr(decisions, "interfaces", lambda: {"lo": "127.0.0.1", "ib0": own})
+    expected = "" if own.startswith("127.") else "ib0"
+    assert decisions.head_interface(own).value == expected
