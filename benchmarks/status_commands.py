@@ -18,14 +18,17 @@ from typing import Any
 from unittest import mock
 
 CLUSTERS = (1, 20, 200)
+USERS = 500
+TURN = 10.0
 SITES = {
-    "slurm, answers in 0.1 s": ("slurm", 0.1, True, 0.0),
-    "slurm, answers in 6 s": ("slurm", 6.0, True, 0.0),
-    "slurm, never answers": ("slurm", 60.0, False, 0.0),
-    "slurm, each cluster cancels a job every 60 s": ("slurm", 0.1, True, 60.0),
-    "pbs (by job ids), answers in 0.1 s": ("pbs", 0.1, True, 0.0),
+    "slurm, all workers connected": ("slurm", 0.1, True, 0.0, 120.0),
+    "slurm, jobs wait": ("slurm", 0.1, True, 0.0, 30.0),
+    "slurm, jobs wait, answers in 6 s": ("slurm", 6.0, True, 0.0, 30.0),
+    "slurm, jobs wait, never answers": ("slurm", 60.0, False, 0.0, 30.0),
+    "slurm, each cluster cancels a job every 60 s": ("slurm", 0.1, True, 60.0, 30.0),
+    "pbs (by job ids), jobs wait": ("pbs", 0.1, True, 0.0, 30.0),
 }
-"""Dialect, seconds of an answer, whether it comes, seconds between a cluster's changes."""
+"""Dialect, seconds of an answer, whether it comes, seconds between a cluster's changes, period."""
 
 
 class Skipping(selectors.DefaultSelector):
@@ -75,7 +78,7 @@ class StandIn:
 
 
 async def half_an_hour(
-    site: tuple[str, float, bool, float], clusters: int, minutes: int, clock: Skipping
+    site: tuple[str, float, bool, float, float], clusters: int, minutes: int, clock: Skipping
 ) -> tuple[float, float]:
     """Return listings and changes a minute."""
     from jupyter_gpucluster.batch import find_backend, status_cache
@@ -83,19 +86,19 @@ async def half_an_hour(
 
     # Its name in older versions, which --package measures.
     cache = getattr(status_cache, "StatusCache", None) or status_cache.SharedQueue  # type: ignore[attr-defined]
-    name, seconds, answers, change = site
+    name, seconds, answers, change, period = site
     backend, runner = find_backend(name), StandIn(seconds, answers)
 
     async def head(number: int, root: Path) -> None:
         queue = Queue(backend, runner, cache(root, backend, "ann", f"b{number:05}"))
-        await asyncio.sleep(backend.poll_seconds * number / clusters)
+        await asyncio.sleep(TURN * number / clusters)
         changed = clock.now
         while True:
-            poll = await queue.look([f"{number}.a"], backend.poll_seconds)
+            poll = await queue.look([f"{number}.a"], period)
             if change and clock.now - changed >= change:
                 await queue.cancel([f"{number}.a"])
                 changed = clock.now
-            await asyncio.sleep(min(backend.poll_seconds, poll.again or backend.poll_seconds))
+            await asyncio.sleep(min(TURN, poll.again or TURN))
 
     with (
         tempfile.TemporaryDirectory(prefix="gpc-bench-") as root,
@@ -124,6 +127,9 @@ def main() -> None:
             listings, changes = simulate(work)
             row.append(f"{listings:.1f}" + (f" (+{changes:.1f})" if changes else ""))
         print(f"{title:<46}", *(f"{cell:>13}" for cell in row))
+    for title in list(SITES)[:2]:
+        listings, _ = simulate(functools.partial(half_an_hour, SITES[title], 1, given.minutes))
+        print(f"{USERS} users with a cluster each, {title}: {USERS * listings / 60:.1f} commands/s")
 
 
 if __name__ == "__main__":

@@ -134,9 +134,10 @@ class Backend(Protocol):
     """The form of directives; `NO_DIRECTIVES` for a system without."""
     lacks: frozenset[str]
     """Calls that the system has nothing for; their results are empty."""
-    poll_seconds: float
-    """Time between two status calls."""
-    hurry_seconds: float
+    poll_seconds: float = 10.0
+    """Time between two looks of the head at its workers, files and listings; `status_cache` says
+    how often the system itself is asked."""
+    hurry_seconds: float = 2.0
     """The same while a change that was asked for is under way."""
     most_tasks: int
     """The most jobs that one submission may hold."""

@@ -28,7 +28,7 @@ from . import (
     routed,
     routing,
 )
-from .queue import ProcessRunner, Queue, Runner, run_aside, user_name
+from .queue import ProcessRunner, Queue, Runner, for_user, run_aside, user_name
 
 SECONDS = 15.0
 """Time limit; readers of the cluster wait for it, and jobs end by themselves."""
@@ -81,7 +81,7 @@ async def left_jobs_of(
     records: Iterable[Record], runner: Runner | None = None, *, root: Path | None = None
 ) -> list[str]:
     """Do what `left_jobs` does, on the caller's event loop and with its runner."""
-    lines = (_left_of(record, runner or _runner(record), root) for record in records)
+    lines = (_left_of(record, runner or _users_runner(record, root), root) for record in records)
     return [line for some in await asyncio.gather(*lines) for line in some]
 
 
@@ -132,7 +132,8 @@ async def _strays(
     program = next(word for word in backend.status(user, ()) if PROGRAM.fullmatch(word))
     if shutil.which(program) is None:
         return []  # a profile for another host
-    queue = Queue(backend, ProcessRunner({**os.environ, **variables}), root=root)
+    there = {**os.environ, **variables}
+    queue = Queue(backend, for_user(backend, ProcessRunner(there), root, there), root=root)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             listing = await queue.poll(())
@@ -171,6 +172,12 @@ async def _origin(queue: Queue, id: str, root: Path) -> str:
 
 def _runner(record: Record) -> Runner:
     return ProcessRunner(routed(record.spec, os.environ))
+
+
+def _users_runner(record: Record, root: Path | None) -> Runner:
+    runner, backend = _runner(record), find_backend(record.spec.backend)
+    there = routed(record.spec, os.environ)
+    return runner if root is None else for_user(backend, runner, root, there)
 
 
 def _queue(record: Record, runner: Runner, root: Path | None) -> Queue:

@@ -79,8 +79,6 @@ class Cobalt(Backend):
         "stdin history parse_history find routing enter allocation capacity parse_capacity".split()
     )
     job_class = ""
-    poll_seconds = 10.0
-    hurry_seconds = 3.0
     most_tasks = 1
     task = "0"
     restarts = "0"

@@ -93,8 +93,6 @@ class HTCondor(Backend):
     # ours has not been seen.
     lacks = frozenset({"denies", "allocation"})
     job_class = "htcondor.HTCondorJob"
-    poll_seconds = 10.0
-    hurry_seconds = 3.0
     most_tasks = 1000
     # The description gives the number of the job as the script's argument.
     task = "${1:-0}"

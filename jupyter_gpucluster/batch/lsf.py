@@ -119,8 +119,6 @@ class Lsf(Backend):
     # bjobs -a lists the ended of the last hour too.
     lacks = frozenset({"history", "parse_history", "find", "routing", "enter"})
     job_class = "lsf.LSFJob"
-    poll_seconds = 10.0
-    hurry_seconds = 3.0
     most_tasks = 1000
     # LSB_JOBINDEX counts from 1 and is 0 in a job that is no array.
     task = "$((${LSB_JOBINDEX:-0} > 0 ? LSB_JOBINDEX - 1 : 0))"

@@ -108,8 +108,6 @@ class Oar(Backend):
     syntax: Syntax = SYNTAX
     lacks = frozenset({"stdin", "routing"})
     job_class = "oar.OARJob"
-    poll_seconds = 10.0
-    hurry_seconds = 2.0
     most_tasks = 1000
     task = "$((${OAR_ARRAY_INDEX:-1} - 1))"
     restarts = "0"  # a job that runs again is another job, with another id

@@ -141,8 +141,6 @@ class Pbs(Backend):
     syntax: Syntax = SYNTAX
     lacks: frozenset[str] = frozenset({"stdin", "routing", "enter"})
     job_class = "pbs.PBSJob"
-    poll_seconds = 10.0
-    hurry_seconds = 2.0
     most_tasks = 1000
     task = "${PBS_ARRAY_INDEX:-0}"
     restarts = "0"  # run_count is on the server, not in the job's environment

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ..core.absence import Trace
+from ..core.cluster import Record
 from ..core.errors import BackendError, GpuClusterError
 from ..core.job import FINAL, CommandResult, JobStatus, Submission
 from ..host.private_files import DAMAGE, write_private
 from ..host.processes import lower_open_files, signal_group
-from . import cancel_command, submit_command
+from . import cancel_command, find_backend, routed, submit_command
 from .base import Backend
-from .status_cache import LOOK_UPS_PER_MINUTE, Listing, Poll, StatusCache
+from .status_cache import PERIOD, Listing, Poll, StatusCache
 from .variables import for_commands
 
 T = TypeVar("T")
@@ -232,6 +233,58 @@ class JobServerRunner:
             await asyncio.to_thread(self.bury)
 
 
+class PatientRunner:
+    """Runs what a user's action asks a batch system, within the limits of `StatusCache`."""
+
+    def __init__(self, runner: Runner, shared: StatusCache) -> None:
+        self.runner = runner
+        self.shared = shared
+
+    async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+        """Return the answer of a command that reads, perhaps one of the last minute."""
+        return await self.shared.answer_user(argv, lambda: self.runner.run(argv, stdin))
+
+
+def for_user(
+    backend: Backend,
+    runner: Runner,
+    root: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> Runner:
+    """Return what runs the commands of a user's action; without clusters there are no limits.
+
+    Parameters
+    ----------
+    root
+        The directory of cluster directories.
+    environment
+        As in `StatusCache`.
+    """
+    if not os.access(root, os.W_OK | os.X_OK):
+        return runner
+    return PatientRunner(runner, StatusCache(root, backend, user_name(), "", environment))
+
+
+def shared_cache(root: Path, record: Record) -> StatusCache:
+    """Return what a cluster shares with the others of its batch system.
+
+    Parameters
+    ----------
+    root
+        The directory of cluster directories.
+    """
+    spec = record.spec
+    # A head in a job has the variables for commands only.
+    environment = routed(spec, os.environ)
+    backend, period = find_backend(spec.backend), listing_period(record)
+    return StatusCache(root, backend, user_name(), record.id, environment, period)
+
+
+def listing_period(record: Record) -> float:
+    """Return the seconds between two listings while a job waits or ends."""
+    return record.spec.site.poll_period or PERIOD
+
+
 def run_aside(work: Coroutine[Any, Any, T]) -> T:
     """Run work in a thread of its own: the caller's may have an event loop, as in a notebook."""
     with ThreadPoolExecutor(1, "gpucluster-aside") as thread:
@@ -322,7 +375,9 @@ class Queue:
         await asyncio.to_thread(self.remember, self.remarks | output)
         return ids
 
-    async def change(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+    async def change(
+        self, argv: Sequence[str], stdin: str = "", *, again: bool = False
+    ) -> CommandResult:
         """Run a command that changes something, when the limit has room for it."""
         if self.shared is None:
             return await self.runner.run(argv, stdin)
@@ -330,7 +385,7 @@ class Queue:
         try:
             return await self.runner.run(argv, stdin)
         finally:
-            self.shared.note_change()
+            self.shared.note_change(soon=not again)
 
     async def look(
         self, ids: Sequence[str], period: float, expected: Sequence[str] | None = None
@@ -446,13 +501,15 @@ class Queue:
                 }
             return {}
 
-        if (argv := backend.history(ids)) is not None:
-            await self.may_read(always=True)
-            past = await ask(argv, backend.parse_history)
+        history, listed = backend.history(ids), backend.status(self.user, ids)
+        by_ids = listed != backend.status(self.user, ())
+        if (history is not None or by_ids) and not await self.may_read():
+            return Trace()
+        if history is not None:
+            past = await ask(history, backend.parse_history)
             past = {id: status for id, status in past.items() if status.state in FINAL}
-        elif (argv := backend.status(self.user, ids)) != backend.status(self.user, ()):
-            await self.may_read(always=True)
-            listing = await ask(argv, backend.parse_status)
+        elif by_ids:
+            listing = await ask(listed, backend.parse_status)
         left = [id for id in ids if id not in {*past, *listing, *unknown}]
         asked = set(ids).difference(left)
         for id in left[:most]:
@@ -464,12 +521,9 @@ class Queue:
             asked.add(id)
         return Trace(listing, past, frozenset(unknown - listing.keys()), frozenset(asked))
 
-    async def may_read(self, *, always: bool = False) -> bool:
+    async def may_read(self) -> bool:
         """Count a command that reads; return False if the limit has no room for it."""
-        if self.shared is None:
-            return True
-        most = LOOK_UPS_PER_MINUTE
-        return await asyncio.to_thread(self.shared.take_room, always=always, most=most) == 0
+        return self.shared is None or await asyncio.to_thread(self.shared.take_read)
 
     async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
         """Return the jobs in accounting of submissions whose answers were lost."""
@@ -477,14 +531,20 @@ class Queue:
 
     async def account(self, argv: Sequence[str] | None) -> dict[str, JobStatus]:
         """Run a command of accounting, which lags behind listings: no answer means nothing."""
-        if argv is None:
+        if argv is None or not await self.may_read():
             return {}
-        await self.may_read(always=True)
         try:
             return self.backend.parse_history(await self.runner.run(argv))
         except BackendError:
             return {}
 
-    async def cancel(self, ids: Sequence[str]) -> CommandResult:
-        """Send the cancel command; only the next listing shows whether the jobs ended."""
-        return await self.change(cancel_command(self.backend, ids, self.cancel_args))
+    async def cancel(self, ids: Sequence[str], *, again: bool = False) -> CommandResult:
+        """Send the cancel command; only the next listing shows whether the jobs ended.
+
+        Parameters
+        ----------
+        again
+            Whether it was sent for these jobs before: then no listing comes sooner for it.
+        """
+        argv = cancel_command(self.backend, ids, self.cancel_args)
+        return await self.change(argv, again=again)

@@ -90,8 +90,6 @@ class Sge(Backend):
     syntax: Syntax = SYNTAX
     lacks = frozenset({"stdin", "routing", "enter"})
     job_class = "sge.SGEJob"
-    poll_seconds = 10.0
-    hurry_seconds = 2.0
     most_tasks = 1000
     # Tasks count from 1; "undefined" in a job that is no array.
     task = "$((${SGE_TASK_ID/undefined/1} - 1))"

@@ -109,8 +109,6 @@ class Slurm(Backend):
     syntax = SYNTAX
     lacks = frozenset({"stdin"})
     job_class = "slurm.SLURMJob"
-    poll_seconds = 10.0
-    hurry_seconds = 2.0
     most_tasks = 1000
     task = "${SLURM_ARRAY_TASK_ID:-0}"
     restarts = "${SLURM_RESTART_COUNT:-0}"

@@ -1,7 +1,7 @@
-"""One status command for all clusters of a user: heads on one host share the last answer.
+"""Few commands for all clusters of a user: heads on one host share answers and limits.
 
-The period between two commands follows the speed of the batch system, and all heads together keep
-to a limit of commands a minute.
+Listings come soon after a change, and seldom otherwise.  All that repeats itself keeps to one limit
+of commands a minute, and so does what users start.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from ..core.cluster import Process
 from ..core.errors import GpuClusterError
-from ..core.job import JobStatus
+from ..core.job import CommandResult, JobStatus
 from ..core.serialize import from_json, to_json
 from ..host.private_files import DAMAGE, locked, write_private
 from ..host.processes import boot_id, is_alive, this_process
@@ -31,18 +32,24 @@ from .base import Backend
 logger = logging.getLogger("gpucluster.head")
 
 CALLS_PER_MINUTE = 60
-"""Limit of commands that all heads of a user on one host send to one batch system within a minute.
+"""Limit of commands of all kinds that a user's processes on one host send to one batch system.
 Submit and cancel commands wait for room."""
-STATUS_PER_MINUTE = 40
-"""Limit up to which listings are made, so that submit and cancel commands find room."""
-LOOK_UPS_PER_MINUTE = 50
-"""Limit up to which heads ask about single jobs that listings lack."""
+READS_PER_MINUTE = 6
+"""Limit of listings and look-ups that repeat themselves, at the usual `PERIOD`."""
+ASKED_PER_MINUTE = 20
+"""Limit of commands that users start, such as a form that shows free GPUs; they wait for room."""
+REUSED_SECONDS = 60.0
+"""An answer to a user is given again for so long."""
+PERIOD = 30.0
+"""Seconds between two listings while a job waits or ends."""
+CALM = 4
+"""While all jobs run and their workers are connected, the period is so many times as long."""
+AFTER_CHANGE = (2.0, 5.0, 10.0)
+"""Seconds from a submission, a cancellation or a doubt to the listings that follow it."""
 MINUTE = 60.0
 SLOWNESS = 10.0
 """Listings take a tenth of the time at most: a listing of 6 s is made once a minute."""
 LONGEST_PERIOD = 300.0
-GAP_AFTER_CHANGE = 0.5
-"""Seconds between two listings if the last one is older than the head's own last change."""
 SHORTEST_WAIT = 0.1
 BUSY_SECONDS = 1.0
 """Pause of a head while another head waits for an answer."""
@@ -84,6 +91,10 @@ class Ledger:
     boot: str = ""
     calls: tuple[float, ...] = ()
     """Times of the commands of the last minute."""
+    reads: tuple[float, ...] = ()
+    """Times of those that read and repeat themselves."""
+    asked: tuple[float, ...] = ()
+    """Times of those that a user started."""
     started: float | None = None
     """Time at which the command of the last listing was started."""
     seconds: float = 0.0
@@ -108,6 +119,29 @@ class Choice(enum.Enum):
     WAIT = "wait"
 
 
+@dataclass
+class Changes:
+    """Changes and doubts of one head, of which listings are to come soon."""
+
+    last: float = -1.0
+    """Time of the last change: older answers do not show it."""
+    marked: tuple[float, ...] = ()
+    """Times of the listings that follow changes, in order."""
+
+    def note(self, now: float, *, soon: bool = True) -> None:
+        """Note a change, and when listings are due for it."""
+        self.last = now
+        if soon:
+            first, *more = (now + seconds for seconds in AFTER_CHANGE)
+            # The one of an earlier change stays: else changes one after the other delay them all.
+            earlier = [mark for mark in self.marked if now < mark < first]
+            self.marked = (min([*earlier, first]), *more)
+
+    def due(self, started: float) -> float:
+        """Return when the first listing is due that is newer than the last one."""
+        return next((mark for mark in self.marked if mark > started), inf)
+
+
 def choose(
     ledger: Ledger,
     *,
@@ -115,43 +149,50 @@ def choose(
     period: float,
     ids: Sequence[str] | None,
     seen: float,
-    changed: float,
+    changes: Changes,
+    most: int = READS_PER_MINUTE,
 ) -> tuple[Choice, float]:
     """Choose between asking, using the last answer and waiting; return the seconds to wait, too.
 
     Parameters
     ----------
     period
-        Seconds between two listings, if the system answers quickly.
+        Seconds between two listings, if the system answers quickly and nothing changes.
     ids
         The jobs that the listing must include; None = all of the user's.
     seen
         Start of the last listing that this head has used.
-    changed
-        Time of this head's last change: older answers do not show it.
+    changes
+        This head's own.
+    most
+        Limit of commands a minute.
     """
     if ledger.holder:
         return Choice.WAIT, BUSY_SECONDS
     if (started := ledger.started) is None:
         return Choice.CALL, 0.0
     slow = SLOWNESS * ledger.seconds
-    period = min(LONGEST_PERIOD, max(period, slow) * 2 ** min(ledger.failures, 8))
+    due = started + min(LONGEST_PERIOD, max(period, slow) * 2 ** min(ledger.failures, 8))
     covers = ledger.listed is None or (ids is not None and set(ids) <= set(ledger.listed))
-    fits = bool(ledger.failures) or (covers and started > changed)
-    if not fits:
-        period = min(period, max(GAP_AFTER_CHANGE, slow))
-    due = started + period - now
-    full = len(ledger.calls) >= STATUS_PER_MINUTE
-    if due <= 0 and not full:
+    if not ledger.failures:
+        soon = changes.due(started) if covers else started + AFTER_CHANGE[0]
+        due = min(due, max(soon, started + slow))
+    full = len(ledger.reads) >= most
+    if due <= now and not full:
         return Choice.CALL, 0.0
-    if fits and started > seen:
+    if (ledger.failures or (covers and started > changes.last)) and started > seen:
         return Choice.USE, 0.0
-    room = ledger.calls[0] + MINUTE - now if full else 0.0
-    return Choice.WAIT, max(due, room, SHORTEST_WAIT)
+    room = ledger.reads[0] + MINUTE - now if full else 0.0
+    return Choice.WAIT, max(due - now, room, SHORTEST_WAIT)
+
+
+def reads_per_minute(period: float) -> int:
+    """Return the limit of reading commands, which a site's shorter period raises."""
+    return max(READS_PER_MINUTE, round(READS_PER_MINUTE * PERIOD / max(period, 1.0)))
 
 
 class StatusCache:
-    """Files through which the heads of one user on one host share one batch system.
+    """Files through which a user's processes on one host share one batch system.
 
     They lie beside the cluster directories.  If they cannot be written or locked, each head asks
     for itself.
@@ -162,8 +203,10 @@ class StatusCache:
         The directory of cluster directories.
     owner
         The id of this head's cluster.
-    variables
-        Environment variables by which commands find the jobs of a cluster on another system.
+    environment
+        Variables of the commands, by which they find one of several systems.
+    period
+        Seconds between two listings at this site.
     """
 
     def __init__(
@@ -172,39 +215,114 @@ class StatusCache:
         backend: Backend,
         user: str,
         owner: str,
-        variables: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] = os.environ,
+        period: float = PERIOD,
     ) -> None:
         self.owner = owner
+        self.title = backend.title
         self.unwritten: Ledger | None = None
-        self.seen = self.changed = -1.0
+        self.seen = -1.0
+        self.changes = Changes()
+        self.most = reads_per_minute(period)
         all_jobs = backend.status(user, ())
         self.by_ids = backend.status(user, ("1",)) != all_jobs
-        found = {**os.environ, **(variables or {})}
-        selecting = [f"{name}={found[name]}" for name in backend.selecting if name in found]
+        chosen = {name: environment.get(name) for name in backend.selecting}
+        selecting = [f"{name}={value}" for name, value in chosen.items() if value is not None]
         programs = [shutil.which(word) or "" for word in all_jobs[:4]]
         key = json.dumps([os.uname().nodename, user, backend.name, selecting, programs])
         stem = f".{backend.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
         self.ledger_file = root / f"{stem}.ledger"
         self.answer_file = root / f"{stem}.answer"
+        self.asked_file = root / f"{stem}.asked"
         self.lock_file = root / f"{stem}.lock"
 
     async def wait_for_room(self) -> None:
-        """Wait until the limit has room for one more command, and take it."""
+        """Wait until the limit has room for one more submit or cancel command, and take it."""
         while (seconds := await asyncio.to_thread(self.take_room)) > 0:  # noqa: ASYNC110  # no event tells
             await asyncio.sleep(min(seconds, 1.0))
 
-    def take_room(self, *, always: bool = False, most: int = CALLS_PER_MINUTE) -> float:
-        """Count one command and return 0, or return the seconds until there is room for it."""
+    def take_room(self) -> float:
+        """Count a command that changes something; return 0, or the seconds until there is room."""
+        return self._take("calls", CALLS_PER_MINUTE)
+
+    def take_read(self) -> bool:
+        """Count a look-up that repeats itself, if the limit has room beside one more listing."""
+        return self._take("reads", self.most - 1) == 0
+
+    def _take(self, kind: str, most: int) -> float:
         now = boot_time()
         with self.changing() as ledger:
-            if len(ledger.calls) >= most and not always:
-                return max(ledger.calls[0] + MINUTE - now, SHORTEST_WAIT)
+            times: tuple[float, ...] = getattr(ledger, kind)
+            if len(times) >= most:
+                return max(times[0] + MINUTE - now, SHORTEST_WAIT)
             ledger.calls += (now,)
+            if kind != "calls":
+                setattr(ledger, kind, (*times, now))
         return 0.0
 
-    def note_change(self) -> None:
-        """Remember that older answers do not show the change that this head has made now."""
-        self.changed = boot_time()
+    async def answer_user(
+        self, argv: Sequence[str], call: Callable[[], Awaitable[CommandResult]]
+    ) -> CommandResult:
+        """Return the answer of a command that a user started, perhaps one of the last minute.
+
+        Parameters
+        ----------
+        call
+            Runs the command.
+        """
+        if (known := await asyncio.to_thread(self.recent, argv)) is not None:
+            return known
+        reported = False
+        while (seconds := await asyncio.to_thread(self._take, "asked", ASKED_PER_MINUTE)) > 0:
+            if not reported:
+                # Without a handler, as in a terminal, Python prints it on standard error.
+                logger.warning(
+                    "%s gets %d commands a minute at most. Waiting %.0f s.",
+                    self.title,
+                    ASKED_PER_MINUTE,
+                    seconds,
+                )
+            reported = True
+            await asyncio.sleep(min(seconds, 1.0))
+        result = await call()
+        if result.exit_code == 0:
+            await asyncio.to_thread(self.keep, result)
+        return result
+
+    def recent(self, argv: Sequence[str]) -> CommandResult | None:
+        """Return the answer to a user's command of the last minute, None if there is none."""
+        for when, result in self._answers():
+            if result.argv == tuple(argv) and when > self.changes.last:
+                return result
+        return None
+
+    def keep(self, result: CommandResult) -> None:
+        """Keep an answer for the next user's command that is the same."""
+        with self.changing():
+            others = [pair for pair in self._answers() if pair[1].argv != result.argv]
+            pairs = [*others[-ASKED_PER_MINUTE:], (boot_time(), result)]
+            self.write(self.asked_file, [[boot_id(), when, to_json(one)] for when, one in pairs])
+
+    def _answers(self) -> list[tuple[float, CommandResult]]:
+        now = boot_time()
+        try:
+            return [
+                (when, from_json(CommandResult, data))
+                for boot, when, data in json.loads(self.asked_file.read_bytes())
+                if boot == boot_id() and now - when < REUSED_SECONDS
+            ]
+        except (OSError, *DAMAGE):
+            return []
+
+    def note_change(self, *, soon: bool = True) -> None:
+        """Remember that older answers do not show this head's change or doubt of now.
+
+        Parameters
+        ----------
+        soon
+            Whether listings follow within seconds.
+        """
+        self.changes.note(boot_time(), soon=soon)
 
     async def poll(
         self,
@@ -245,12 +363,18 @@ class StatusCache:
                 ledger.wanted = {**wanted, self.owner: [now, list(ids)]}
             if ledger.holder and not self.is_busy(ledger, now):
                 ledger.holder, ledger.started = "", None
-            seen, changed = self.seen, self.changed
             choice, seconds = choose(
-                ledger, now=now, period=period, ids=ids, seen=seen, changed=changed
+                ledger,
+                now=now,
+                period=period,
+                ids=ids,
+                seen=self.seen,
+                changes=self.changes,
+                most=self.most,
             )
             if choice is Choice.CALL:
                 ledger.calls += (now,)
+                ledger.reads += (now,)
                 ledger.started, ledger.holder, ledger.process = now, self.owner, this_process()
                 others = (id for _, theirs in ledger.wanted.values() for id in theirs)
                 ledger.listed = None if ids is None else tuple(dict.fromkeys((*ids, *others)))
@@ -316,7 +440,10 @@ class StatusCache:
         if ledger.boot != boot_id():
             return Ledger(boot_id())
         now = boot_time()
-        return replace(ledger, calls=tuple(call for call in ledger.calls if now - call < MINUTE))
+        for kind in ("calls", "reads", "asked"):
+            recent = tuple(time for time in getattr(ledger, kind) if now - time < MINUTE)
+            setattr(ledger, kind, recent)
+        return ledger
 
     def write(self, path: Path, data: Any) -> bool:
         """Write a file, and return whether that succeeded."""

@@ -168,7 +168,7 @@ class SiteRules:
     """Settings of the site that hold while a cluster runs."""
 
     poll_period: float = 0.0
-    """Least seconds between two listings of jobs that nothing changed."""
+    """Seconds between two listings while jobs wait or end; 0 = the usual period."""
     gpus: int | None = None
     """Most GPUs of the user's clusters at one time; None = no limit."""
     contact: str = ""

@@ -6,13 +6,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..batch import BACKENDS, elsewhere, find_backend, submit_command
 from ..batch.base import Backend
-from ..batch.queue import ProcessRunner, run_aside, user_name
-from ..batch.status_cache import StatusCache
+from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited
 from ..core.errors import BackendError
 from ..core.job import FINAL, CommandResult, Submission
@@ -68,11 +67,11 @@ def answer(subject: Subject) -> Finding | None:
     profile = subject.profile
     if missing_programs(backend := find_backend(profile.backend)):
         return None
-    if os.access(subject.root, os.W_OK | os.X_OK):
-        StatusCache(subject.root, backend, user_name(), "doctor").take_room(always=True)
     argv = backend.status(user_name(), [])
+    there = {**inherited(os.environ), **elsewhere(profile.backend, profile.job)}
     began = time.monotonic()
-    result = answer_of(argv, elsewhere(profile.backend, profile.job))
+    runner = ProcessRunner(there, seconds=ANSWER_SECONDS)
+    result = run_aside(for_user(backend, runner, subject.root, there).run(argv))
     seconds = time.monotonic() - began
     try:
         jobs = backend.parse_status(result)
@@ -108,12 +107,9 @@ def submission(profile: Profile, script: str) -> Finding | None:
     return None
 
 
-def answer_of(
-    argv: Sequence[str], where: Mapping[str, str] | None = None, stdin: str = ""
-) -> CommandResult:
+def answer_of(argv: Sequence[str], stdin: str = "") -> CommandResult:
     """Run a command of a batch system, without the variables of a job that this may be in."""
-    variables = {**inherited(os.environ), **(where or {})}
-    runner = ProcessRunner(variables, seconds=ANSWER_SECONDS)
+    runner = ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS)
     return run_aside(runner.run(argv, stdin))
 
 

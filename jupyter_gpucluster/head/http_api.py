@@ -30,6 +30,7 @@ from ..core.serialize import to_json
 from ..core.summary import Summary as ClusterSummary
 from ..host.memory_shares import check_memory
 from .dask_scheduler import add_dashboard
+from .half_open import HalfOpen, most_half_open
 from .service import Service
 
 LONGEST_WAIT = 30.0
@@ -40,8 +41,9 @@ SILENT_SECONDS = 1.0
 class WithoutToken(Matcher):
     """Matches every request that does not carry the token."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, gate: HalfOpen) -> None:
         self.token = token.encode()
+        self.gate = gate
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
         """Match unless the header is there; take it off, so that no page can show it.
@@ -52,6 +54,7 @@ class WithoutToken(Matcher):
         if not hmac.compare_digest(given, self.token):
             return {}
         del request.headers[TOKEN_HEADER]
+        self.gate.leave(getattr(request.connection, "stream", None))
         return None
 
 
@@ -269,6 +272,8 @@ def install(scheduler: Scheduler, service: Service, token: str) -> None:
     The server listens since the `Scheduler` was made, but accepts nothing before the loop turns.
     """
     application = scheduler.http_application
+    half_open = HalfOpen(most_half_open())
+    half_open.guard(scheduler.http_server)
     application.add_handlers(
         r".*",
         [
@@ -278,7 +283,7 @@ def install(scheduler: Scheduler, service: Service, token: str) -> None:
         ],
     )
     gate = [
-        Rule(WithoutToken(token), Refused),
+        Rule(WithoutToken(token, half_open), Refused),
         Rule(FirstVisit(scheduler), Refused),
     ]
     application.default_router.rules[:0] = [

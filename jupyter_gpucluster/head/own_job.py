@@ -10,9 +10,11 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ..batch import find_backend
 from ..batch.queue import ProcessRunner, user_name
+from ..batch.status_cache import StatusCache
 from ..core.cluster import HeldJob, Record, heads_job
 from ..core.errors import BackendError
 from ..core.job import FINAL, Allocation, Job, JobState, JobStatus
@@ -126,10 +128,13 @@ class HeldJobWatch:
     ----------
     held
         The allocation; None if the cluster uses none, or its system cannot be asked about it.
+    root
+        The directory of cluster directories, where commands are counted.
     """
 
-    def __init__(self, held: HeldJob | None) -> None:
+    def __init__(self, held: HeldJob | None, root: Path) -> None:
         self.held = held
+        self.root = root
         self.ends = None if held is None else held.ends
         self.ended: set[str] = set()
         self.asked: float | None = None
@@ -150,6 +155,9 @@ class HeldJobWatch:
         if self.asked is None:
             self.asked = now - (PERIOD - FIRST)
         if not lost and now - self.asked < PERIOD:
+            return ""
+        shared = StatusCache(self.root, find_backend(self.held.system), user_name(), "")
+        if not shared.take_read():
             return ""
         self.asked = now
         try:

@@ -8,7 +8,7 @@ import json
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -29,6 +29,7 @@ from ..host.processes import this_process
 from ..host.startup_watch import SlowStarts
 from . import dask_scheduler, gpu_metrics, own_job
 from .adaptive import Adaptation, Retirement, leaving_order
+from .half_open import guard_scheduler
 from .memory import MemoryShares
 from .own_job import HeldJobWatch
 from .reconcile import groups, listing
@@ -66,7 +67,7 @@ class Service:
     ) -> None:
         self.directory = directory
         self.own_job = own_job.OwnJob(directory, workers)
-        self.held = HeldJobWatch(record.spec.allocation)
+        self.held = HeldJobWatch(record.spec.allocation, directory.path.parent)
         self.record = record
         self.seen = Observation()
         self.files = StateFiles(directory, summarise(record, self.seen, time.time()))
@@ -74,6 +75,7 @@ class Service:
         self.wake = asyncio.Event()
         self.reported = Reported()
         self.listed: float | None = None
+        self.doubtful: set[str] = set()
         self.vain = VainCancels()
         self.finished = False
         self.gpus = gpu_metrics.GpuWatch()
@@ -102,6 +104,7 @@ class Service:
             self.directory, self.queue, self.memory, lambda: self.record, self.wake
         )
         await self.scheduler
+        guard_scheduler(self.scheduler)
         if spec.job.gpus and not spec.simulated:
             await gpu_metrics.install(self.scheduler, bound=spec.worker.bound)
         self.own()
@@ -251,13 +254,30 @@ class Service:
         )
         return max(FRESH_POLL, backend.hurry_seconds) if fresh else backend.poll_seconds
 
+    def listing_period(self, connected: Mapping[str, int]) -> float:
+        """Return the seconds between two listings; a job with a new doubt makes the next one soon.
+
+        Parameters
+        ----------
+        connected
+            The number of workers of each job.
+        """
+        if (shared := self.queue.shared) is None:
+            return self.pause()
+        doubtful = listing.doubtful(self.record, connected)
+        if doubtful - self.doubtful:
+            shared.note_change()
+        self.doubtful = doubtful
+        return listing.period(self.record, connected)
+
     async def observe(self, now: float) -> Observation:
         """Gather what is true now; the batch system is asked as often as it may be."""
         connected = self.watch.workers()
         waiting = not connected and any(job.state in WAITING for job in staying(self.record))
         self.watch.look(now, waiting=waiting)
         others, before = self.own_job.others(self.record), self.reported
-        news = await listing.ask(self.queue, self.directory, others, before, now, self.pause())
+        period = self.listing_period(connected)
+        news = await listing.ask(self.queue, self.directory, others, before, now, period)
         self.reported = reported = self.own_job.add_to(news, self.record)
         if self.record.stop_requested is None:
             if over := await self.held.look(reported.listing, now):
@@ -358,7 +378,8 @@ class Service:
             self.retirement.start(action.keys, self.wake)
         elif isinstance(action, Cancel):
             if ids := self.own_job.cancel(self.record, action.ids):
-                result, title = await self.queue.cancel(ids), self.queue.backend.title
+                again = self.vain.tries.keys() >= {*ids}
+                result, title = await self.queue.cancel(ids, again=again), self.queue.backend.title
                 self.files.events += self.vain.note(self.record, ids, result, title, time.time())
         elif isinstance(action, Finish):
             # A relay sees the end, too, and answers no more.

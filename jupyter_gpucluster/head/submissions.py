@@ -117,8 +117,8 @@ class Submissions:
         return tuple(filled)
 
 
-TRIES = 6
-"""Half a minute: so long a job may take to end after the first request."""
+TRIES = 4
+"""The last of these comes after 40 s: so long a job may take to end after the first request."""
 MOST_WORDS = 200
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from ..batch import elsewhere, find_backend, is_simulated, on_this_machine
 from ..batch.base import Backend
-from ..batch.queue import ProcessRunner, run_aside, user_name
-from ..batch.status_cache import StatusCache
+from ..batch.queue import ProcessRunner, for_user, run_aside
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.job import Capacity, CommandResult
@@ -22,7 +21,7 @@ from ..profiles import Profile, find_profile
 
 SECONDS = 10.0
 """A form waits no longer; what comes later is of no use to it."""
-REMEMBERED_SECONDS = 30.0
+REMEMBERED_SECONDS = 60.0
 """An answer is good for so long: forms and lists ask again and again."""
 NOT_FOUND = 127
 
@@ -90,10 +89,9 @@ def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandR
     argv = backend.capacity() or []
     # A fixed script is called as the program that it runs first.
     program = argv[3] if argv[0] == "sh" else argv[0]
-    if root.is_dir():
-        StatusCache(root, backend, user_name(), "capacity").take_room(always=True)
-    runner = ProcessRunner({**os.environ, **variables}, seconds=SECONDS)
-    result = run_aside(runner.run(argv))
+    there = {**os.environ, **variables}
+    runner = ProcessRunner(there, seconds=SECONDS)
+    result = run_aside(for_user(backend, runner, root, there).run(argv))
     if result.exit_code is None:
         raise BackendUnavailable(
             f"{backend.title} did not answer {program} within {SECONDS:.0f} s.",

@@ -61,7 +61,8 @@ class SiteSettings(Section):
     visible: dict[Text, tuple[Text, ...]] = Field({})
     """Groups whose members see a profile, by the profile's name or a pattern of it (`gpu-*`)."""
     poll_period: DurationOrNone = None
-    """Least time between two listings of a user's jobs."""
+    """Time between two listings of a user's jobs while one waits or ends; empty: 30 s.  It is four
+    times as long while all workers are connected."""
     limits: SiteLimits = SiteLimits.model_construct()
     """Limits of one user over all profiles; they prevent mistakes, not abuse."""
     defaults: Times = Times.model_construct()

@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from ..batch import find_backend, routed
 from ..batch.base import worded
-from ..batch.queue import ProcessRunner, Queue, run_aside, submit_line
+from ..batch.queue import ProcessRunner, Queue, listing_period, run_aside, shared_cache, submit_line
+from ..batch.status_cache import AFTER_CHANGE, boot_time
 from ..batch.variables import inherited
 from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, since_when
 from ..core.cluster import Phase, Record, heads_job
@@ -27,12 +30,8 @@ from ..host.startup_watch import SlowStarts
 
 ANSWER_SECONDS = 10.0
 """Whoever looks at a cluster waits for this long at most for the batch system."""
-FRESH_SECONDS = 60.0
-"""For so long after the submission its user watches the job start."""
-FRESH_PERIOD = 2.0
 RELAY_SECONDS = 30.0
 """A relay that has ended is not started anew more often."""
-GONE_PERIOD = 0.5
 LOST_SECONDS = 180.0
 """A job whose submission was not answered, and that nothing lists by then, was never accepted."""
 
@@ -82,39 +81,47 @@ def watch(directory: ClusterDirectory, record: Record) -> Job:
     job = heads_job(record)
     assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
     known = directory.read_headjob() or job
-    if known.is_over or not due(directory, record, known):
+    age = age_of_answer(directory)
+    if known.is_over or (age is not None and age < AFTER_CHANGE[0]):
         return known
     newer = known
     # A stalled or full file server: the next look asks again.
     with contextlib.suppress(StateError):
-        directory.write_headjob(known)  # its time keeps others from asking meanwhile
         newer = run_aside(ask(directory, record, known))
-        directory.write_headjob(newer)
     return newer
 
 
-def due(directory: ClusterDirectory, record: Record, job: Job) -> bool:
-    """Return whether the last answer is older than it may be."""
-    try:
-        age = time.time() - directory.headjob_file.stat().st_mtime
-    except OSError:
-        return True
-    fresh = time.time() - job.submitted < FRESH_SECONDS
-    period = FRESH_PERIOD if fresh else find_backend(record.spec.backend).poll_seconds
-    return abs(age) > max(period, record.spec.site.poll_period)
+def age_of_answer(directory: ClusterDirectory) -> float | None:
+    """Return the seconds since the last answer about the job; None if there was none."""
+    with contextlib.suppress(OSError):
+        return abs(time.time() - directory.headjob_file.stat().st_mtime)
+    return None
 
 
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
-    """Ask the batch system about the job; without an answer nothing changes."""
-    backend = find_backend(record.spec.backend)
+    """Ask the batch system about the job, if that is due; without an answer nothing changes."""
+    shared = shared_cache(directory.path.parent, record)
+    shared.changes.note(boot_time() - max(0.0, time.time() - job.submitted))
+    if (age := age_of_answer(directory)) is not None:
+        shared.seen = boot_time() - age  # an answer counts once, whichever process takes it
     runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
+    arguments = record.spec.job.cancel_args
     queue = Queue(
-        backend, runner, cancel_args=record.spec.job.cancel_args, root=directory.path.parent
+        find_backend(record.spec.backend), runner, shared, arguments, directory.path.parent
     )
-    listing = await queue.poll([job.id] if job.id else [])
-    if listing is None:
+    poll = await queue.look([job.id] if job.id else [], listing_period(record))
+    if poll.listing is None:
         return job
-    status = find_status(job, listing)
+    newer = await take(queue, directory, job, poll.listing)
+    directory.write_headjob(newer)
+    return newer
+
+
+async def take(
+    queue: Queue, directory: ClusterDirectory, job: Job, listing: Mapping[str, JobStatus]
+) -> Job:
+    """Apply a listing to the job."""
+    backend, status = queue.backend, find_status(job, listing)
     if status is None:
         return await unlisted(queue, directory, job)
     job = listed(job, status, backend.explain(status))
@@ -210,20 +217,22 @@ def keep_relay(directory: ClusterDirectory, record: Record) -> None:
             )
 
 
-def wait_gone(record: Record, seconds: float) -> None:
+def wait_gone(root: Path, record: Record, seconds: float) -> None:
     """Wait until the batch system has ended the job of a head that has said its last word."""
     job = heads_job(record)
     if job is None or not job.id:
         return
-    backend = find_backend(record.spec.backend)
-    queue = Queue(backend, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS))
+    runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
+    shared = shared_cache(root, record)
+    shared.note_change()
+    queue = Queue(find_backend(record.spec.backend), runner, shared)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        listing = run_aside(queue.poll([job.id]))
-        status = find_status(job, listing or {})
-        if status is None or status.state in FINAL:  # or no answer: the script ends by itself
-            return
-        time.sleep(GONE_PERIOD)
+        poll = run_aside(queue.look([job.id], listing_period(record)))
+        status = find_status(job, poll.listing or {})
+        if poll.asked and (status is None or status.state in FINAL):
+            return  # also without an answer: the script ends by itself
+        time.sleep(min(poll.again or AFTER_CHANGE[0], max(0.0, deadline - time.monotonic())))
 
 
 def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:

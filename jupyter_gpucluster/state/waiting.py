@@ -69,7 +69,7 @@ def wait_stopped(
     if record.spec.in_job:
         from .head_job import wait_gone
 
-        wait_gone(record, LOOK_SECONDS)
+        wait_gone(root, record, LOOK_SECONDS)
     return view
 
 

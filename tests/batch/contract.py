@@ -32,8 +32,9 @@ METHODS = sorted(
     if inspect.isfunction(value) and not name.startswith("_")
 )
 CONVENIENCES = {
-    "amounts", "array_of", "completed", "image_option", "interactive_line", "on_a_node",
-    "parse_survey", "questions", "spellings", "submit_host", "survey", "unused_keys",
+    "amounts", "array_of", "completed", "hurry_seconds", "image_option", "interactive_line",
+    "on_a_node", "parse_survey", "poll_seconds", "questions", "spellings", "submit_host", "survey",
+    "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 AMOUNTS = {
@@ -98,8 +99,7 @@ def has_calls_with_the_arguments_of_the_contract(backend: Backend) -> None:
 
 
 @promise
-def says_how_often_and_how_much_it_may_be_asked(backend: Backend) -> None:
-    assert 0 < backend.hurry_seconds <= backend.poll_seconds
+def says_how_many_jobs_a_submission_may_hold(backend: Backend) -> None:
     assert backend.most_tasks >= 1
     assert backend.title
 

@@ -42,7 +42,7 @@ class Flux(Backend):
     lacks = frozenset(
         "stdin history parse_history find routing enter allocation capacity parse_capacity".split()
     )
-    poll_seconds, hurry_seconds, most_tasks = 10.0, 2.0, 1
+    most_tasks = 1
     job_class = ""
     task = restarts = "0"
     listing_proves = keeps_ended = on_this_machine = simulated = False

@@ -58,7 +58,7 @@ def any_id(self: Backend, submission: object, result: CommandResult) -> tuple[st
 BREAKS: dict[str, dict[str, Any]] = {
     "states_all_that_a_promise_rests_on": {"lacks": Flux.lacks - {"find"}},
     "has_calls_with_the_arguments_of_the_contract": {"cancel": lambda self, id: ["flux", id]},
-    "says_how_often_and_how_much_it_may_be_asked": {"poll_seconds": 1.0},
+    "says_how_many_jobs_a_submission_may_hold": {"most_tasks": 0},
     "builds_commands_as_lists_of_arguments": {"cancel": lambda self, ids: ["flux", ""]},
     "protects_the_tag_from_directives": {"syntax": replace(Flux.syntax, name="")},
     "refuses_submissions_that_wait": {"syntax": replace(Flux.syntax, waits=())},

@@ -9,11 +9,7 @@ import pytest
 
 from jupyter_gpucluster.batch import BACKENDS, find_backend
 from jupyter_gpucluster.batch.queue import LOOK_UPS, Queue
-from jupyter_gpucluster.batch.status_cache import (
-    CALLS_PER_MINUTE,
-    LOOK_UPS_PER_MINUTE,
-    StatusCache,
-)
+from jupyter_gpucluster.batch.status_cache import READS_PER_MINUTE, StatusCache
 from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from tests.batch.recorded import CAPTURED, FORM
 
@@ -184,17 +180,15 @@ async def test_a_number_that_was_given_to_another_job_says_nothing() -> None:
 async def test_few_are_asked_about_one_by_one_and_within_the_budget(home: Path) -> None:
     slurm = find_backend("slurm")
     site = Site({"sacct": (1, "", ""), "scontrol": (1, "", "")})
-    shared = StatusCache(home, slurm, "ann", "abc123")
-    queue = Queue(slurm, site, shared)
     ids = dict.fromkeys([f"{number}_0" for number in range(20)], MARK)
-    await queue.trace(ids)
+    await Queue(slurm, site).trace(ids)
     assert [line.split()[4] for line in site.asked[1:]] == list(ids)[:LOOK_UPS]
-    while shared.take_room(most=LOOK_UPS_PER_MINUTE - 2) == 0:
-        pass
     site.asked.clear()
-    await queue.trace(ids)
-    assert len(site.asked) == 2
-    assert shared.take_room(most=CALLS_PER_MINUTE) == 0
+    queue = Queue(slurm, site, StatusCache(home, slurm, "ann", "abc123"))
+    assert len((await queue.trace(ids)).asked) == READS_PER_MINUTE - 2
+    assert len(site.asked) == READS_PER_MINUTE - 1  # one is left for a listing
+    assert not (await queue.trace(ids)).asked
+    assert len(site.asked) == READS_PER_MINUTE - 1
 
 
 async def test_where_the_listing_is_proof_nothing_more_is_asked() -> None:

@@ -50,7 +50,7 @@ def look(watch: HeldJobWatch, listing: dict[str, JobStatus], now: float) -> str:
 
 
 def test_it_asks_now_and_then_and_learns_a_new_end(system: System) -> None:
-    watch = HeldJobWatch(HELD)
+    watch = HeldJobWatch(HELD, system.calls.parent)
     system.answer("RUNNING", NEW_END)
     assert look(watch, RUNS, 1000.0) == ""
     assert (watch.ends, system.asked()) == (500.0, 0)
@@ -64,7 +64,7 @@ def test_it_asks_now_and_then_and_learns_a_new_end(system: System) -> None:
 
 
 def test_workers_that_are_lost_are_a_reason_to_ask_at_once_but_once(system: System) -> None:
-    watch = HeldJobWatch(HELD)
+    watch = HeldJobWatch(HELD, system.calls.parent)
     system.answer("RUNNING")
     look(watch, RUNS, 1000.0)
     assert look(watch, ENDED, 1001.0) == ""
@@ -77,7 +77,7 @@ def test_workers_that_are_lost_are_a_reason_to_ask_at_once_but_once(system: Syst
 )
 def test_the_end_of_the_allocation_is_reported(system: System, state: str, words: str) -> None:
     system.answer(state)
-    told = look(HeldJobWatch(HELD), ENDED, 1000.0)
+    told = look(HeldJobWatch(HELD, system.calls.parent), ENDED, 1000.0)
     assert told.startswith(f"Slurm job 65, whose nodes it used, has ended.{words}")
 
 
@@ -85,18 +85,18 @@ def test_a_job_that_slurm_has_forgotten_has_ended(system: System) -> None:
     system.answer_file.write_text(
         "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
     )
-    assert "has ended" in look(HeldJobWatch(HELD), ENDED, 1000.0)
+    assert "has ended" in look(HeldJobWatch(HELD, system.calls.parent), ENDED, 1000.0)
 
 
 def test_silence_changes_nothing(system: System) -> None:
     system.answer_file.write_text("exit 1")
-    watch = HeldJobWatch(HELD)
+    watch = HeldJobWatch(HELD, system.calls.parent)
     assert look(watch, ENDED, 1000.0) == ""
     assert watch.ends == 500.0
 
 
 def test_a_cluster_without_an_allocation_runs_no_command(system: System) -> None:
-    assert look(HeldJobWatch(None), ENDED, 1000.0) == ""
+    assert look(HeldJobWatch(None, Path()), ENDED, 1000.0) == ""
     assert system.asked() == 0
 
 

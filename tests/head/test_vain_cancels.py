@@ -30,7 +30,7 @@ def test_a_job_that_stays_is_reported_once_with_the_command_s_words() -> None:
     job = Job(MARK, 0, JobState.RUNNING, id="7")
     denied = CommandResult(("scancel", "7"), 1, "", "scancel: error:\n Access denied.\n")
     assert reports(a_record(job), denied) == [
-        "Slurm was asked 6 times to end job 7, and still lists it. scancel exited with code 1 and"
+        "Slurm was asked 4 times to end job 7, and still lists it. scancel exited with code 1 and"
         " wrote: scancel: error: Access denied."
     ]
     quiet = CommandResult(("scancel", "7"), 0)

@@ -100,6 +100,8 @@ def ask_again(directory: ClusterDirectory) -> None:
     """Let the last answer be an old one."""
     if directory.headjob_file.exists():
         os.utime(directory.headjob_file, (0, 0))
+    for ledger in directory.path.parent.glob(".slurm-*.ledger"):
+        ledger.unlink()
 
 
 def lapse(directory: ClusterDirectory) -> None:

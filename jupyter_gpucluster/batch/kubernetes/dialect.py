@@ -86,8 +86,6 @@ class Kubernetes(Backend):
     syntax: Syntax = SYNTAX
     lacks = frozenset("look_up denies history parse_history find allocation".split())
     job_class = ""
-    poll_seconds = 10.0
-    hurry_seconds = 1.0
     most_tasks = 100
     task = "${GPUCLUSTER_TASK:-0}"
     restarts = "0"

@@ -36,6 +36,8 @@ from .walltime import drain_time, is_unused, relief_time, used_window
 CANCEL_AGAIN = 5.0
 """Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
 is down holds its jobs for hours."""
+CANCEL_UNSEEN = 60.0
+"""So long a cancellation is not repeated before a listing shows whether it had an effect."""
 ABSENT_CAUSE = (
     f"Its workers did not answer for {ABSENT_SECONDS / 60:.0f} min, though it is listed as"
     " running: its node may be down."
@@ -283,8 +285,10 @@ class _Step(News):
 
     def patience(self, job: Job) -> float:
         """Return after how many seconds to ask again for the end of a job."""
-        since = job.leaving or job.ended
-        return max(CANCEL_AGAIN, 0.0 if since is None else (self.now - since) / 10)
+        since, listed = job.leaving or job.ended, self.seen.listed
+        unseen = listed is not None and job.cancelled is not None and listed <= job.cancelled
+        waited = 0.0 if since is None else (self.now - since) / 10
+        return max(CANCEL_UNSEEN if unseen else CANCEL_AGAIN, waited)
 
     def grow(self) -> None:
         wanted, lasts = jobs_wanted(self.record, self.seen.desired), len(lasting(self.record))

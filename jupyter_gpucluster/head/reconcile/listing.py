@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ...batch import elsewhere, find_backend, keeps_ended, on_this_machine
-from ...batch.queue import COMMAND_SECONDS, Queue, Runner, user_name
-from ...batch.status_cache import StatusCache
+from ...batch import find_backend, keeps_ended, on_this_machine
+from ...batch.queue import COMMAND_SECONDS, Queue, Runner, listing_period, shared_cache
+from ...batch.status_cache import CALM
 from ...core.cluster import Record
-from ...core.job import FINAL, Job
+from ...core.job import FINAL, WAITING, Job, JobState
 from ...core.job_updates import find_status
 from ...host.cluster_directory import ClusterDirectory
 from .model import Reported
@@ -19,9 +20,7 @@ def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Q
     """Return the batch system of a cluster; that of a site is shared with other heads."""
     backend, shared = find_backend(record.spec.backend), None
     if not on_this_machine(record.spec.backend):
-        # A head in a job has them for commands only, and in a pod perhaps its node's name, too.
-        there = elsewhere(record.spec.backend, record.spec.job)
-        shared = StatusCache(directory.path.parent, backend, user_name(), directory.id, there)
+        shared = shared_cache(directory.path.parent, record)
     arguments = record.spec.job.cancel_args
     return Queue(backend, runner, shared, arguments, root=directory.path.parent)
 
@@ -49,8 +48,6 @@ async def ask(
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
     alive = [job for job in record.jobs if job.id and not job.is_over]
-    if not on_this_machine(record.spec.backend):
-        period = max(period, record.spec.site.poll_period)
     poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
     if not poll.asked:
         return replace(_nothing(before), again=poll.again)
@@ -81,6 +78,40 @@ async def ask(
             if job.id in trace.asked or job.id in before.traced
         },
     )
+
+
+def period(record: Record, connected: Mapping[str, int]) -> float:
+    """Return the seconds between two listings, which is longer while no job waits or ends.
+
+    Parameters
+    ----------
+    connected
+        The number of workers of each job.
+    """
+    calm = record.stop_requested is None and all(
+        job.state is JobState.RUNNING and job.key in connected and job.leaving is None
+        for job in record.jobs
+        if not job.is_over
+    )
+    return listing_period(record) * (CALM if calm else 1)
+
+
+def doubtful(record: Record, connected: Mapping[str, int]) -> set[str]:
+    """Return the jobs of which the next listing probably shows something new.
+
+    A listing lacks them, their worker went, or their worker came although they are listed as
+    waiting.
+    """
+    return {
+        job.key
+        for job in record.jobs
+        if not job.is_over
+        and (
+            job.missing
+            or (job.connected and job.key not in connected)
+            or (job.state in WAITING and job.key in connected)
+        )
+    }
 
 
 def _nothing(before: Reported) -> Reported:

@@ -10,7 +10,7 @@ from jupyter_gpucluster.core.cluster import ENDED, Phase, Policy
 from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.head.reconcile import decide, model
 from jupyter_gpucluster.head.reconcile.apply_status import ANSWER_GRACE
-from jupyter_gpucluster.head.reconcile.decide import CANCEL_AGAIN, KEPT_JOBS
+from jupyter_gpucluster.head.reconcile.decide import CANCEL_AGAIN, CANCEL_UNSEEN, KEPT_JOBS
 from jupyter_gpucluster.head.reconcile.model import Answer, Cancel, Finish, Note, Submit
 from jupyter_gpucluster.head.summary import summarise
 
@@ -117,8 +117,10 @@ def test_a_stop_waits_for_the_confirmation_of_the_queue() -> None:
     id = play.job(f"{ONE}_0").id
     assert play.step() == [Cancel((id,))]
     assert play.words == "stopping: 1 job still ending"
-    assert play.step(1) == []
-    assert play.step(CANCEL_AGAIN) == [Cancel((id,))]
+    asked = play.now
+    assert play.step(CANCEL_AGAIN, listed=asked - 1) == []  # no listing has shown its effect
+    assert play.step(1, listed=asked + 1) == [Cancel((id,))]
+    assert play.step(CANCEL_UNSEEN, listed=asked) == [Cancel((id,))]
     play.silent = True
     play.workers.clear()
     for _ in range(3):

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import AsyncMock
 
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import COMMAND_SECONDS, Queue
-from jupyter_gpucluster.batch.status_cache import Poll
 from jupyter_gpucluster.core.cluster import Record, SiteRules
 from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
-from jupyter_gpucluster.head.reconcile.listing import ask, open_queue
+from jupyter_gpucluster.head.reconcile.listing import ask, doubtful, open_queue, period
 from jupyter_gpucluster.head.reconcile.model import Observation, Reported
 from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
@@ -23,6 +21,7 @@ from ..world import a_record
 
 MARK = "gpc-abc123-1"
 NOTHING = Reported()
+KEY = f"{MARK}_0"
 ROW = "7000_0|RUNNING|None|c1|2026-11-28T00:00:00|2026-11-28T01:00:00|0|gpc-abc123-1|\n"
 
 
@@ -61,17 +60,6 @@ async def test_without_jobs_nobody_is_asked(home: Path) -> None:
     over = Job(MARK, 0, JobState.DONE, "7000_0", ended=900.0)
     assert await told_by(slurm, with_jobs(over), home) == Reported()
     assert slurm.asked == []
-
-
-@pytest.mark.parametrize("least, asked", [(0.0, 10.0), (60.0, 60.0)])
-async def test_a_site_has_a_least_period(home: Path, least: float, asked: float) -> None:
-    record = with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0"))
-    spec = replace(record.spec, backend="slurm", site=SiteRules(poll_period=least))
-    queue = AsyncMock()
-    queue.look.return_value = Poll(asked=False)
-    directory = ClusterDirectory(home / "abc123")
-    await ask(queue, directory, replace(record, spec=spec), Reported(), 1000.0, 10.0)
-    assert queue.look.call_args.args[1] == asked
 
 
 async def test_jobs_that_are_listed_need_one_call(home: Path) -> None:
@@ -178,3 +166,32 @@ def test_heads_in_jobs_on_one_host_share_no_listing_of_different_places(home: Pa
         return queue.shared.ledger_file
 
     assert ledger("physics") == ledger("physics") != ledger("chemistry")
+
+
+@pytest.mark.parametrize(
+    "job, workers, calm, doubt",
+    [
+        (Job(MARK, 0, JobState.PENDING, id="7_0"), {}, False, False),
+        (Job(MARK, 0, JobState.PENDING, id="7_0"), {KEY: 1}, False, True),
+        (Job(MARK, 0, JobState.RUNNING, id="7_0"), {}, False, False),
+        (Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True), {KEY: 1}, True, False),
+        (Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True), {}, False, True),
+        (
+            Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True, leaving=1.0),
+            {KEY: 1},
+            False,
+            False,
+        ),
+        (Job(MARK, 0, JobState.RUNNING, id="7_0", missing=1), {}, False, True),
+        (Job(MARK, 0, JobState.DONE, id="7_0", connected=True, ended=1.0), {}, True, False),
+    ],
+)
+def test_listings_are_rare_while_all_workers_are_connected_and_soon_after_a_doubt(
+    job: Job, workers: dict[str, int], calm: bool, doubt: bool
+) -> None:
+    record = replace(a_record(1), jobs=(job,))
+    assert period(record, workers) == (120.0 if calm else 30.0)
+    assert doubtful(record, workers) == ({KEY} if doubt else set())
+    assert period(replace(record, stop_requested=1.0), workers) == 30.0
+    spec = replace(record.spec, site=SiteRules(poll_period=60.0))
+    assert period(replace(record, spec=spec), workers) == (240.0 if calm else 60.0)

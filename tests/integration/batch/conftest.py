@@ -156,6 +156,7 @@ def write_profile(home: Path) -> WriteProfile:
     def write(name: str, text: str) -> str:
         path = home / "data" / "gpucluster" / "profiles" / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parents[1] / "site.yaml").write_text("poll_period: 1 s\n")
         head = f"title: {name}\nbackend: slurm\nnetwork: {{interface: lo}}\n"
         path.write_text(head + textwrap.dedent(text))
         return name

@@ -44,6 +44,7 @@ class Person:
         folder = self.home / "data/gpucluster/profiles"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.yaml").write_text(f"{text}\n{self.variables}")
+        (folder.parent / "site.yaml").write_text("poll_period: 1 s\n")
         if self.name:
             for path in (folder.parent.parent, folder.parent, folder):
                 shutil.chown(path, self.name)
