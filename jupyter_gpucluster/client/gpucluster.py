@@ -63,10 +63,15 @@ class GPUCluster(Attachment):
         Number of a batch job of yours that runs; the workers are put onto its nodes.
     adapt
         Least and greatest number of workers; the number then follows the load.
+    reuse
+        Use the live cluster of this name (the profile's where None) if it has the same profile,
+        options, Python and number of workers; another one raises `ClusterConflict`, which names
+        the difference.
     shutdown_on_close
         Whether `close`, the end of a ``with`` block and the end of this process, also by a kill,
         stop the cluster.
-        With False they only let go of it, and `from_name` takes it up again.
+        With False they only let go of it, and `from_name` takes it up again.  None: True, but
+        False with ``reuse``.
     timeout
         Seconds to wait for the scheduler; None = no limit.  Workers are waited for by
         `wait_for_workers`.
@@ -94,23 +99,27 @@ class GPUCluster(Attachment):
         python: str | None = None,
         allocation: str | None = None,
         adapt: tuple[int, int] | None = None,
-        shutdown_on_close: bool = True,
+        reuse: bool = False,
+        shutdown_on_close: bool | None = None,
         timeout: float | None = None,
         asynchronous: bool = False,
         loop: IOLoop | None = None,
     ) -> None:
+        if shutdown_on_close is None:
+            shutdown_on_close = not reuse
         request = Request(
             profile,
             name=name,
             target=first_target(workers, adapt),
             options=options or {},
             python=python or sys.executable,
+            reuse=reuse,
             owned=shutdown_on_close,
             allocation=allocation or "",
         )
         self._attach(
             lambda clusters: clusters.start(request),
-            started_here=True,
+            started_here=not reuse,
             shutdown_on_close=shutdown_on_close,
             timeout=timeout,
             asynchronous=asynchronous,

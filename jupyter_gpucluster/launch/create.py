@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -15,7 +16,13 @@ from pathlib import Path
 from ..batch import dialect_file, find_backend, on_this_machine
 from ..batch.contradictions import unasked
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
-from ..core.errors import GpuClusterError, InvalidInput, LimitReached, StateError
+from ..core.errors import (
+    ClusterConflict,
+    GpuClusterError,
+    InvalidInput,
+    LimitReached,
+    StateError,
+)
 from ..core.job import Job
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
@@ -33,7 +40,7 @@ from .allocation import held_from_inside, is_spread
 from .attaching import attach
 from .certificates import make_certificates
 from .naming import choose_name, new_id
-from .plan import Plan, make_plan
+from .plan import Plan, make_plan, oversubscribed
 from .request import Request
 from .script.job import environment_script, group_scripts, render, write_node_files
 from .site_limits import forget_old, rules, within_site
@@ -69,7 +76,14 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
                 if look.record.request_id == request.request_id:
                     return look
         live = [view for _, view in seen if view.phase not in ENDED]
-        name = choose_name(request.profile, request.name, live)
+        listed = [view for _, view in memory.looks(root, ended=False, troubles=[])]
+        wanted = request.name or (request.profile if request.reuse else None)
+        if request.reuse:
+            for look, view in seen:
+                if view.name == wanted and view.phase not in (*ENDED, Phase.STOPPING):
+                    refuse_other(look.record, plan)
+                    return look
+        name = choose_name(request.profile, wanted, live, listed)
         check_clusters(plan, live)
         plan = within_site(plan, seen)
         forget_old(plan, seen)
@@ -103,6 +117,31 @@ def new_directory(root: Path, profile: Profile) -> ClusterDirectory:
     check_place(place, "head.directory")
     make_private(place)
     return make_entry(root, place / id)
+
+
+def refuse_other(record: Record, plan: Plan) -> None:
+    """Refuse to take a live cluster that differs from the plan; name each difference."""
+    spec, request = record.spec, plan.request
+    pairs = {
+        "profile": (spec.profile, plan.loaded.name),
+        "python": (spec.python, plan.environment.python),
+    }
+    for name in sorted({*spec.options, *request.options}):
+        pairs[f"option {name}"] = (spec.options.get(name), request.options.get(name))
+    if request.target is not None:
+        sizes = [json.dumps(target.as_json()) for target in (record.target, request.target)]
+        pairs["target"] = (sizes[0], sizes[1])
+    different = [
+        f"{what} is {has}, not {asked}"
+        for what, (has, asked) in pairs.items()
+        if str(has) != str(asked)
+    ]
+    if different:
+        raise ClusterConflict(
+            f"Cluster {record.name} cannot be reused: {'; '.join(different)}.",
+            hint="Request the same, choose another name, scale it, or stop it first.",
+            detail="name",
+        )
 
 
 def check_network(profile: Profile) -> None:
@@ -214,8 +253,8 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         owner=owner,
     )
     directory.write_record(record)
-    for problem in plan.environment.problems:
-        directory.append_event(Event(now, "start", problem))
+    for words in (*plan.environment.problems, *oversubscribed(spec, plan)):
+        directory.append_event(Event(now, "start", words))
     if plan.without_ucx:
         protocol = plan.profile.network.protocol
         words = f"{spec.python} has no distributed-ucxx: {protocol} in place of UCX"

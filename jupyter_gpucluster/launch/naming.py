@@ -24,12 +24,14 @@ def new_id(root: Path) -> str:
             return id
 
 
-def choose_name(profile: str, name: str | None, live: Sequence[ClusterView]) -> str:
-    """Return the wanted name, or the first free ``<profile>-<n>``."""
+def choose_name(
+    profile: str, name: str | None, live: Sequence[ClusterView], listed: Sequence[ClusterView]
+) -> str:
+    """Return the wanted name, or the first ``<profile>-<n>`` that no listed cluster has."""
     if name is not None:
         check_name(name, live)
         return name
-    taken = {view.name for view in live}
+    taken = {view.name for view in listed}
     number = 1
     while f"{profile}-{number}" in taken:
         number += 1

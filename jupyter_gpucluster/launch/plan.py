@@ -220,6 +220,18 @@ def refuse_memory(plan: Plan) -> None:
     check_memory(spec, plan.target.maximum, automatic=automatic)
 
 
+def oversubscribed(spec: Spec, plan: Plan) -> list[str]:
+    """Return a remark if the workers have more threads than cores."""
+    here = spec.shared_memory is not None
+    workers = plan.target.maximum if here else spec.worker.per_job
+    cores = spec.job.cpus or (plan.machine.cpus if here else None)
+    if cores is None or workers * spec.worker.threads <= cores:
+        return []
+    threads = f"{workers} x {spec.worker.threads} = {workers * spec.worker.threads} threads"
+    place = "this machine" if here else "each job"
+    return [f"{threads} of workers share the {cores} cores of {place}."]
+
+
 def refuse_unbuilt(profile: Profile) -> None:
     """Refuse a key that this version cannot carry out; anything else would cost GPU-hours."""
     if profile.network.ports is not None and not on_this_machine(profile.backend):

@@ -28,6 +28,9 @@ class Request:
     """The name of a kernel, in place of a Python."""
     request_id: str = ""
     """Of two requests with the same one the second gets the first's cluster."""
+    reuse: bool = False
+    """True if a live cluster of that name, by default the profile's, is taken in place of a new
+    one; it must have the requested profile, options, Python and number of workers."""
     owned: bool = False
     """True if the cluster ends with the calling process, also if that is killed."""
     allocation: str = ""

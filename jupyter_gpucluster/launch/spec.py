@@ -21,14 +21,10 @@ from .script.launchers import lay_out
 from .script.worker_command import extra_arguments, worker_arguments
 from .sizes import Sizes, sizes_of
 
-ONE_THREAD_EACH = {
-    # What a nanny sets: with several workers on a node, each library's own thread pool as wide as
-    # the node is slower than none (dask.org, "Oversubscribing"; nanny.pre-spawn-environ).
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MALLOC_TRIM_THRESHOLD_": "65536",
-}
+POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Threads of each library's own pool.  Pools as wide as the node are slower than none if several
+workers share it (dask.org, "Oversubscribing").  A nanny sets 1, unless the variable is set."""
+NANNYS = {"MALLOC_TRIM_THRESHOLD_": "65536"}
 NO_WORKER_PAGES = {
     # `--no-dashboard` still listens on every interface; without routes it answers nothing.
     "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
@@ -90,7 +86,10 @@ def make_spec(
         worker=worker,
         groups=tuple(groups),
         variables={
-            **ONE_THREAD_EACH,
+            **dict.fromkeys(
+                POOLS, str(max(1, cores_of_worker(profile, *shared[:2]) // worker.threads))
+            ),
+            **NANNYS,
             **NO_WORKER_PAGES,
             **(NO_REAL_GPUS if sizes.simulated else {}),
             **profile.environment.variables,
@@ -123,6 +122,16 @@ def make_spec(
     return with_worker_command(spec, profile, directory) if here else spec
 
 
+def cores_of_worker(profile: Profile, machine: Machine, sharing: int) -> int:
+    """Return the cores of each worker; 1 if the job does not say.
+
+    On this machine all workers share its cores; elsewhere those of one job share the job's.
+    """
+    sizes = sizes_of(profile, machine)
+    share = max(1, sharing) if sizes.here else sizes.per_job
+    return (profile.job.cpus or (machine.cpus if sizes.here else share)) // share
+
+
 def shapes(
     profile: Profile, machine: Machine, sharing: int, directory: ClusterDirectory, scratch: Path
 ) -> tuple[JobShape, WorkerShape]:
@@ -145,10 +154,9 @@ def shapes(
         check_container(profile, directory.path)
     # On this machine all workers share what it has; elsewhere those of one job share the job's.
     share = max(1, sharing) if here else per_job
-    cpus = profile.job.cpus or (machine.cpus if here else per_job)
     threads = profile.workers.threads
     if threads == "auto":
-        threads = 1 if gpus else max(1, cpus // share)
+        threads = 1 if gpus else max(1, cores_of_worker(profile, machine, sharing))
     memory = profile.workers.memory_limit
     if memory == "auto":
         total = profile.job.memory or (machine.memory if here else None)

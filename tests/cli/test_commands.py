@@ -36,6 +36,12 @@ def test_an_allocation_of_a_variable_that_is_not_set_starts_nothing(desk: Desk) 
     assert desk.clusters.started == []
 
 
+def test_start_names_the_cluster_that_it_reuses(desk: Desk) -> None:
+    assert desk.types("start", "local", "--reuse") == 0
+    assert desk.clusters.started[0].reuse
+    assert "uses cluster local-1, which runs with the same profile" in desk.err
+
+
 def test_start_leaves_everything_else_to_the_profile(desk: Desk) -> None:
     assert desk.types("start", "local") == 0
     assert desk.clusters.started[0].target is None

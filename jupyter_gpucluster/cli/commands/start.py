@@ -6,6 +6,7 @@ import argparse
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,14 +139,28 @@ def add_start(parser: Parser) -> None:
     """Add the arguments of ``start``."""
     parser.add_argument("profile", metavar="PROFILE", help="see the command profiles")
     parser.add_argument("--name", help="a name of your own for the cluster")
+    parser.add_argument(
+        "--reuse",
+        action="store_true",
+        help="use the cluster of this name (default: the profile's) if it runs with the same"
+        " profile and options, else start it",
+    )
     add_request(parser)
     add_wait(parser, "all workers are ready")
 
 
 def run_start(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Start the cluster, and wait for its workers with ``--wait``."""
-    request = request_from(arguments, arguments.profile, session, name=arguments.name)
+    request = request_from(
+        arguments, arguments.profile, session, name=arguments.name, reuse=arguments.reuse
+    )
+    began = time.time()
     view = session.clusters.start(request)
+    if arguments.reuse and view.created < began:
+        session.note(f"uses cluster {view.name}, which runs with the same profile and options")
+    for event in session.clusters.events(view.id):
+        if event.kind == "start":
+            session.note(event.message)
     if arguments.wait is not None:
         session.note(f"started cluster {view.name}")
     view, failed = wait_ready(view, arguments.wait, session, "continues", view.target)

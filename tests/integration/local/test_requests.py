@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_gpucluster.client.gpucluster import GPUCluster
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import (
@@ -202,6 +203,47 @@ def test_the_same_request_twice_at_once_starts_one_cluster(clusters: Clusters) -
     again = clusters.start("local", target=fixed(1), request_id="the-same")
     assert again.id == views[0].id
     assert not processes_of(again.id)
+
+
+def test_reuse_takes_the_cluster_that_runs_and_names_what_differs(clusters: Clusters) -> None:
+    request: dict[str, Any] = {"target": fixed(1), "reuse": True}
+    first = clusters.start("local", **request)
+    assert first.name == "local"
+    assert clusters.start("local", **request).id == first.id
+    assert clusters.start("local", reuse=True).id == first.id
+    for changes, words in (
+        ({"target": fixed(2)}, 'target is {"workers": 1}, not {"workers": 2}'),
+        ({"python": "/usr/bin/env"}, ""),
+    ):
+        error = refusal(clusters, **{**request, **changes})
+        assert words in error.message
+    clusters.stop(first.id)
+    clusters.wait_stopped(first.id, timeout=30)
+    again = clusters.start("local", **request)
+    assert again.id != first.id
+    # A later process, as after the restart of a kernel, takes it too, and lets go of it.
+    with GPUCluster("local", 1, reuse=True) as cluster:
+        assert cluster.id == again.id
+    assert clusters.get(again.id).phase is not Phase.STOPPED
+    with GPUCluster("local", 1, reuse=True) as cluster:
+        assert cluster.id == again.id
+    assert [view.name for view in clusters.live()] == ["local"]
+
+
+def test_a_failed_cluster_keeps_its_name_while_it_is_listed(
+    clusters: Clusters, write_profile: WriteProfile
+) -> None:
+    profile = write_profile(
+        "broken", "environment: {prologue: [exit 3]}\npolicy: {replacements: 0}\n"
+    )
+    names = []
+    for _ in range(2):
+        view = clusters.start(profile, target=fixed(1))
+        names.append(view.name)
+        with pytest.raises(GpuClusterError):
+            clusters.wait_ready(view.id, timeout=60)
+        clusters.wait_stopped(view.id, timeout=30)
+    assert names == ["broken-1", "broken-2"]
 
 
 def test_starts_at_once_get_different_names(clusters: Clusters) -> None:
