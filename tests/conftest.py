@@ -43,6 +43,7 @@ def a_home() -> Iterator[Path]:
         "IPYTHONDIR": str(home / "ipython"),
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_GPUCLUSTER_LOGIN_NODE": "no",  # tests of batch systems install their commands
         "JUPYTER_PLATFORM_DIRS": "1",
         "JUPYTER_RUNTIME_DIR": str(home / "run"),
         "MPLCONFIGDIR": str(home / "matplotlib"),

@@ -46,6 +46,8 @@ export function theSite(): ISite {
       JUPYTER_DATA_DIR: join(root, 'data'),
       JUPYTER_RUNTIME_DIR: join(root, 'runtime'),
       JUPYTER_TOKEN: token,
+      // Tests of batch systems install their commands.
+      JUPYTER_GPUCLUSTER_LOGIN_NODE: 'no',
       // Pictures are taken on the simulated site.
       ...(process.env.GPUCLUSTER_UI_PICTURES
         ? { JUPYTER_GPUCLUSTER_DEMO: '1' }

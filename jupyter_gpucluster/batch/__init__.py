@@ -6,6 +6,7 @@ May import core, node and host.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 
 from ..core.cluster import EXISTING, DialectCopy, Spec
@@ -34,6 +35,8 @@ BACKENDS = Registry(
 )
 THIS_MACHINE = "local"
 """The backend whose jobs are processes of this machine, with its cores and GPUs."""
+NOT_OF_LOGIN_NODES = ("kubernetes",)
+"""Systems whose commands are on people's own computers, too."""
 WAYS_OUT = {
     "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
     " of a batch job are reached with `backend: local` and `launcher: ssh`.",
@@ -103,6 +106,34 @@ def cancel_command(backend: Backend, ids: Sequence[str], arguments: Sequence[str
     """Return the command that ends jobs, with the profile's own arguments."""
     program, *rest = backend.cancel(ids)
     return [program, *arguments, *rest]
+
+
+def programs_of(backend: Backend) -> list[str]:
+    """Return the programs that submit, list and cancel."""
+    job = Submission("gpc-abc123-1", "/gpc-abc123-1.sh", text="#!/bin/sh\n")
+    used = (backend.submit(job), backend.status("somebody", ["1"]), backend.cancel(["1"]))
+    return list(dict.fromkeys(map(program_of, used)))
+
+
+def program_of(argv: Sequence[str]) -> str:
+    """Return the program of a command; a fixed script is called as the one that it runs first."""
+    return argv[3] if argv[0] == "sh" else argv[0]
+
+
+def missing_programs(backend: Backend) -> list[str]:
+    """Return the programs of a batch system that are not on PATH."""
+    return [name for name in programs_of(backend) if shutil.which(name) is None]
+
+
+def login_systems() -> list[str]:
+    """Return the titles of the batch systems whose login node this host may be."""
+    return [
+        backend.title
+        for backend in BACKENDS.every()
+        if backend.name not in NOT_OF_LOGIN_NODES
+        and not backend.on_this_machine
+        and not missing_programs(backend)
+    ]
 
 
 def elsewhere(name: str, job: Sent) -> dict[str, str]:

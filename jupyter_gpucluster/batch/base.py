@@ -87,6 +87,8 @@ class AllocationQuery:
     """
     nodes_variable: str = ""
     """The one of `variables` that names a job's nodes; empty if there is none."""
+    end_variable: str = ""
+    """The variable with the epoch seconds of a job's end; empty if there is none."""
     launchers: tuple[str, ...] = ()
     """Launchers that start ranks in jobs of this system only."""
 

@@ -330,7 +330,9 @@ class Slurm(Backend):
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(
             ("scontrol", "srun"), _ask_about, _read_about, _job_of, _inside,
-            nodes_variable="SLURM_JOB_NODELIST", launchers=("srun",),
+            nodes_variable="SLURM_JOB_NODELIST",
+            end_variable="SLURM_JOB_END_TIME",  # sbatch.html, OUTPUT ENVIRONMENT VARIABLES
+            launchers=("srun",),
         )  # fmt: skip
 
     def capacity(self) -> list[str] | None:

@@ -250,8 +250,10 @@ def absolute_python(path: str) -> str:
 
 
 def default_profile() -> str:
-    """Return the profile that is preselected here."""
-    from ..batch import THIS_MACHINE
+    """Return the profile that is preselected here; on a login node the only one with jobs."""
+    from ..batch import THIS_MACHINE, on_this_machine
+    from ..core.cluster import EXISTING
+    from ..launch.login_node import is_login_node
     from ..profiles import load_profiles
 
     found = load_profiles()
@@ -261,6 +263,24 @@ def default_profile() -> str:
             hint="Correct the files that the command profiles complains of.",
         )
     chosen = next((name for name, loaded in found.profiles.items() if loaded.profile.default), None)
+    if is_login_node():
+        jobs = [
+            name
+            for name, loaded in found.profiles.items()
+            if loaded.profile.backend != EXISTING and not on_this_machine(loaded.profile.backend)
+        ]
+        only = chosen if chosen in jobs else jobs[0] if len(jobs) == 1 else None
+        if only is None:
+            raise InvalidInput(
+                "Other users share this login node, so a profile must be named.",
+                hint=f"Give --profile {' or '.join(jobs)}, or --profile {THIS_MACHINE} for a small"
+                " cluster here."
+                if jobs
+                else f"No profile submits jobs; make one with: setup. --profile {THIS_MACHINE} is a"
+                " small cluster here.",
+                detail="profile",
+            )
+        return only
     # The shipped profile of this machine has the name of its backend.
     names = [*(name for name in found.profiles if name == THIS_MACHINE), *found.profiles]
     return chosen or names[0]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..batch import BACKENDS, elsewhere, find_backend, submit_command
+from ..batch import (
+    BACKENDS,
+    elsewhere,
+    find_backend,
+    missing_programs,
+    program_of,
+    programs_of,
+    submit_command,
+)
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited
@@ -80,7 +87,9 @@ def answer(subject: Subject) -> Finding | None:
         fix = error.hint or "Try again later; if it still does not answer, contact the site."
         return failed(error.message, fix, f"$ {' '.join(argv)}\n{words}")
     count = sum(job.state not in FINAL for job in jobs.values())
-    words = f"{backend.title} answers {_program(argv)} in {seconds:.1f} s; jobs of yours: {count}."
+    words = (
+        f"{backend.title} answers {program_of(argv)} in {seconds:.1f} s; jobs of yours: {count}."
+    )
     return ok(words)
 
 
@@ -113,25 +122,8 @@ def answer_of(argv: Sequence[str], stdin: str = "") -> CommandResult:
     return run_aside(runner.run(argv, stdin))
 
 
-def programs_of(backend: Backend) -> list[str]:
-    """Return the programs that submit, list and cancel."""
-    job = Submission("gpc-abc123-1", "/gpc-abc123-1.sh", text="#!/bin/sh\n")
-    used = (backend.submit(job), backend.status("somebody", ["1"]), backend.cancel(["1"]))
-    return list(dict.fromkeys(map(_program, used)))
-
-
 def _has_all(backend: Backend) -> bool:
     query = backend.allocation()
     surveyed = [words[0] for words in backend.survey("").values()]
     programs = [*surveyed, *(query.programs if query else ())]
     return not missing_programs(backend) and all(map(shutil.which, programs))
-
-
-def missing_programs(backend: Backend) -> list[str]:
-    """Return those of `programs_of` that are not on this host."""
-    return [name for name in programs_of(backend) if shutil.which(name) is None]
-
-
-def _program(argv: Sequence[str]) -> str:
-    """Return the program of a command; a fixed script is called as the one that it runs first."""
-    return argv[3] if argv[0] == "sh" else argv[0]

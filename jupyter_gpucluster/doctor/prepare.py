@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..batch import find_backend
+from ..batch import find_backend, programs_of
 from ..core.cluster import Phase, Record, Spec, Target, heads_mark
 from ..core.errors import InvalidInput
 from ..core.job import Job
@@ -25,7 +25,6 @@ from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
 from ..node import probe
 from ..profiles import Profile
-from . import batch_system
 from .reach import Expected
 
 WALLTIME = 300
@@ -97,7 +96,7 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
         "interface": expected.interface,
         "python": expected.python,
         "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
-        "programs": batch_system.programs_of(find_backend(profile.backend)) if submits else [],
+        "programs": programs_of(find_backend(profile.backend)) if submits else [],
     }
     write_private(directory.jobs / "probe.json", json.dumps(settings).encode())
     now = time.time()

@@ -175,7 +175,9 @@ def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
         if id := query.of_process(environ):
             hosts = ",".join(host for host, _ in allocation_hosts(environ, node_lists()))
             nodes = environ.get(query.nodes_variable) or hosts
-            return HeldJob(name, id, f"{find_backend(name).title} job {id}", nodes)
+            ends = number(environ, query.end_variable) or None
+            title = find_backend(name).title
+            return HeldJob(name, id, f"{title} job {id}", nodes, ends and float(ends))
     return None
 
 

@@ -122,7 +122,7 @@ def new_directory(root: Path, profile: Profile) -> ClusterDirectory:
 def refuse_other(record: Record, plan: Plan) -> None:
     """Refuse to take a live cluster that differs from the plan; name each difference."""
     spec, request = record.spec, plan.request
-    pairs = {
+    pairs: dict[str, tuple[object, object]] = {
         "profile": (spec.profile, plan.loaded.name),
         "python": (spec.python, plan.environment.python),
     }

@@ -20,6 +20,7 @@ from ..host.memory_shares import amount, check_memory
 from ..profiles import LoadedProfile, Profile, apply_options, find_profile
 from .allocation import Joined, in_allocation, join
 from .completion import completed
+from .login_node import default_workers, sparing
 from .naming import check_target
 from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
 from .request import Request
@@ -95,7 +96,9 @@ def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | No
     environ = os.environ if joined is None else joined.environment()
     profile = placed(profile, machine, environ, draft=not here)
     sizes = sizes_of(profile, machine)
-    target = request.target or Target(sizes.default, sizes.default)
+    profile = sparing(profile, sizes)
+    usual = default_workers(sizes)
+    target = request.target or Target(usual, usual)
     check_target(target, least=1)
     check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)

@@ -12,6 +12,8 @@ from ..core.cluster import EXISTING
 from ..core.serialize import to_json
 from ..host.hardware import Machine, look_around
 from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
+from .allocation import held_from_inside
+from .login_node import WORDS, default_workers, is_login_node
 from .sizes import Sizes, sizes_of
 from .spec import shown_title
 
@@ -32,10 +34,20 @@ def places(*, elsewhere: bool = False) -> dict[str, Any]:
     return {
         "profiles": [place(loaded, machine) for loaded in found.profiles.values()],
         "problems": to_json(found.problems),
+        "login_node": is_login_node(),
+        "inside": inside(machine),
         "broken": [{"name": name, "file": file} for name, file in found.broken.items()],
         "announcement": found.site.settings.announcement,
         "contact": found.site.settings.contact,
     }
+
+
+def inside(machine: Machine) -> dict[str, Any] | None:
+    """Return the batch job that this process is in, and its GPUs on this node; None for none."""
+    held = held_from_inside()
+    if held is None:
+        return None
+    return {"name": held.name, "nodes": held.nodes, "ends": held.ends, "gpus": len(machine.gpus)}
 
 
 def effective_values() -> list[tuple[str, str, str, str]]:
@@ -101,7 +113,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
             "workers": sizes.maximum,
             "clusters": profile.limits.clusters,
         },
-        "default_workers": sizes.default,
+        "default_workers": default_workers(sizes),
         "words": _words(loaded, machine, sizes),
     }
 
@@ -122,9 +134,11 @@ def _words(loaded: LoadedProfile, machine: Machine, sizes: Sizes) -> str:
         return "Simulation: CPU workers of this machine stand for GPUs."
     if loaded.profile.backend in WAYS_OUT:
         return "This version cannot start it."
-    if not uses_this_machine(loaded.profile.backend) or sizes.gpus:
+    if not uses_this_machine(loaded.profile.backend):
         return ""
-    return " ".join(part for part in ("CPU workers: no GPU here.", machine.gpu_trouble) if part)
+    shared = WORDS if sizes.alone and is_login_node() else ""
+    cpu = "" if sizes.gpus else "CPU workers: no GPU here."
+    return " ".join(filter(None, (shared, cpu, "" if sizes.gpus else machine.gpu_trouble)))
 
 
 @functools.lru_cache(maxsize=1)

@@ -89,7 +89,7 @@ class Workers(Section):
     per_job: PositiveOrAuto = "auto"
     """Workers in one job. `auto`: one for each GPU of the job, or one without GPUs."""
     threads: PositiveOrAuto = "auto"
-    """Threads of one worker. `auto`: its share of the job's cores."""
+    """Threads of one worker. `auto`: 1 for GPU workers, else its share of the job's cores."""
     memory_limit: MemoryAutoOrNone = "auto"
     """Memory after which a worker is restarted. `auto`: its share of the job's memory, on
     `local` of the machine's; empty: no limit."""

@@ -792,6 +792,18 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description Whether other users share this host, which has a batch system's commands and is in none of its jobs. */
+                        login_node?: boolean;
+                        /** @description The batch job that Jupyter runs in; null outside of jobs. */
+                        inside?: {
+                            name: string;
+                            /** @description Its nodes as the batch system writes them. */
+                            nodes: string;
+                            /** @description Epoch seconds. */
+                            ends: number | null;
+                            /** @description Its GPUs on the node of Jupyter. */
+                            gpus: number;
+                        } | null;
                         profiles: components["schemas"]["Profile"][];
                         problems: components["schemas"]["FileProblem"][];
                         /** @description The profiles that cannot be started, because a site's file with their limits has an error. */

@@ -9,6 +9,7 @@ import pytest
 
 from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.errors import BackendUnavailable
+from jupyter_gpucluster.core.summary import Event
 from jupyter_gpucluster.launch.request import Request
 
 from .doubles import Desk, InMemoryClusters, a_view
@@ -75,7 +76,10 @@ def test_the_end_of_a_wait_is_shown_once(desk: Desk) -> None:
 def test_a_start_says_what_must_be_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = a_view("toy", Phase.STARTING, words="starting", simulated=True, encrypted=False)
     monkeypatch.setattr(desk.clusters, "start", lambda profile, **request: simulated)
+    remark = Event(0.0, "start", "4 x 2 = 8 threads of workers share the 2 cores of this machine.")
+    monkeypatch.setattr(desk.clusters, "events", lambda name: [remark])
     assert desk.types("start", "demo-quick") == 0
+    assert desk.err == f"{remark.message}\n"
     assert desk.out.splitlines()[0] == "toy: starting; simulated; NOT ENCRYPTED"
 
 

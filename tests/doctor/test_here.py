@@ -13,6 +13,7 @@ import pytest
 from jupyter_gpucluster.doctor import Result, batch_system, here
 from jupyter_gpucluster.doctor.here import Subject
 from jupyter_gpucluster.host.detach import Survival
+from jupyter_gpucluster.launch.python_environments import Environment
 from jupyter_gpucluster.node import probe
 from jupyter_gpucluster.profiles import Profile
 
@@ -188,12 +189,12 @@ def test_commands_that_are_not_here_are_named(monkeypatch: Facts) -> None:
 def test_workers_of_the_simulated_site_need_no_dask_cuda(monkeypatch: Facts) -> None:
     imported: list[str] = []
 
-    def first_import(python: str, modules: list[str]) -> dict[str, Any]:
+    def first_import(python: str, modules: list[str], variables: object) -> dict[str, Any]:
         imported.extend(modules)
         return {"seconds": 0.1, "troubles": {}, "versions": {}}
 
     monkeypatch.setattr(probe, "first_import", first_import)
     subject = a_subject("demo", job={"gpus": 2, "queue": "debug"})
-    plan: Any = SimpleNamespace(environment=SimpleNamespace(python="/x/python"))
+    plan: Any = SimpleNamespace(environment=Environment("", "", "/x/python", suitable=True))
     here.imports(replace(subject, plan=plan))
     assert imported == ["distributed"]
