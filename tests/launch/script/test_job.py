@@ -127,7 +127,8 @@ def test_a_local_cpu_script_is_exactly_this() -> None:
 def test_a_local_gpu_script_differs_in_the_worker_and_its_share() -> None:
     profile = a_profile(workers={"device_memory_limit": "10 GiB"})
     spec = a_spec(profile, machine=GPUS)
-    expected = CPU_SCRIPT.replace("distributed.cli.dask_worker", "dask_cuda.cli").replace(
+    script = CPU_SCRIPT.replace("_NUM_THREADS=1", "_NUM_THREADS=4")  # one Dask thread on 4 cores
+    expected = script.replace("distributed.cli.dask_worker", "dask_cuda.cli").replace(
         "--nthreads 4 --memory-limit 8589934592 --death-timeout 60",
         "--nthreads 1 --memory-limit 8589934592 --death-timeout 60"
         f" --device-memory-limit {10 * GIB}",
