@@ -34,8 +34,10 @@ def short(text: str) -> str:
 
 
 def state(view: ClusterView) -> str:
-    """Return phase, words and reason in one line."""
-    return one_line(": ".join((view.phase.value, *_words(view))))
+    """Return phase, words and reason in one line; the phase once."""
+    words = ": ".join(_words(view))
+    repeated = words.lower().startswith(view.phase.value)
+    return one_line(words if repeated else ": ".join(filter(None, (view.phase.value, words))))
 
 
 def remarks(view: ClusterView) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def test_a_cluster_lives_through_all_commands(gpucluster: CommandLine) -> None:
     assert subprocess.run(client, capture_output=True, check=True).stdout == b"3\n"
 
     stopped = gpucluster("stop", "alpha", "--wait", "60")
-    assert (stopped.code, stopped.out) == (0, "alpha: stopped\n")
+    assert (stopped.code, stopped.out) == (0, "alpha: Stopped by you.\n")
     assert gpucluster("list").out == "no clusters; list --all shows those that ended\n"
     assert "alpha" in gpucluster("list", "--all").out
     assert gpucluster("forget", "alpha").code == 0

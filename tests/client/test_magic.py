@@ -155,7 +155,7 @@ def test_a_notebook_starts_uses_and_stops_a_cluster(
     [mistake] = outputs["mistake"]
     assert mistake.ename == "MagicError"
     assert mistake.traceback == ["\x1b[31merror: --workers takes a whole number, not 'x'.\x1b[0m"]
-    assert outputs["stop"][-1].data["text/plain"] == "alpha: stopped"
+    assert outputs["stop"][-1].data["text/plain"] == "alpha: Stopped by you."
     # A client that were still open would look for its scheduler, and complain half a minute later.
     assert outputs["bound"][0].text == "closed closed\n"
     assert Clusters().get("alpha").phase is Phase.STOPPED

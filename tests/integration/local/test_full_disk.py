@@ -131,7 +131,7 @@ def test_a_verb_that_waits_does_not_succeed_on_a_full_disk(
     assert "warning  cluster" in verb("doctor", "k").stdout
     stopped = verb("stop", "k", "--wait")
     assert stopped.returncode == 0
-    assert stopped.stdout.strip() == "k: stopped"
+    assert stopped.stdout.strip() == "k: Stopped by you."
 
 
 def test_a_stop_is_a_stop_where_it_can_never_be_written(
