@@ -14,7 +14,7 @@ from .doubles import Desk
     "words, message, hint",
     [
         (["strat"], "Unknown command 'strat'.", "Did you mean start?"),
-        (["frobnicate"], "Unknown command 'frobnicate'.", "The commands are: setup, profiles, script"),
+        (["frobnicate"], "Unknown command 'frobnicate'.", "The commands are: setup, profiles"),
         (["start"], "Missing: PROFILE.", "See: jupyter gpucluster start --help"),
         (["start", "local", "--wrkers", "2"], "There is no option --wrkers.", "--workers?"),
         (["start", "local", "--wrkers=2"], "There is no option --wrkers.", "--workers?"),
