@@ -233,30 +233,21 @@ class _Translation:
         if self.backend != "htcondor":
             self.option("queue", "queue", "Queue")
         seconds = self.walltime()
-        systems = {
-            "slurm": self.slurm,
-            "pbs": self.pbs,
-            "moab": self.pbs,
-            "torque": self.pbs,
-            "sge": self.sge,
-            "lsf": self.lsf,
-            "oar": self.oar,
-            "htcondor": self.htcondor,
-        }
-        if own := systems.get(self.backend):
+        family = "pbs" if self.backend in ("moab", "torque") else self.backend
+        if own := getattr(self, f"for_{family}", None):
             own(cores, memory)
         if self.with_walltime:
             self.put("options.walltime", {"type": "duration", "title": "Walltime"})
         self.put("job.walltime", seconds)
 
-    def slurm(self, cores: int | None, memory: int | None) -> None:
+    def for_slurm(self, cores: int | None, memory: int | None) -> None:
         self.put("job.cpus", self.number("job-cpu") or cores)
         if raw := self.take("job-mem"):
             self.directives.append(f"--mem={raw}")  # its units are Slurm's own
         else:
             self.put("job.memory", memory)
 
-    def pbs(self, cores: int | None, memory: int | None) -> None:
+    def for_pbs(self, cores: int | None, memory: int | None) -> None:
         if resources := self.take("resource-spec"):
             self.skips += ["-l select="] if self.backend == "pbs" else ["-l nodes=", "-l mem="]
             self.directives.append(f"-l {resources}")
@@ -264,12 +255,12 @@ class _Translation:
             self.put("job.cpus", cores)
             self.put("job.memory", memory)
 
-    def sge(self, cores: int | None, memory: int | None) -> None:
+    def for_sge(self, cores: int | None, memory: int | None) -> None:
         # dask-jobqueue requests neither cores nor memory of Grid Engine.
         if resources := self.take("resource-spec"):
             self.directives.append(f"-l {resources}")
 
-    def lsf(self, cores: int | None, memory: int | None) -> None:
+    def for_lsf(self, cores: int | None, memory: int | None) -> None:
         self.put("job.cpus", self.number("ncpus") or cores)
         amount, unit = self.size("mem") or memory, self.take("lsf-units").lower()[:1]
         if amount and unit and unit in "kmgtpe":
@@ -279,7 +270,7 @@ class _Translation:
         if self.take("use-stdin").lower() == "false":
             self.put("job.submit_by", "file")
 
-    def oar(self, cores: int | None, memory: int | None) -> None:
+    def for_oar(self, cores: int | None, memory: int | None) -> None:
         name = self.take("memory-per-core-property-name")
         if memory and name and name != "not_applicable":
             extra = self.section.texts("job-extra-directives")
@@ -299,7 +290,7 @@ class _Translation:
         clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
         self.directives.append(f"-l {resources}" + (f",walltime={clock}" if seconds else ""))
 
-    def htcondor(self, cores: int | None, memory: int | None) -> None:
+    def for_htcondor(self, cores: int | None, memory: int | None) -> None:
         self.put("job.cpus", cores)
         self.put("job.memory", memory)
         if disk := self.size("disk"):

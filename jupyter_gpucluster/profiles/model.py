@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -194,26 +194,17 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 def places(key: str) -> list[str]:
     """Return the dotted paths at which the model has a key of this name."""
-    return [join(path) for path in _all_paths() if path[-1] == key]
-
-
-def keys_of_sections() -> list[str]:
-    """Return the dotted paths of the keys below the sections of a profile."""
-    return [join(path) for path in _all_paths() if len(path) == 2]
+    return [dotted for dotted in all_keys() if split(dotted)[-1] == key]
 
 
 @cache
-def _all_paths() -> tuple[Path, ...]:
-    return tuple(_walk(Profile, ()))
-
-
-def _walk(model: type[Section], above: Path) -> Iterator[Path]:
+def all_keys(model: type[Section] = Profile, above: str = "") -> tuple[str, ...]:
+    """Return the dotted paths of all keys, without those below names that a user chooses."""
+    found: list[str] = []
     for name, field in model.model_fields.items():
-        path = (*above, name)
-        yield path
         section = _section(field.annotation)
-        if section is not None:
-            yield from _walk(section, path)
+        found += [above + name, *(all_keys(section, f"{above}{name}.") if section else ())]
+    return tuple(found)
 
 
 def _section(kind: Any) -> type[Section] | None:

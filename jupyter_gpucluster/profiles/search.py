@@ -93,12 +93,8 @@ class ProfileSet:
         return {p.profile: p.file for p in self.problems if p.blocks and p.profile}
 
 
-@dataclass(frozen=True)
-class Directory:
-    """A directory of the search path; the smaller the rank, the more central."""
-
-    path: Path
-    rank: tuple[int, int]
+Ranked = tuple[Path, tuple[int, int]]
+"""A file or directory of the search path; the smaller the rank, the more central."""
 
 
 def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
@@ -111,7 +107,7 @@ def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
     all_sites
         Also return the built-in profiles of sites that we are not at.
     """
-    found, problems = _candidates(search_path())
+    found, problems = _candidates()
     dask, site = read_dask_config(), load_site()
     problems += _site_problems(site)
     problems += [_problem("", finding, "warning") for finding in dask.problems]
@@ -157,7 +153,7 @@ def find_profile(name: str) -> LoadedProfile:
     ProfileError
         Its files cannot be used; the message names file, line and column.
     """
-    found, _ = _candidates(search_path())
+    found, _ = _candidates()
     dask = read_dask_config()
     if name not in found and name in dask.sections.keys() - CLUSTERS.values() - dask.offered.keys():
         raise ProfileNotFound(
@@ -207,7 +203,7 @@ def check_file(path: Path) -> list[ProfileProblem]:
         return [_problem("", each) for each in read_site([(path, (1, 0))]).problems]
     if not _NAME.fullmatch(name):
         return [_badly_named(path)]
-    installed = _candidates(search_path())[0].get(name, [])
+    installed = _candidates()[0].get(name, [])
     used = any(other.resolve() == real for other, _ in installed)
     problems: list[ProfileProblem] = []
     dask = read_dask_config()
@@ -230,7 +226,7 @@ def read_profile(path: Path) -> LoadedProfile:
     return loaded
 
 
-def search_path() -> list[Directory]:
+def search_path() -> list[Ranked]:
     """Return the directories of profiles; each overrides those before it."""
     listed = [(BUILT_IN, (0, 0))]
     if os.environ.get(DEMO_SWITCH):
@@ -238,11 +234,11 @@ def search_path() -> list[Directory]:
     listed += [(Path(base, "gpucluster", "profiles"), rank) for base, rank in _data_directories()]
     # A directory listed twice keeps its most central rank: naming the system's directory in
     # JUPYTER_PATH must not turn its locks into weaker ones.
-    unique: dict[str, Directory] = {}
+    unique: dict[str, Ranked] = {}
     for path, rank in listed:
         real = os.path.realpath(path)
         known = unique.pop(real, None)
-        unique[real] = Directory(path, rank if known is None else min(rank, known.rank))
+        unique[real] = (path, rank if known is None else min(rank, known[1]))
     return list(unique.values())
 
 
@@ -264,14 +260,13 @@ def _data_directories() -> list[tuple[str, tuple[int, int]]]:
     return found
 
 
-def _candidates(
-    directories: Iterable[Directory],
-) -> tuple[dict[str, list[tuple[Path, tuple[int, int]]]], list[ProfileProblem]]:
-    found: dict[str, list[tuple[Path, tuple[int, int]]]] = {}
+def _candidates() -> tuple[dict[str, list[Ranked]], list[ProfileProblem]]:
+    """Return the files of the search path by the names of their profiles."""
+    found: dict[str, list[Ranked]] = {}
     problems: list[ProfileProblem] = []
-    for directory in directories:
+    for directory, rank in search_path():
         seen: dict[str, Path] = {}
-        for path in _listed(directory.path, problems):
+        for path in _listed(directory, problems):
             name = path.stem
             if not _NAME.fullmatch(name):
                 problems.append(_badly_named(path))
@@ -280,7 +275,7 @@ def _candidates(
                 problems.append(ProfileProblem(str(path), 1, 1, words, name))
             else:
                 seen[name] = path
-                found.setdefault(name, []).append((path, directory.rank))
+                found.setdefault(name, []).append((path, rank))
     return found, problems
 
 
@@ -305,10 +300,7 @@ def _listed(directory: Path, problems: list[ProfileProblem]) -> list[Path]:
 
 
 def _load(
-    name: str,
-    paths: Sequence[tuple[Path, tuple[int, int]]],
-    problems: list[ProfileProblem],
-    dask: DaskConfig,
+    name: str, paths: Sequence[Ranked], problems: list[ProfileProblem], dask: DaskConfig
 ) -> LoadedProfile | None:
     files: list[SourceFile] = []
     for path, rank in paths:
@@ -329,7 +321,10 @@ def _load(
         if profile is not None:
             doubts = [*_refusals(merged), *warnings(profile, merged.tree)]
             problems += [_problem(name, finding, "warning") for finding in doubts]
-            return _loaded(name, profile, merged)
+            sources = (FieldSource(join(key), file) for key, file in sorted(merged.sources.items()))
+            return LoadedProfile(
+                name, profile, tuple(sources), tuple(merged.files), tuple(merged.shadowed)
+            )
         bad = _culprits(files, findings)
         files = [source for source in files if source.file not in bad]
         problems += [_problem(name, finding) for finding in _at_culprits(findings, bad)]
@@ -338,9 +333,7 @@ def _load(
     return None
 
 
-def _blocked(
-    name: str, bad: Sequence[tuple[Path, tuple[int, int]]], problems: list[ProfileProblem]
-) -> bool:
+def _blocked(name: str, bad: Sequence[Ranked], problems: list[ProfileProblem]) -> bool:
     """Return whether a site's file is among bad ones: its limits and locks are not known."""
     for path, (level, _) in bad:
         if level in SITES:
@@ -369,18 +362,6 @@ def _at_culprits(findings: Sequence[Finding], bad: Sequence[str]) -> list[Findin
         else Finding(Mark(bad[0], 1, 1), f"does not go with {finding.mark}: {finding.message}")
         for finding in findings
     ]
-
-
-def _loaded(name: str, profile: Profile, merged: Merged) -> LoadedProfile:
-    return LoadedProfile(
-        name=name,
-        profile=profile,
-        sources=tuple(
-            FieldSource(join(path), file) for path, file in sorted(merged.sources.items())
-        ),
-        files=tuple(merged.files),
-        shadowed=tuple(merged.shadowed),
-    )
 
 
 def _refusals(merged: Merged) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .model import Path, Profile, join, keys_of_sections, places, section_at, suggestion
+from .model import Path, Profile, all_keys, join, places, section_at, suggestion
 from .sections import Section
 
 DASK_AND_CONDA = {
@@ -66,9 +66,9 @@ def _fix(key: str, above: Path, backend: str, model: type[Section]) -> str:
             return found
         if word not in known and (others := places(word)):
             return f"It belongs at {' or '.join(f'`{other}`' for other in others)}."
-    close = suggestion(key, known) or suggestion(
-        key, () if above or model is not Profile else keys_of_sections()
-    )
+    below = [each for each in all_keys() if each.count(".") == 1]
+    top = model is Profile and not above
+    close = suggestion(key, known) or suggestion(key, below if top else ())
     return close[2:3].upper() + close[3:] or f"Known keys are {', '.join(known)}."
 
 
@@ -76,21 +76,19 @@ def _synonym(word: str, backend: str) -> str:
     # The package of all dialects is not loaded for profiles without mistakes.
     from ..batch.contradictions import keys_meant, option_meant
 
-    if keys := keys_meant(word, backend):
-        return _use(keys, word)
-    if sentence := SENTENCES.get(word):
-        return sentence
+    if found := _use(keys_meant(word, backend), word) or SENTENCES.get(word):
+        return found
     if option := option_meant(word, backend):
         value = option if option[-1].isalpha() else f"{option}VALUE"
         return f'Use `job.directives: ["{value}"]`.'
     if word in DASK_AND_CONDA:
         section, _, key = DASK_AND_CONDA[word].rpartition(".")
         return _use([key], word) if section == "job" else f"Use `{DASK_AND_CONDA[word]}`."
-    if not places(word) and (keys := keys_meant(word)):
-        return _use(keys, word)
-    return ""
+    return _use(keys_meant(word), word) if not places(word) else ""
 
 
 def _use(keys: Sequence[str], word: str) -> str:
+    if not keys:
+        return ""
     remark = " `job.gpus` counts the GPUs of all nodes of a job." if "per_node" in word else ""
     return f"Use {' and '.join(f'`job.{key}`' for key in keys)}.{remark}"
