@@ -23,7 +23,7 @@ from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited
 from ..core.errors import BackendError
 from ..core.job import FINAL, CommandResult, Submission
-from ..profiles import Profile, load_profiles
+from ..profiles import Profile, load_profiles, load_site
 from .findings import Finding, failed, ok, refused, warning
 from .here import Subject
 
@@ -42,7 +42,8 @@ def installed() -> list[Backend]:
 
 def without_profile() -> list[str]:
     """Return the titles of installed systems that `setup` knows and no profile uses."""
-    found = [each for each in installed() if each.survey("")]
+    off = load_site().settings.setup == "off"
+    found = [] if off else [each for each in installed() if each.survey("")]
     used = {each.profile.backend for each in load_profiles().profiles.values()} if found else ()
     return [each.title for each in found if each.name not in used]
 

@@ -15,6 +15,7 @@ from .search import (
     ProfileSet,
     find_profile,
     load_profiles,
+    load_site,
     read_profile,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "apply_options",
     "find_profile",
     "load_profiles",
+    "load_site",
     "options_schema",
     "read_profile",
     "resolve_options",

@@ -58,6 +58,8 @@ class SiteSettings(Section):
     """One line shown above the profiles."""
     local: Literal["on", "off"] = "on"
     """`off`: no clusters on the machine that Jupyter runs on, except inside a batch job."""
+    setup: Literal["on", "off"] = "on"
+    """`off`: the command `setup` saves no profiles."""
     visible: dict[Text, tuple[Text, ...]] = Field({})
     """Groups whose members see a profile, by the profile's name or a pattern of it (`gpu-*`)."""
     poll_period: DurationOrNone = None

@@ -23,7 +23,7 @@ from ..doctor.findings import Finding, Result, ok, refused
 from ..launch.plan import make_plan
 from ..launch.preview import preview
 from ..launch.request import Request
-from ..profiles import load_profiles, read_profile
+from ..profiles import load_profiles, load_site, read_profile
 from ..state.paths import data_directory, default_root
 from .decisions import head_interface, head_placement, python_for_jobs
 from .profile_text import Choices, allocation_text, profile_text, template
@@ -101,6 +101,12 @@ def propose(
     saves
         Whether they are to be saved, so that no other profile may have their names.
     """
+    site = load_site()
+    if saves and site.settings.setup == "off":
+        raise InvalidInput(
+            "This site has turned `setup` off.",
+            hint=site.hint("Use the site's profiles; the command profiles lists them."),
+        )
     found = installed()
     if not found:
         return []

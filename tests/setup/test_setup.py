@@ -141,6 +141,17 @@ def test_cores_and_memory_follow_the_gpus_that_the_user_chooses(
     assert (code, "more than 4" in err) == (2, True)
 
 
+def test_a_site_may_turn_it_off(slurm: Path, profiles: Path, home: Path) -> None:
+    assert "To write some" in types("profiles")[1]
+    (home / "data" / "gpucluster").mkdir(parents=True, exist_ok=True)
+    (home / "data/gpucluster/site.yaml").write_text("setup: off\ncontact: help@example.org\n")
+    code, _, err = types("setup", "gpu", "--yes", "--account", "lab1")
+    assert (code, "turned `setup` off" in err, "help@example.org" in err) == (2, True, True)
+    assert not profiles.exists()
+    assert "To write some" not in types("profiles")[1]
+    assert types("setup", "gpu", "--print")[0] == 0
+
+
 def test_an_account_is_never_chosen_for_the_user(
     slurm: Path, profiles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
