@@ -73,7 +73,11 @@ export class ClusterApi {
     this._trans = trans ?? nullTranslator.load('jupyter_gpucluster');
   }
 
-  profiles(): Promise<{ profiles: IProfile[]; problems: IProfileProblem[] }> {
+  profiles(): Promise<{
+    profiles: IProfile[];
+    problems: IProfileProblem[];
+    announcement?: string;
+  }> {
     return this._get(['profiles']);
   }
 

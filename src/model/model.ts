@@ -73,6 +73,10 @@ export class ClustersModel implements IClustersModel {
     return this._problems;
   }
 
+  get announcement(): string {
+    return this._announcement;
+  }
+
   get environments(): ReadonlyArray<IEnvironment> | null {
     return this._environments;
   }
@@ -123,10 +127,11 @@ export class ClustersModel implements IClustersModel {
 
   async loadProfiles(): Promise<void> {
     try {
-      const { profiles, problems } = await this.api.profiles();
+      const { profiles, problems, announcement } = await this.api.profiles();
       this._update(() => {
         this._profiles = profiles;
         this._problems = problems;
+        this._announcement = announcement ?? '';
         this._profilesFailure = null;
       });
     } catch (error) {
@@ -209,6 +214,7 @@ export class ClustersModel implements IClustersModel {
       clusters: this._clusters,
       profiles: this._profiles,
       problems: this._problems,
+      announcement: this._announcement,
       environments: this._environments
     } as unknown as ReadonlyJSONValue;
   }
@@ -219,6 +225,7 @@ export class ClustersModel implements IClustersModel {
   private _clusters: ICluster[] = [];
   private _profiles: IProfile[] | null = null;
   private _problems: IProfileProblem[] = [];
+  private _announcement = '';
   private _profilesFailure: Error | null = null;
   private _environments: IEnvironment[] | null = null;
   private _failure: Error | null = null;

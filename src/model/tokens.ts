@@ -35,6 +35,8 @@ export interface IClustersModel extends IDisposable {
   /** Why the profiles could not be read; null where they could. */
   readonly profilesFailure: Error | null;
   readonly problems: ReadonlyArray<IProfileProblem>;
+  /** A line that the site shows to all users; may be empty. */
+  readonly announcement: string;
   readonly environments: ReadonlyArray<IEnvironment> | null;
   readonly changed: ISignal<IClustersModel, void>;
   /** Tells each cluster that this page has started. */

@@ -31,6 +31,9 @@ export function ProfileList(props: IProfileListProps): JSX.Element {
   }
   return (
     <>
+      {model.announcement && (
+        <p className="jp-gpucluster-Notice">{model.announcement}</p>
+      )}
       {model.profiles.length === 0 && (
         <p className="jp-gpucluster-Notice">
           {trans.__('There is no profile that can be used.')}

@@ -157,6 +157,7 @@ describe('the list of profiles', () => {
     server.routes['GET profiles'] = () => ({
       body: {
         profiles: [],
+        announcement: 'Maintenance on Monday.',
         problems: [
           { file: '/etc/a.yaml', line: 3, column: 5, message: 'unknown key' }
         ]
@@ -166,6 +167,7 @@ describe('the list of profiles', () => {
     await act(() => model.loadProfiles());
     screen.getByText('There is no profile that can be used.');
     screen.getByText('/etc/a.yaml:3:5: unknown key');
+    screen.getByText('Maintenance on Monday.');
   });
 
   it('can be asked for again when it failed', async () => {
