@@ -99,11 +99,11 @@ def named(record: Record) -> str:
 def refusal(record: Record) -> ClusterConflict:
     """Return why a record is not deleted yet, and what to do."""
     command = record.unaccounted.command if record.unaccounted is not None else ""
-    by_hand = f" To cancel by hand: {command}" if command else ""
+    by_hand = f"; to cancel by hand: {command}" if command else ""
     return ClusterConflict(
         f"Nothing proves that {named(record)} of cluster {record.name} has ended.",
         hint=f"To ask and cancel again: jupyter gpucluster stop {record.id}{by_hand}"
-        f" To delete the record all the same: jupyter gpucluster forget --force {record.id}",
+        f"; to delete the record all the same: jupyter gpucluster forget --force {record.id}",
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..batch import THIS_MACHINE
 from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
+from ..core.serialize import copied
 from ..host.cluster_directory import FORCED, ClusterDirectory
 from ..host.processes import end_heirs, is_alive
 from ..host.state_root import cluster_at
@@ -120,15 +121,5 @@ def draft(directory: ClusterDirectory) -> Record:
     spec = Spec(profile="", title="", backend=THIS_MACHINE, python="")
     if summary is None:
         return Record(directory.id, directory.id, spec, Target(0, 0), created, head=head)
-    return Record(
-        directory.id,
-        summary.name,
-        replace(spec, profile=summary.profile),
-        summary.target,
-        created,
-        phase=summary.phase,
-        phase_since=summary.phase_since,
-        reason=summary.reason,
-        revision=summary.revision,
-        head=head,
-    )
+    spec = replace(spec, profile=summary.profile)
+    return copied(Record, summary, spec=spec, created=created, head=head, unaccounted=None)
