@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import sys
@@ -331,20 +330,14 @@ def ssh(subject: Subject) -> Finding | None:
         return None
     if shutil.which("ssh") is None:
         return failed("The launcher is ssh, and there is no ssh here.", "Install an ssh client.")
-    agent = bool(os.environ.get("SSH_AUTH_SOCK"))
     keys = [name for name in KEYS if (Path.home() / ".ssh" / name).is_file()]
     if keys:
-        return ok(f"Keys: {', '.join(keys)}{'; an agent, too' if agent else ''}.")
-    if agent:
-        return warning(
-            "Keys are in an agent only, which a job's first node does not have.",
-            "Make a key (ssh-keygen) that nodes of the shared home accept from one another.",
-        )
+        return ok(f"Keys: {', '.join(keys)}.")
     return warning(
-        "~/.ssh has no key of yours and there is no agent, so ssh to the nodes may need a password,"
-        " which a job cannot type.",
+        "~/.ssh has no key of yours, so ssh from one node to another may need a password, which a"
+        " job cannot type. An agent does not reach into jobs.",
         "Make one (ssh-keygen) and add its public half to ~/.ssh/authorized_keys of the shared"
-        " home; an agent on your own computer is handed on by `ssh -A`, but not into jobs.",
+        " home.",
     )
 
 

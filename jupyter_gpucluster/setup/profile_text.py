@@ -104,7 +104,8 @@ def _job(site: Site, queues: Sequence[GpuQueue], choices: Choices) -> Iterator[s
     if len(choices.accounts) > 1 or (choices.for_site and choices.accounts):
         yield '  account: "{account}"'
     elif choices.accounts:
-        yield _line(f"  account: {_text(choices.accounts[0])}", "your only one for this queue")
+        why = "" if choices.account else "your only one for this queue"
+        yield _line(f"  account: {_text(choices.accounts[0])}", why)
     elif words := site.questions.get("account"):
         yield _line("  # account:", words)
     yield f"  gpus: {queue.gpus if queue.whole_nodes else 1}"

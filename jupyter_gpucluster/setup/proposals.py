@@ -65,9 +65,10 @@ class Proposal:
         return several and not self.choices.account
 
     def with_account(self, account: str) -> Proposal:
-        """Return the proposal with the user's account, if this queue accepts it."""
-        fits = account in self.choices.accounts
-        return replace(self, choices=replace(self.choices, account=account)) if fits else self
+        """Return the proposal with the user's account, unless the system named others only."""
+        accounts = self.choices.accounts or tuple(filter(None, [account]))
+        chosen = account if account in accounts else ""
+        return replace(self, choices=replace(self.choices, account=chosen, accounts=accounts))
 
 
 @dataclass(frozen=True)

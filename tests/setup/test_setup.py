@@ -169,6 +169,30 @@ def test_an_account_is_never_chosen_for_the_user(
     assert "start slurm-gpu" in out
 
 
+def test_an_account_that_no_answer_names_is_the_one_that_the_user_gives(
+    home: Path, profiles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = CAPTURED / "pbs" / "capacity_pbsnodes_json.txt"
+    queues = home / "queues.json"
+    queues.write_text(answers("pbs")["queues"].stdout)
+    put_command(home, monkeypatch, "pbsnodes", f"sed '1,/^--- stdout/d; /^--- stderr/,$d' {nodes}")
+    put_command(home, monkeypatch, "qstat", f"cat {queues}")
+    for program in ("qsub", "qdel", "pbs_rstat"):
+        put_command(home, monkeypatch, program, "exit 0")
+    for program in ("sh", "sed", "id", "cat"):
+        (home / "bin" / program).symlink_to(str(shutil.which(program)))
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    assert types("setup", "workq", "--yes")[0] == 0
+    text = (profiles / "pbs-workq.yaml").read_text()
+    assert "# account:" in text
+    assert "not checked by the batch system" in types("setup", "short", "--yes")[1]
+    (profiles / "pbs-workq.yaml").unlink()
+    assert types("setup", "workq", "--yes", "--account", "abc")[0] == 0
+    assert 'account: "abc"' in (profiles / "pbs-workq.yaml").read_text()
+    code, script, err = types("script", "pbs-workq", "--option", "gpus=4")
+    assert (code, "ngpus=4" in script, "ncpus=8" in script) == (0, True, True), err
+
+
 def test_without_a_terminal_nothing_is_asked_or_saved_and_no_file_is_overwritten(
     slurm: Path, profiles: Path
 ) -> None:
@@ -218,10 +242,10 @@ def test_doctor_and_profiles_name_setup_where_a_system_has_no_profile(slurm: Pat
 
 
 def test_json_has_every_fact_and_the_text(slurm: Path) -> None:
-    code, out, _ = types("setup", "chem", "--json")
-    [system] = json.loads(out.partition("\nerror")[0])["systems"]
-    assert (code, system["title"]) == (2, "Slurm")
-    [proposal] = system["proposals"]
+    code, out, _ = types("setup", "chem", "gpu", "--json")  # two accounts: nothing is saved
+    [system] = json.loads(out)["systems"]
+    assert (code, system["title"]) == (0, "Slurm")
+    _, proposal = system["proposals"]
     assert proposal["queues"][0]["cpus_per_gpu"] == 2
     assert proposal["text"].startswith("# Written by")
 

@@ -37,11 +37,13 @@ def run_setup(arguments: argparse.Namespace, session: Session) -> Outcome:
 
     python = absolute_python(arguments.python) if arguments.python else session.python
     site = arguments.audience == "site"
-    shows = arguments.print or site
+    shows = arguments.print or site or (arguments.json and not arguments.yes)
     systems = propose(python, queues=arguments.queues, for_site=site, saves=not shows)
     if not systems:
         return _in_allocation(arguments, session)
-    if arguments.queues and not any(each.proposals or each.closed for each in systems):
+    if arguments.queues and not any(
+        each.proposals or each.closed or each.error for each in systems
+    ):
         raise InvalidInput(f"No queue with GPUs is called {' or '.join(arguments.queues)}.")
     if not shows:
         systems = [_with_account(each, arguments, session) for each in systems]
