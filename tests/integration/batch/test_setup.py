@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import ProcessRunner
-from jupyter_gpucluster.cli import perform
-from jupyter_gpucluster.cli.terminal import Terminal
 from jupyter_gpucluster.core.site import Site
 from tests.setup.facts import SLURM, by_key, measure
 
 from .conftest import as_root
 from .described_slurm import USER, DescribedSlurm
-from .real_site import RealSite
+from .ordinary_user import python_for_anybody
+from .real_site import NEUTRAL, OPEN_TO_ALL, RealSite
 
 
 def surveyed(system: str, site: RealSite, user: str) -> Site:
@@ -45,22 +49,34 @@ def test_no_fact_about_a_real_slurm_is_wrong_or_left_out(site: DescribedSlurm) -
 
 
 def test_a_rehearsal_decides_about_accounts_and_a_saved_profile_starts_a_job(
-    site: DescribedSlurm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    site: DescribedSlurm,
 ) -> None:
-    for name, value in site.environment.items():
-        monkeypatch.setenv(name, value)
-    site.run("sacctmgr", "-i", "add", "user", "root", "Account=lab1", "Cluster=testing")
-    assert perform(["setup", "--json", "--yes"], Terminal()) == 0
-    systems = json.loads(capsys.readouterr().out)["systems"]
-    [slurm] = [each for each in systems if each["title"] == "Slurm"]
-    usable = {each["name"]: each["usable"] for each in slurm["proposals"]}
-    assert usable["slurm-gpu"]
-    assert not usable["slurm-chem"]
-    assert not usable["slurm-parent"]
-    assert perform(["doctor", "slurm-gpu", "--job", "--json"], Terminal()) == 1  # no GPUs here
-    checks = {each["check"]: each for each in json.loads(capsys.readouterr().out)["checks"]}
-    assert checks["probe job"]["result"] == "ok"
-    assert checks["nodes to here"]["result"] == "ok"
+    with python_for_anybody(USER) as (python, folders):
+        home = Path(tempfile.mkdtemp(prefix="user-", dir=OPEN_TO_ALL))
+        shutil.chown(home, USER)
+        environment = {**NEUTRAL, **site.environment, "HOME": str(home), "TMPDIR": str(home)}
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
+        typed = ["runuser", "-u", USER, "--", python, "-m", "jupyter_gpucluster"]
+
+        def types(*words: str) -> Any:
+            run = subprocess.run(
+                [*typed, *words, "--json"], env=environment, cwd=home, capture_output=True
+            )
+            return json.loads(run.stdout)
+
+        try:
+            assert "yours: chem, lab1" in types("setup", "--yes")["hint"]
+            systems = types("setup", "--yes", "--account", "lab1")["systems"]
+            [slurm] = [each for each in systems if each["title"] == "Slurm"]
+            found = {each["name"]: each for each in slurm["proposals"]}
+            unusable = [name for name, each in found.items() if not each["usable"]]
+            assert unusable == ["slurm-parent"]
+            assert found["slurm-chem"]["choices"]["accounts"] == ["chem"]
+            checked = types("doctor", "slurm-gpu", "--job")["checks"]  # there is no GPU here
+            checks = {each["check"]: each["result"] for each in checked}
+            assert (checks["probe job"], checks["nodes to here"]) == ("ok", "ok")
+        finally:
+            shutil.rmtree(home)
 
 
 def test_grid_engine_and_oar_describe_themselves_to_an_ordinary_user(
