@@ -330,11 +330,11 @@ class Service:
         summary = summarise(self.record, seen, now)
         summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
         if unread := self.watch.unread():
-            self.gpus.news += await asyncio.to_thread(self.watch.remarks, unread)
+            self.gpus.news += await self.files.read(self.watch.remarks, unread, otherwise=[])
         kind = "gpu" if self.record.spec.job.gpus else "cores"
         events = [Event(now, kind, trouble) for trouble in self.gpus.news]
         if late := self.slow.due(staying(self.record), seen.workers, now):
-            found = await asyncio.to_thread(self.slow.look, late, now)
+            found = await self.files.read(self.slow.look, late, now, otherwise=[])
             events += [Event(now, "slow", words, key) for key, words in found]
         self.files.events += events
         await self.files.write_events(now)
@@ -364,7 +364,7 @@ class Service:
             seen = replace(self.seen, workers=workers)
             fresh = summarise(self.record, seen, time.time())
             summary = replace(summary, workers=fresh.workers, words=fresh.words)
-        return replace(summary, **self.watch.figures())
+        return self.files.add_troubles(replace(summary, **self.watch.figures()))
 
     async def act(self, action: Action) -> None:
         """Carry out one action that `decide.step` returned."""

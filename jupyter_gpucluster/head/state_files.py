@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import stat
@@ -18,22 +19,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.cluster import BY_USER, ENDED, Phase, Record
-from ..core.errors import GpuClusterError
+from ..core.errors import GpuClusterError, StateError
 from ..core.lease import LEASE_SECONDS
 from ..core.summary import Event, GpuReading, Summary
 from ..host.cluster_directory import FORCED, ClusterDirectory
+from ..host.private_files import trouble
 from .gpu_metrics import moved
 
 logger = logging.getLogger("gpucluster.head")
 
+T = TypeVar("T")
 KEPT_SUMMARY_SECONDS = 10.0
 MOVING_SUMMARY_SECONDS = 1.5
 """The same while what the GPUs do changes: under the period of their readings."""
 DISK_SECONDS = 2.0
 """Longest wait of an answer for the disk."""
+SILENT_SECONDS = 10.0
+"""A write that takes longer has failed, until it ends."""
 RETRY_SECONDS = 5.0
 """Delay before a failed write is tried again."""
 KEPT_EVENTS = 1000
@@ -60,6 +65,8 @@ class StateFiles:
         self.since: float | None = None
         self.tried = 0.0
         self.retry = True
+        self.hanging: asyncio.Future[Any] | None = None
+        """What waits for a disk that does not answer; nothing else is tried meanwhile."""
 
     # Write.
 
@@ -79,9 +86,9 @@ class StateFiles:
         Returns whether the cluster was ended without this head, which seemed to be dead.
         """
         if now - self.leased > LEASE_SECONDS:
-            if await asyncio.to_thread((self.directory.path / FORCED).exists):
+            if await self.read((self.directory.path / FORCED).exists, otherwise=False):
                 return True
-            if await asyncio.to_thread(self.directory.record_is_lost):
+            if await self.read(self.directory.record_is_lost, otherwise=False):
                 self.numbered = None
         return False
 
@@ -98,7 +105,8 @@ class StateFiles:
             if await self.save("record", self.directory.write_record, record):
                 self.saved = record
             elif record.stop_requested is not None and record.outcome is Phase.STOPPED:
-                await asyncio.to_thread(self.directory.note_stop, record.reason or BY_USER)
+                note = record.reason or BY_USER
+                await self.read(self.directory.note_stop, note, otherwise=None)
 
     async def write_summary(self, fresh: bool, now: float) -> None:
         """Write the summary if its revision or its figures are new, and renew the lease."""
@@ -123,7 +131,7 @@ class StateFiles:
     async def save(self, file: str, writer: Callable[[Any], None], value: object) -> bool:
         """Write off the loop, and return whether that succeeded; a failure is logged once."""
         try:
-            await asyncio.to_thread(writer, value)
+            await self._within_limit(writer, value)
         except GpuClusterError as error:
             known = self.troubles.get(file)
             if known is None or known.message != error.message:
@@ -136,6 +144,27 @@ class StateFiles:
             logger.info("All files are saved again.")
             self.since = None
         return True
+
+    async def read(self, work: Callable[..., T], *args: object, otherwise: T) -> T:
+        """Return what is read off the loop, or something else if the disk does not answer."""
+        try:
+            return await self._within_limit(work, *args)
+        except StateError:
+            return otherwise
+
+    async def _within_limit(self, work: Callable[..., T], *args: object) -> T:
+        """Use the disk in a thread; raise `StateError` if it takes too long, or hangs already."""
+        if self.hanging is None or self.hanging.done():
+            task = asyncio.ensure_future(asyncio.to_thread(work, *args))
+            await asyncio.wait({task}, timeout=SILENT_SECONDS)
+            try:
+                return task.result()
+            except asyncio.InvalidStateError:
+                self.hanging = task
+            except OSError as error:
+                raise trouble(error, self.directory.path) from error
+        silence = TimeoutError(errno.ETIMEDOUT, "The file system does not answer")
+        raise trouble(silence, self.directory.path)
 
     def save_end(self, record: Record) -> bool:
         """Write what is not on disk yet, once the cluster has ended; return whether that succeeded.
@@ -191,7 +220,7 @@ class StateFiles:
 
     def add_troubles(self, summary: Summary) -> Summary:
         """Return the summary with the words that its files are out of date."""
-        if not self.troubles or summary.phase in ENDED:
+        if not self.troubles or summary.phase in ENDED or summary.unsaved_since is not None:
             return summary
         error = next(iter(self.troubles.values()))
         cause = error.message.rpartition(": ")[2].rstrip(".")

@@ -474,10 +474,10 @@ class ClusterDirectory:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # also of is_dir: a stale file handle
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -19,6 +20,8 @@ LOG_START = 65536
 """Bytes of a log in which a worker's start has room."""
 LOG_END = 16384
 """Bytes at the end of a log in which its last error has room."""
+READ_SECONDS = 1.0
+"""Longest wait for it."""
 NOT_A_USER = "fire-and-forget"
 ITS_OWN_END = "worker-close-gracefully-"
 """Dask's name for the end of a worker at the lifetime of Dask's configuration."""
@@ -36,6 +39,7 @@ class Watch(SchedulerPlugin):
         self.restarted: set[str] = set()
         self.jobs: dict[str, str] = {}
         self.read: set[str] = set()
+        self.reader: threading.Thread | None = None
         self.transitions = scheduler.transition_counter
         self.tasks = 0
         """Return the number of tasks that workers have run, failed ones included."""
@@ -166,5 +170,16 @@ class Watch(SchedulerPlugin):
         return lines or self.last_lines(f"{mark}.out")
 
     def last_lines(self, name: str) -> list[str]:
-        """Return the end of a file among the logs, nothing where there is none."""
-        return tail(self.logs / name, LOG_END, most=LOG_END).splitlines()
+        """Return the end of a file among the logs; nothing if there is none, or the disk hangs."""
+        if self.reader is not None and self.reader.is_alive():
+            return []
+        lines: list[str] = []
+
+        def read() -> None:
+            lines.extend(tail(self.logs / name, LOG_END, most=LOG_END).splitlines())
+
+        # On the loop, which Dask's scheduler must have again soon.
+        self.reader = threading.Thread(target=read, daemon=True)
+        self.reader.start()
+        self.reader.join(READ_SECONDS)
+        return [] if self.reader.is_alive() else lines
