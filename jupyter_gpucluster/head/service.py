@@ -47,7 +47,7 @@ from .reconcile.model import (
     staying,
 )
 from .reconcile.observe import Watch
-from .state_files import RETRY_SECONDS, RemovalWatch, StateFiles
+from .state_files import RETRY_SECONDS, StateFiles
 from .submissions import Submissions, VainCancels
 from .summary import summarise
 
@@ -111,14 +111,13 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self.on_signal, number)
-        self.removal = RemovalWatch(
-            self.directory.path, lambda: loop.call_soon_threadsafe(self.wake.set)
-        )
+        self.removal = asyncio.create_task(self.files.wait_for_removal())
+        self.removal.add_done_callback(lambda _: self.wake.set())
         try:
             while not self.finished:
                 await self.turn()
         finally:
-            self.removal.close()
+            self.removal.cancel()
             await self.scheduler.close(reason="gpucluster-stop")
 
     def adapt_to(self, target: Target) -> None:
@@ -207,7 +206,7 @@ class Service:
         StateError
             The directory was removed.
         """
-        if self.removal.removed:
+        if self.removal.done():
             raise StateError(f"The cluster's directory {self.directory.path} was removed.")
 
     async def end_silent_job_server(self) -> None:

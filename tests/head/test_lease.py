@@ -49,7 +49,7 @@ async def test_the_lease_is_renewed_while_a_command_takes_long(
     head = service.Service(directory, record, Slow())
     # `run` sets these up before the first turn.
     monkeypatch.setattr(head, "scheduler", SimpleNamespace(status=Status.running), raising=False)
-    monkeypatch.setattr(head, "removal", SimpleNamespace(removed=False), raising=False)
+    monkeypatch.setattr(head, "removal", SimpleNamespace(done=bool), raising=False)
     monkeypatch.setattr(head, "observe", observe)
     with pytest.raises(Answered) as caught:
         await head.turn()

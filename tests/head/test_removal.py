@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jupyter_gpucluster.head import state_files
-from jupyter_gpucluster.head.state_files import Look, RemovalWatch, is_missing, is_removed
-from tests.waiting import until
+from jupyter_gpucluster.head.state_files import StateFiles, is_missing
+from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 
 
 @pytest.fixture
@@ -93,92 +92,41 @@ def test_an_error_tells_nothing(
 # Many looks.
 
 
-def looks(text: str, every: float = 5.0) -> list[Look]:
-    """Return a look for each character; ``x`` has missed the directory."""
-    return [(number * every, character == "x") for number, character in enumerate(text)]
-
-
 @pytest.mark.parametrize(
-    "text, removed",
+    "looks, needed",
     [
-        ("", False),
-        ("....", False),
-        ("x" * 12, False),
-        ("x" * 13, True),
-        ("..." + "x" * 13, True),
-        ("x" * 12 + ".", False),
-        ("x" * 12 + "." + "x" * 12, False),
-        ("x" * 6 + "." + "x" * 13, True),
+        ("x" * 13, 13),
+        ("..." + "x" * 13, 16),
+        ("x" * 12 + "." + "x" * 13, 26),
+        ("x" * 12 + "e" + "x" * 13, 26),
+        ("x" * 12 + "h" + "x" * 13, 26),
+        ("x" * 12 + "." + "x" * 12, None),
     ],
 )
-def test_every_look_of_a_minute_must_miss_it(text: str, removed: bool) -> None:
-    assert is_removed(looks(text)) is removed
-
-
-def test_few_looks_prove_nothing_however_long_they_took() -> None:
-    assert not is_removed([(0.0, True), (600.0, True)])
-
-
-def test_many_looks_at_once_prove_nothing() -> None:
-    assert not is_removed(looks("x" * 100, every=0.5))
-
-
-# The watch.
-
-
-class Told:
-    count = 0
-
-    def __call__(self) -> None:
-        self.count += 1
-
-
-@pytest.fixture
-def told() -> Told:
-    return Told()
-
-
-@pytest.fixture
-def watch(directory: Path, told: Told) -> Iterator[RemovalWatch]:
-    made = RemovalWatch(directory, told, seconds=0.5, every=0.05)
-    yield made
-    made.close()
-
-
-def test_a_removal_is_reported_once(directory: Path, told: Told, watch: RemovalWatch) -> None:
-    time.sleep(0.2)
-    directory.rmdir()
-    begun = time.monotonic()
-    until(lambda: watch.removed)
-    assert time.monotonic() - begun >= 0.5
-    time.sleep(0.2)
-    assert told.count == 1
-
-
-def test_what_comes_back_in_time_was_not_removed(
-    directory: Path, told: Told, watch: RemovalWatch
+async def test_every_look_of_a_minute_must_miss_it(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, looks: str, needed: int | None
 ) -> None:
-    for _ in range(3):
-        directory.rename(directory.parent / "away")
-        time.sleep(0.3)
-        (directory.parent / "away").rename(directory)
-        time.sleep(0.3)
-    assert not watch.removed
-    assert not told.count
+    left, ended = list(looks), threading.Event()
 
-
-def test_a_look_that_hangs_has_missed_nothing(
-    directory: Path, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    released = threading.Event()
-
-    def hang(path: Path, device: int) -> bool:
-        released.wait(0.3)
+    def look(path: Path, device: int) -> bool:
+        match left.pop(0) if left else ".":
+            case "e":
+                raise OSError(errno.ESTALE, "Stale file handle")
+            case "h":
+                ended.wait()
+            case found:
+                return found == "x"
         return True
 
-    monkeypatch.setattr(state_files, "is_missing", hang)
-    watch = RemovalWatch(directory, told, seconds=0.5, every=0.05)
-    time.sleep(2.0)
-    released.set()
-    watch.close()
-    assert not watch.removed
+    monkeypatch.setattr(state_files, "is_missing", look)
+    monkeypatch.setattr(state_files, "SILENT_SECONDS", 0.1)
+    files = StateFiles(ClusterDirectory(directory), None)  # type: ignore[arg-type]  # not used
+    watch = asyncio.create_task(files.wait_for_removal(0.1875, 0.015625))
+    while left and not watch.done():
+        await asyncio.sleep(0.01)
+        if files.hanging is not None:
+            ended.set()
+    done = (await asyncio.wait({watch}, timeout=0.5))[0]
+    assert bool(done) is (needed is not None)
+    assert len(looks) - len(left) == (needed or len(looks))
+    watch.cancel()
