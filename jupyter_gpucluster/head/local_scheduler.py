@@ -40,6 +40,8 @@ MEMORY_CHECK_SECONDS = 0.2
 """A nanny looks every 0.1 s; a fifth of a second costs half of that."""
 KEPT_TASKS = 300
 """Ended jobs that a status still lists; the head asks every second."""
+LISTED = "id mark number state pid started_ticks devices exit_code reason started ended"
+"""A job in a status: these of its attributes."""
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
@@ -76,19 +78,7 @@ class Task:
         return f"{self.id}.r{self.restarts}" if self.restarts else self.id
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "mark": self.mark,
-            "number": self.number,
-            "state": self.state,
-            "pid": self.pid,
-            "started_ticks": self.started_ticks,
-            "devices": self.devices,
-            "exit_code": self.exit_code,
-            "reason": self.reason,
-            "started": self.started,
-            "ended": self.ended,
-        }
+        return {name: getattr(self, name) for name in LISTED.split()}
 
 
 class JobServer:

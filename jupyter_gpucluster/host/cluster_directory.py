@@ -54,6 +54,17 @@ Files = tuple[tuple[int, int, int], ...]
 """Inode, size and time of record and summary."""
 
 
+class Part:
+    """A path in a cluster directory, made when it is needed: listings need most of them never."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, directory: ClusterDirectory, kind: type) -> Path:
+        """Return the path."""
+        return directory.path / self.name
+
+
 class ClusterDirectory:
     """The files of one cluster.
 
@@ -69,7 +80,24 @@ class ClusterDirectory:
         Why that file cannot be used.
     """
 
-    # Properties: listing hundreds of clusters needs none of these paths for most of them.
+    logs = Part("logs")
+    """Logs of head and jobs."""
+    jobs = Part("jobs")
+    """Job scripts."""
+    tls = Part("tls")
+    """Certificates and keys."""
+    scheduler_file = Part("scheduler.json")
+    """Dask's scheduler file."""
+    lease = Part("lease")
+    """Its time tells when the head was last alive."""
+    process_file = Part("process.json")
+    """The head before it is on record."""
+    relay = Part("relay")
+    """Commands of a head for the relay, and their answers."""
+    relay_file = Part("relay.json")
+    """Identity of the relay's process."""
+    headjob_file = Part("headjob.json")
+    """The head's job before the head is on record; its time tells when it was asked about."""
 
     def __init__(
         self, path: Path, entry: Path | None = None, fault: StateError | None = None
@@ -79,21 +107,6 @@ class ClusterDirectory:
         self.fault = fault
         self._written = b""
         self._written_as = (0, 0, 0)
-
-    @property
-    def logs(self) -> Path:
-        """Logs of head and jobs."""
-        return self.path / "logs"
-
-    @property
-    def jobs(self) -> Path:
-        """Job scripts."""
-        return self.path / "jobs"
-
-    @property
-    def tls(self) -> Path:
-        """Certificates and keys."""
-        return self.path / "tls"
 
     def script(self, mark: str) -> Path:
         """Return the script of a submission."""
@@ -123,36 +136,6 @@ class ClusterDirectory:
     def template(self, group: str = "") -> Path:
         """Return what scripts of jobs are made from: a worker group's, or the cluster's own."""
         return self.jobs / (f"template-{group}.sh" if group else "template.sh")
-
-    @property
-    def scheduler_file(self) -> Path:
-        """Dask's scheduler file."""
-        return self.path / "scheduler.json"
-
-    @property
-    def lease(self) -> Path:
-        """Its time tells when the head was last alive."""
-        return self.path / "lease"
-
-    @property
-    def process_file(self) -> Path:
-        """The head before it is on record."""
-        return self.path / "process.json"
-
-    @property
-    def relay(self) -> Path:
-        """Commands of a head for the relay, and their answers."""
-        return self.path / "relay"
-
-    @property
-    def relay_file(self) -> Path:
-        """Identity of the relay's process."""
-        return self.path / "relay.json"
-
-    @property
-    def headjob_file(self) -> Path:
-        """The head's job before the head is on record; its time tells when it was asked about."""
-        return self.path / "headjob.json"
 
     @property
     def id(self) -> str:
