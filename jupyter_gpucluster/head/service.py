@@ -333,8 +333,9 @@ class Service:
         kind = "gpu" if self.record.spec.job.gpus else "cores"
         events = [Event(now, kind, trouble) for trouble in self.gpus.news]
         if late := self.slow.due(staying(self.record), seen.workers, now):
-            found = await self.files.read(self.slow.look, late, now, otherwise=[])
-            events += [Event(now, "slow", words, key) for key, words in found]
+            slow: list[tuple[str, str]] = []
+            slow = await self.files.read(self.slow.look, late, now, otherwise=slow)
+            events += [Event(now, "slow", words, key) for key, words in slow]
         self.files.events += events
         await self.files.write_events(now)
         summary = self.files.add_troubles(self.slow.add_to(summary))

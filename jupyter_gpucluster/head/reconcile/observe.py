@@ -31,6 +31,7 @@ class Watch(SchedulerPlugin):
     """Hears of workers and restarts the moment they happen, and keeps track of idle time."""
 
     name = "gpucluster-watch"
+    reader: threading.Thread | None = None
 
     def __init__(self, scheduler: Scheduler, logs: Path, wake: object) -> None:
         self.scheduler = scheduler
@@ -39,7 +40,6 @@ class Watch(SchedulerPlugin):
         self.restarted: set[str] = set()
         self.jobs: dict[str, str] = {}
         self.read: set[str] = set()
-        self.reader: threading.Thread | None = None
         self.transitions = scheduler.transition_counter
         self.tasks = 0
         """Return the number of tasks that workers have run, failed ones included."""

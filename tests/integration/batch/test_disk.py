@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def full(directory: Path) -> Iterator[None]:
     (directory.parent / "filler").unlink()
 
 
-TROUBLES = {
+TROUBLES: dict[str, Trouble] = {
     "stale file handle": lambda directory: failing(directory, errno.ESTALE),
     "the file system does not answer": failing,
     "no such file or directory": unmounted,
@@ -102,7 +103,7 @@ def test_a_computation_outlives_an_unreachable_state_directory(
     view = clusters.wait_ready(view.id, timeout=SECONDS)
     head = clusters.endpoint(view.id)
 
-    def answer() -> dict[str, object]:
+    def answer() -> dict[str, Any]:
         return ask(head, "GET", "/gpucluster/summary")
 
     with client_of(view) as client:
