@@ -134,15 +134,15 @@ def _lock(descriptor: int, deadline: float) -> bool | None:
 
 def trouble(error: OSError, path: Path) -> StateError:
     """Return the error of the file system as a sentence with a fix."""
-    elsewhere = "or point JUPYTER_DATA_DIR at another file system"
+    other = "or point JUPYTER_DATA_DIR at another file system"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         # Each errno also means that no file more can be made, with space left.
         hint = (
             "Free some space or delete some files (df -h and df -i show which is used up),"
-            f" {elsewhere}."
+            f" {other}."
         )
     elif error.errno in (errno.ESTALE, errno.EIO, errno.ETIMEDOUT, errno.EROFS):
-        hint = f"Report it to the administrators of the file server, {elsewhere}."
+        hint = f"Report it to the administrators of the file server, {other}."
     else:
         hint = "Check the permissions, or point JUPYTER_DATA_DIR at a directory you can write."
     return StateError(f"Cannot use {path}: {error.strerror or error}.", hint=hint)
