@@ -67,7 +67,7 @@ class StateFiles:
         self.tried = 0.0
         self.retry = True
         self.hanging: asyncio.Future[Any] | None = None
-        """What waits for a disk that does not answer; nothing else is tried meanwhile."""
+        """A use of the disk that does not end; no other one is tried meanwhile."""
 
     # Write.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..core.job import Job, JobState
 from ..core.summary import Summary
+from .cluster_directory import tail
 
 SLOW_SECONDS = 120.0
 """From a job's start: twice the time that a worker itself waits for its scheduler."""
@@ -88,14 +89,11 @@ class SlowStarts:
 
     def place(self, key: str, now: float) -> Place:
         """Read from its log how far the start of a job's workers is."""
-        try:
-            with (self.logs / f"{key}.log").open("rb") as stream:
-                stream.seek(0, 2)
-                stream.seek(max(0, stream.tell() - LOG_END))
-                text = stream.read().decode("utf-8", "replace")
-        except OSError:
+        log = self.logs / f"{key}.log"
+        if not log.is_file():
             return Place("", "there is no log of it; does its node see the cluster's directory?")
-        return place_of([line.strip() for line in text.splitlines() if line.strip()], now)
+        lines = tail(log, LOG_END, most=LOG_END).splitlines()
+        return place_of([line.strip() for line in lines if line.strip()], now)
 
 
 def words_of(job: Job, place: Place, now: float, lacking: str) -> str:

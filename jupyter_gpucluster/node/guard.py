@@ -79,7 +79,7 @@ class Guard:
         self.directory = directory
         self.late, self.limit = late, limit
         self.disk, self.network = Child(), Child()
-        self.before, self.readable = "", False
+        self.before = self.reason = ""
         self.silent = 0.0
         self.scheduler: list[str] = []
         self.context: ssl.SSLContext | None = None
@@ -90,11 +90,15 @@ class Guard:
         renewed, _, age = self.disk.ask(self.times).partition(" ")
         if not self.scheduler and renewed:
             self.read_scheduler()
-        self.readable = bool(renewed)
+        lease = "was not renewed" if renewed else "could not be read"
         lives = renewed not in ("", self.before) or (age and abs(float(age)) <= self.late)
         self.before = renewed or self.before
         lives = lives or bool(self.scheduler and self.network.ask(self.identity))
         self.silent = 0.0 if lives else self.silent + LOOK_SECONDS
+        self.reason = (
+            f"The cluster's lease {lease}, and its scheduler process did not answer for"
+            f" {self.silent:.0f} s: ending this job."
+        )
         return self.silent >= self.limit
 
     def times(self) -> str:
@@ -176,16 +180,6 @@ REQUEST = framed(b"\x83\xabcompression\xc0\xa6python\x93\x03\x08\x00\xafpickle-p
 ``{"op": "identity", "reply": True}``, in msgpack."""
 
 
-def reason(guard: Guard) -> str:
-    """Return why a job is lost."""
-    lease = "was not renewed" if guard.readable else "could not be read"
-    place = guard.scheduler[0] if guard.scheduler else "an unknown address"
-    return (
-        f"The cluster's lease {lease}, and its scheduler process at {place} did not answer for"
-        f" {guard.silent:.0f} s: ending this job."
-    )
-
-
 def main(directory: str, job: str, worker: str, late: str, limit: str) -> None:
     """Look until the job has lost its cluster, or its worker's process is gone."""
     guard = Guard(directory, job, float(late), float(limit))
@@ -195,7 +189,7 @@ def main(directory: str, job: str, worker: str, late: str, limit: str) -> None:
             began = time.monotonic()
             if guard.look():
                 # The log may be on what hangs.
-                guard.network.ask(lambda: str(print(reason(guard), flush=True)))
+                guard.network.ask(lambda: str(print(guard.reason, flush=True)))
                 sys.exit(LOST)
             time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began)))
             os.kill(int(worker), 0)

@@ -13,6 +13,7 @@ import os
 import resource
 import shutil
 import socket
+import socketserver
 import struct
 import subprocess
 import sys
@@ -179,39 +180,32 @@ def answer_to(secret: str) -> str:
     return hashlib.sha256(f"answer to {secret}".encode()).hexdigest()
 
 
-class Listener:
+class Listener(socketserver.ThreadingTCPServer):
     """Answers calls of this probe's machines on a free port, until it is closed."""
 
+    daemon_threads = True
+    request_queue_size = 128
+
     def __init__(self, secret: str) -> None:
+        super().__init__(("", 0), socketserver.BaseRequestHandler)
         self.secret = secret
         self.callers: set[str] = set()
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.socket.bind(("", 0))
-        self.socket.listen(128)
-        self.port = int(self.socket.getsockname()[1])
-        threading.Thread(target=self.listen, daemon=True).start()
+        self.port = int(self.server_address[1])
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def listen(self) -> None:
-        """Take calls, each in a thread: one that says nothing keeps no other waiting."""
-        with contextlib.suppress(OSError):
-            while True:
-                caller, _ = self.socket.accept()
-                threading.Thread(target=self.take, args=(caller,), daemon=True).start()
-
-    def take(self, caller: socket.socket) -> None:
+    def finish_request(self, request: Any, client_address: object) -> None:
         """Answer one call, where the caller knows the secret."""
-        with caller, contextlib.suppress(OSError):
-            caller.settimeout(CALL_SECONDS)
-            secret, _, name = read_line(caller).partition(" ")
+        with contextlib.suppress(OSError):
+            request.settimeout(CALL_SECONDS)
+            secret, _, name = read_line(request).partition(" ")
             if hmac.compare_digest(secret.encode(), self.secret.encode()):
                 self.callers.add(name)
-                caller.sendall(f"{answer_to(self.secret)} {time.time()}\n".encode())
+                request.sendall(f"{answer_to(self.secret)} {time.time()}\n".encode())
 
     def close(self) -> None:
         """Take no more calls."""
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
+        self.shutdown()
+        self.server_close()
 
 
 def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
@@ -235,13 +229,8 @@ def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
 
 def read_line(line: socket.socket) -> str:
     """Read up to a line end, and no more than a call has."""
-    output = b""
-    while not output.endswith(b"\n") and len(output) < 300:
-        part = line.recv(300)
-        if not part:
-            break
-        output += part
-    return output.decode("utf-8", "replace").strip()
+    with line.makefile("rb") as stream:
+        return stream.readline(300).decode("utf-8", "replace").strip()
 
 
 # A rank of the job.
