@@ -38,8 +38,6 @@ XIDS = {
 }
 """Meanings of the driver's error numbers: https://docs.nvidia.com/deploy/xid-errors/."""
 
-FAR = 0.02
-"""Tolerance of a reading on disk against the last one: a part of the full scale."""
 FIELDS = {field.name for field in dataclasses.fields(GpuReading)}
 
 
@@ -62,26 +60,6 @@ def readings(scheduler: Scheduler) -> tuple[GpuReading, ...]:
         if isinstance(told, Mapping) and told:
             found.append(reading_of(str(state.name), told))
     return tuple(sorted(found, key=lambda reading: (reading.host, reading.worker)))
-
-
-def moved(shown: Iterable[GpuReading], found: Iterable[GpuReading]) -> bool:
-    """Determine whether the GPUs' readings differ from those that were shown."""
-    before = {reading.worker: levels(reading) for reading in shown}
-    return any(
-        abs(new - old) > FAR
-        for reading in found
-        for old, new in zip(before.get(reading.worker, ()), levels(reading), strict=False)
-    )
-
-
-def levels(reading: GpuReading) -> tuple[float, float, float, float]:
-    """Return utilisation, memory, power and temperature as parts of their full scales."""
-    return (
-        (reading.utilization or 0) / 100,
-        reading.memory_used / (reading.memory_total or 1),
-        (reading.power or 0) / (reading.power_limit or 1000),
-        (reading.temperature or 0) / 100,
-    )
 
 
 def reading_of(worker: str, told: Mapping[str, Any]) -> GpuReading:

@@ -21,17 +21,14 @@ from typing import Any, TypeVar
 from ..core.cluster import BY_USER, ENDED, Phase, Record
 from ..core.errors import GpuClusterError, StateError
 from ..core.lease import LEASE_SECONDS
-from ..core.summary import Event, GpuReading, Summary
+from ..core.summary import Event, Summary
 from ..host.cluster_directory import FORCED, ClusterDirectory
 from ..host.private_files import trouble
-from .gpu_metrics import moved
 
 logger = logging.getLogger("gpucluster.head")
 
 T = TypeVar("T")
 KEPT_SUMMARY_SECONDS = 10.0
-MOVING_SUMMARY_SECONDS = 1.5
-"""The same while what the GPUs do changes: under the period of their readings."""
 DISK_SECONDS = 2.0
 """Longest wait of an answer for the disk."""
 SILENT_SECONDS = 10.0
@@ -59,7 +56,6 @@ class StateFiles:
         """Lines of the timeline that wait to be written."""
         self.news = asyncio.Condition()
         self.written = 0.0
-        self.shown_gpus: tuple[GpuReading, ...] = ()
         self.leased = 0.0
         self.troubles: dict[str, GpuClusterError] = {}
         """Why files could not be written, by file."""
@@ -112,11 +108,9 @@ class StateFiles:
     async def write_summary(self, fresh: bool, now: float) -> None:
         """Write the summary if its revision or its figures are new, and renew the lease."""
         summary = self.summary
-        shows_more = moved(self.shown_gpus, summary.gpus)
-        kept = MOVING_SUMMARY_SECONDS if shows_more else KEPT_SUMMARY_SECONDS
         again = self.retry and "summary" in self.troubles
-        if fresh or again or now - self.written > kept:
-            self.written, self.shown_gpus = now, summary.gpus
+        if fresh or again or now - self.written > KEPT_SUMMARY_SECONDS:
+            self.written = now
             await self.save("summary", self.directory.write_summary, summary)
         if (self.retry and "lease" in self.troubles) or now - self.leased > LEASE_SECONDS:
             await self.renew_lease(now)

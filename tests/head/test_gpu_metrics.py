@@ -214,30 +214,6 @@ def test_a_driver_that_keeps_no_errors_is_read_without_them() -> None:
     assert (told["xids"], told["utilization"]) == ([], 73)
 
 
-@pytest.mark.parametrize(
-    "change, far",
-    [
-        ({"utilization": 2}, False),
-        ({"utilization": 60}, True),
-        ({"utilization": None}, False),
-        ({"memory_used": 2**30}, False),
-        ({"memory_used": 20 * 2**30}, True),
-        ({"power": 80.0}, False),
-        ({"power": 600.0}, True),
-        ({"temperature": 31}, False),
-        ({"temperature": 90}, True),
-        ({"worker": "new", "utilization": 60}, False),
-    ],
-)
-def test_readings_on_disk_are_written_anew_where_they_are_far_off(
-    change: dict[str, Any], far: bool
-) -> None:
-    shown = a_reading("one", utilization=0, memory_total=80 * 2**30, power=70.0, power_limit=700.0)
-    shown = replace(shown, temperature=30)
-    other = replace(shown, worker="two")
-    assert gpu_metrics.moved((other, shown), (other, replace(shown, **change))) is far
-
-
 def test_readings_that_move_make_no_news_but_a_throttled_card_does() -> None:
     from jupyter_gpucluster.head.state_files import alike
 
