@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..core.errors import StateError
 from .cluster_directory import ClusterDirectory
-from .private_files import foreign, trouble
+from .private_files import check_private, foreign, trouble
 
 ENTRY_BYTES = 4096
 """Most bytes of a path on Linux."""
@@ -62,3 +62,22 @@ def read_entry(entry: Path) -> Path:
             " directory. Delete it if you do not need that cluster.",
         )
     return found
+
+
+def make_entry(root: Path, directory: Path) -> ClusterDirectory:
+    """Make the entry of a cluster whose directory lies elsewhere; the directory is not made.
+
+    Raises
+    ------
+    StateError
+        There is an entry of that id, or it cannot be written.
+    """
+    entry = root / directory.name
+    check_private(root)
+    try:
+        descriptor = os.open(entry, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(os.fsencode(directory) + b"\n")
+    except OSError as error:
+        raise trouble(error, entry) from error
+    return ClusterDirectory(directory, entry)

@@ -12,7 +12,7 @@ from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
 from jupyter_gpucluster.core.errors import ClusterNotFound, GpuClusterError, StateError
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.private_files import make_private
-from jupyter_gpucluster.host.state_root import cluster_at
+from jupyter_gpucluster.host.state_root import cluster_at, make_entry
 from jupyter_gpucluster.state.reader import Memory, directories, find, look_at
 
 SPEC = Spec(profile="local", title="", backend="local", python="/usr/bin/python3")
@@ -23,14 +23,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to act as
 def root(tmp_path: Path) -> Path:
     make_private(tmp_path / "clusters")
     return tmp_path / "clusters"
-
-
-def make_entry(root: Path, directory: Path) -> ClusterDirectory:
-    """Make the entry of a cluster whose directory lies elsewhere."""
-    entry = root / directory.name
-    entry.touch(0o600)
-    entry.write_text(f"{directory}\n")
-    return ClusterDirectory(directory, entry)
 
 
 def an_ended_cluster(directory: ClusterDirectory, name: str) -> ClusterDirectory:
@@ -63,7 +55,12 @@ def test_a_cluster_elsewhere_is_listed_and_found_like_the_others(
         assert find(root, name).directory.path == elsewhere.path
 
 
-def test_its_entry_goes_with_it(root: Path, elsewhere: ClusterDirectory) -> None:
+def test_its_entry_is_its_owners_alone_and_goes_with_it(
+    root: Path, elsewhere: ClusterDirectory
+) -> None:
+    assert (root / "abc123").stat().st_mode & 0o7777 == 0o600
+    with pytest.raises(StateError):
+        make_entry(root, elsewhere.path)
     cluster_at(root, "abc123").remove()
     assert not elsewhere.path.exists()
     assert list(root.iterdir()) == []
