@@ -15,6 +15,8 @@ EACH = 'for name in $(qconf "$1"); do qconf "$2" "$name"; echo; done'
 GPU_NAMES = ("gpu", "gpus", "ngpus")
 MEMORY = "h_vmem"
 """The complex of a job's memory, if hosts have an amount of it that jobs consume."""
+MEMORY_REQUESTS = {"YES": MEMORY, "JOB": f"{MEMORY}/job"}
+"""Its request, by how it is consumed: once a slot or once a job."""
 ENVIRONMENT = "smp"
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -40,8 +42,9 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
         if answers[name].exit_code != 0:
             words = "Grid Engine did not answer qconf and qhost."
             raise BackendUnavailable(words, detail=answers[name].stderr)
-    complexes = {line.split()[0]: line.split() for line in answers["complexes"].stdout.splitlines()}
-    gpu = next((name for name in GPU_NAMES if name in complexes), "")
+    lines = [line.split() for line in answers["complexes"].stdout.splitlines()]
+    consumed = {words[0]: words[5] for words in lines if len(words) > 5}
+    gpu = next((name for name in GPU_NAMES if name in consumed), "")
     hosts = {block["hostname"]: _values(block) for block in _blocks(answers["hosts"])}
     instances = _instances(answers["instances"])
     queues = []
@@ -52,12 +55,8 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
             if leading_number(hosts.get(host, {}).get(gpu)):
                 kinds.setdefault(hosts[host].get("gpu_type", ""), []).append(host)
         for kind, members in kinds.items():
-            consumed = {"YES": MEMORY, "JOB": f"{MEMORY}/job"}.get(
-                complexes.get(MEMORY, [""])[-3:][0], ""
-            )
-            shares = [
-                (hosts[host], leading_number(hosts[host][gpu]), there[host]) for host in members
-            ]
+            counts = {host: leading_number(hosts[host][gpu]) for host in members}
+            shares = [(hosts[host], counts[host], there[host]) for host in members]
             queues.append(_queue(queue, kind, members, shares, consumed, gpu, answers))
     asks = {"account": "Which project is charged?"} if answers["projects"].stdout.strip() else {}
     return Site(tuple(queues), questions=asks)
@@ -68,7 +67,7 @@ def _queue(
     kind: str,
     hosts: Sequence[str],
     shares: Sequence[tuple[Block, int, int]],
-    consumed: str,
+    consumed: Mapping[str, str],
     gpu: str,
     answers: Mapping[str, CommandResult],
 ) -> GpuQueue:
@@ -78,18 +77,27 @@ def _queue(
     slots = min(slots // count for _, count, slots in shares)
     memory = min(_bytes(values.get(MEMORY, "")) // count for values, count, _ in shares)
     longest = _seconds(queue.get("h_rt", ""))
-    keys = {"gpu_request": gpu} if gpu != GPU_NAMES[0] else {}
+    request, keys = gpu, {}
+    if not (usable and named):
+        slots = 0
+    elif consumed[gpu] == "YES":
+        # Counted once a slot: a second core for a GPU would take another GPU.
+        request, slots = f"{gpu}/slot", 1
+    if request != GPU_NAMES[0]:
+        keys["gpu_request"] = request
+    if memory and consumed.get(MEMORY) in MEMORY_REQUESTS:
+        keys["memory_request"] = MEMORY_REQUESTS[consumed[MEMORY]]
     return GpuQueue(
         queue["qname"],
         max(count for _, count, _ in shares),
         kind,
-        slots if usable and named else 0,
-        memory if consumed else 0,
+        slots,
+        memory if "memory_request" in keys else 0,
         len(hosts),
         walltime=longest,
         default_walltime=longest,
         open_to=_open_to(queue),
-        keys=keys | ({"memory_request": consumed} if consumed and memory else {}),
+        keys=keys,
         address=hosts[0],
     )
 

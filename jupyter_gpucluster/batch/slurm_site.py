@@ -142,6 +142,10 @@ def _queue(partition: Row, config: Row, gpu_type: str, nodes: Sequence[Node]) ->
             if preempts and mode in ("REQUEUE", "CANCEL", "SUSPEND")
             else ()
         ),
+        # Other plugins know GPUs only as generic resources.
+        keys={}
+        if "cons_tres" in config.get("SelectType", "cons_tres")
+        else {"gpu_request": "gres"},
         address=nodes[0].address,
     )
 

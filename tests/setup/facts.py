@@ -34,7 +34,7 @@ SLURM: dict[tuple[str, str], dict[str, Any]] = {
 }
 SGE = {
     ("gpu.q", ""): {
-        "gpus": 4, "cpus_per_gpu": 2, "nodes": 2, "walltime": 8 * HOUR, "open_to": "all users",
+        "gpus": 4, "cpus_per_gpu": 1, "nodes": 2, "walltime": 8 * HOUR, "open_to": "all users",
         "default_walltime": 8 * HOUR, "memory_per_gpu": "mem_total cannot be requested safely",
     },
 }  # fmt: skip

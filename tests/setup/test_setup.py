@@ -309,3 +309,31 @@ def test_the_interface_is_the_one_whose_route_leads_to_the_nodes(
     monkeypatch.setattr(decisions, "interfaces", lambda: {"lo": "127.0.0.1", "ib0": own})
     expected = "" if own.startswith("127.") else "ib0"
     assert decisions.head_interface(own).value == expected
+
+
+@pytest.mark.parametrize(
+    "consumed, memory, keys, cores",
+    [
+        ("YES", "NO", {"gpu_request": "gpu/slot"}, 1),
+        ("JOB", "NO", {}, 2),
+        ("JOB", "YES", {"memory_request": "h_vmem"}, 2),
+        ("JOB", "JOB", {"memory_request": "h_vmem/job"}, 2),
+    ],
+)
+def test_grid_engine_gets_no_more_gpus_than_requested_whatever_its_complexes_count(
+    consumed: str, memory: str, keys: dict[str, str], cores: int
+) -> None:
+    told = answers("sge")
+
+    def changed(name: str, *pairs: tuple[str, str]) -> None:
+        text = told[name].stdout
+        for pattern, value in pairs:
+            text = re.sub(pattern, value, text, flags=re.MULTILINE)
+        told[name] = type(told[name])(told[name].argv, 0, text, "")
+
+    of_gpus, of_memory = (rf"^({name} .* )(?:YES|NO)( +\S+ +\S+)$" for name in ("gpu", "h_vmem"))
+    changed("complexes", (of_gpus, rf"\g<1>{consumed}\2"), (of_memory, rf"\g<1>{memory}\2"))
+    changed("hosts", ("gpu=4,", "gpu=4,h_vmem=64G,"))
+    [queue] = find_backend("sge").parse_survey(told).queues
+    assert (dict(queue.keys), queue.cpus_per_gpu) == (keys, cores)
+    assert queue.memory_per_gpu == (16 * 2**30 if memory != "NO" else 0)
