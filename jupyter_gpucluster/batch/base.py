@@ -195,6 +195,9 @@ class Backend(Protocol):
     submit_host: re.Pattern[str] | None = None
     """The host of a job's submission, in the answer of `look_up` or of `status` for its id."""
     amounts: Amounts = Amounts()
+    personal_files: tuple[str, ...] = ()
+    """Files below the home directory by which users change the answers of commands, where no option
+    of ours takes back all that they can set; messages name them."""
     image_option: str = ""
     """Option of a directive that runs the job in a container's image."""
 

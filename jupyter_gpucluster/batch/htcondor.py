@@ -93,6 +93,7 @@ class HTCondor(Backend):
     # ours has not been seen.
     lacks = frozenset({"denies", "allocation"})
     job_class = "htcondor.HTCondorJob"
+    personal_files = (".condor/user_config",)
     most_tasks = 1000
     # The description gives the number of the job as the script's argument.
     task = "${1:-0}"

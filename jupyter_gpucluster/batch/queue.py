@@ -308,6 +308,21 @@ def submit_line(backend: Backend, submission: Submission) -> str:
     return f"{command} <<'END'\n{stdin}END" if stdin else command
 
 
+def personal_settings(backend: Backend) -> str:
+    """Name the user's own files that may change what commands answer; empty if there are none."""
+    found = []
+    for name in backend.personal_files:
+        with contextlib.suppress(OSError):
+            lines = Path("~", name).expanduser().read_text("utf-8", "replace").splitlines()
+            if any(line.strip() and not line.lstrip().startswith("#") for line in lines):
+                found.append(f"~/{name}")
+    if not found:
+        return ""
+    return (
+        f"Your file {' and '.join(found)} may be the cause: it changes {backend.title}'s commands."
+    )
+
+
 def words_of(backend: Backend, result: CommandResult) -> tuple[str, ...]:
     """Return the lines on standard error that belong to no complete answer."""
     output = backend.remarks.sub("", result.stderr) if backend.remarks else result.stderr
@@ -420,7 +435,9 @@ class Queue:
             # A user's 5,000 jobs take a few tenths of a second to read.
             jobs = await asyncio.to_thread(self.backend.parse_status, result)
         except BackendError as error:
-            self.cure = f"{error.message} {error.hint}" if error.hint else ""
+            personal = await asyncio.to_thread(personal_settings, self.backend)
+            fix = " ".join(filter(None, (error.hint, personal)))
+            self.cure = f"{error.message} {fix}" if fix else ""
             return None
         return Listing(jobs, words_of(self.backend, result))
 

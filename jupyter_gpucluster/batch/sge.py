@@ -90,6 +90,9 @@ class Sge(Backend):
     syntax: Syntax = SYNTAX
     lacks = frozenset({"stdin", "routing", "enter"})
     job_class = "sge.SGEJob"
+    # sge_qstat(5), sge_request(5).  Tried on 8.1.9: nothing takes -l, -pe and -help back, and qsub
+    # waits with "-sync y" there even if -sync n is given.
+    personal_files = (".sge_qstat", ".sge_request")
     most_tasks = 1000
     # Tasks count from 1; "undefined" in a job that is no array.
     task = "$((${SGE_TASK_ID/undefined/1} - 1))"
@@ -169,8 +172,8 @@ class Sge(Backend):
         raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
-        # -g d: array tasks one by one; -r: whole names.
-        return ["qstat", "-u", user, "-g", "d", "-r", "-xml"]
+        # -g d: array tasks one by one; -r: whole names.  -s and -q override those of .sge_qstat.
+        return ["qstat", "-s", "prs", "-q", "*", "-g", "d", "-r", "-xml", "-u", user]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:

@@ -109,6 +109,8 @@ class Slurm(Backend):
     syntax = SYNTAX
     lacks = frozenset({"stdin"})
     job_class = "slurm.SLURMJob"
+    # The plugin cli_filter/user_defaults reads it for sbatch, not for squeue.
+    personal_files = (".slurm/defaults",)
     most_tasks = 1000
     task = "${SLURM_ARRAY_TASK_ID:-0}"
     restarts = "${SLURM_RESTART_COUNT:-0}"

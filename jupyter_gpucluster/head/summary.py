@@ -107,7 +107,7 @@ def absence(record: Record, now: float) -> str:
     )
 
 
-def unlisted(record: Record, system: str) -> str:
+def unlisted(record: Record, seen: Observation) -> str:
     """Name the jobs that the system's listings lack."""
     missing = [job for job in record.jobs if not job.is_over and job.missing >= LISTINGS_UNTIL_GONE]
     if not missing:
@@ -115,7 +115,8 @@ def unlisted(record: Record, system: str) -> str:
     first = min(missing, key=lambda job: job.missing_since or 0.0)
     is_ = "is" if len(missing) == 1 else "are"
     keys = ", ".join(job.key for job in missing[:3]) + (", ..." if len(missing) > 3 else "")
-    return f"{keys} {is_} not in {system}'s listing since {since_when(first)}; asking again."
+    told = f"{keys} {is_} not in {seen.system}'s listing since {since_when(first)}; asking again."
+    return f"{told} {seen.personal}".rstrip()
 
 
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
@@ -143,7 +144,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         or seen.cure
         or seen.held
         or absence(record, now)
-        or ("" if ended else unlisted(record, seen.system))
+        or ("" if ended else unlisted(record, seen))
         or next((job.reason for job in waiting), ""),
         words=", ".join(
             [describe(record, counts, leaving, None if starts is None else starts - now), *others]

@@ -33,8 +33,8 @@ METHODS = sorted(
 )
 CONVENIENCES = {
     "amounts", "array_of", "completed", "hurry_seconds", "image_option", "interactive_line",
-    "on_a_node", "parse_survey", "poll_seconds", "questions", "spellings", "submit_host", "survey",
-    "unused_keys",
+    "on_a_node", "parse_survey", "personal_files", "poll_seconds", "questions", "spellings",
+    "submit_host", "survey", "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 AMOUNTS = {

@@ -14,7 +14,13 @@ import pytest
 from jupyter_gpucluster.batch import cancel_command, find_backend
 from jupyter_gpucluster.batch import queue as queue_module
 from jupyter_gpucluster.batch.local import Local
-from jupyter_gpucluster.batch.queue import JobServerRunner, ProcessRunner, Queue, user_name
+from jupyter_gpucluster.batch.queue import (
+    JobServerRunner,
+    ProcessRunner,
+    Queue,
+    personal_settings,
+    user_name,
+)
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 from jupyter_gpucluster.head import local_scheduler
@@ -279,3 +285,18 @@ async def test_what_was_accepted_of_a_refused_submission_is_taken_back() -> None
         await queue.submit(Submission("gpc-abc123-1", "/s.sh", 2))
     assert asked[-1] == cancel_command(queue.backend, ["gpc-abc123-1-0"], queue.cancel_args)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "text, named", [("-l arch=none\n", True), ("# -l arch=none\n\n", False), (None, False)]
+)
+async def test_an_answer_that_cannot_be_read_names_the_file_that_changes_commands(
+    home: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, named: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    if text is not None:
+        (home / ".sge_qstat").write_text(text)
+    queue = Queue(find_backend("sge"), Says(1))
+    assert await queue.poll(["7"]) is None
+    assert ("Your file ~/.sge_qstat may be the cause" in queue.cure) is named
+    assert (personal_settings(queue.backend) != "") is named

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...batch import find_backend, keeps_ended, on_this_machine
-from ...batch.queue import COMMAND_SECONDS, Queue, Runner, listing_period, shared_cache
+from ...batch.queue import (
+    COMMAND_SECONDS,
+    Queue,
+    Runner,
+    listing_period,
+    personal_settings,
+    shared_cache,
+)
 from ...batch.status_cache import CALM
 from ...core.cluster import Record
 from ...core.job import FINAL, WAITING, Job, JobState
@@ -71,6 +78,7 @@ async def ask(
         found=await queue.find(list(marks)) if marks else {},
         exits=await asyncio.to_thread(directory.exit_codes) if gone or marks else {},
         unknown=trace.unknown | reused,
+        personal=await asyncio.to_thread(personal_settings, queue.backend) if gone else "",
         silence=before.silence + _silence(record, before, now),
         traced={
             job.id: now if job.id in trace.asked else before.traced[job.id]

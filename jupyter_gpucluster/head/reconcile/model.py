@@ -52,6 +52,8 @@ class Reported:
     """Seconds without an answer since the cluster began to stop, up to the last answer."""
     cure: str = ""
     """The fix of the silence, if it does not pass by itself."""
+    personal: str = ""
+    """Names files of the user that may hide jobs, if listings lack some."""
 
 
 @dataclass(frozen=True)
