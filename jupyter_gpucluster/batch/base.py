@@ -153,9 +153,9 @@ class Backend(Protocol):
     """True if a job missing from the listing has ended; on most systems that is no evidence."""
     keeps_ended: bool
     """True if ended jobs are listed until they are removed."""
-    on_this_machine: bool
+    on_this_machine: bool = False
     """True if jobs are processes of the head's machine, started by a server of its own."""
-    simulated: bool
+    simulated: bool = False
     """True if a simulation runs the jobs."""
     launchers: frozenset[str]
     """Launchers that start ranks in jobs of the system."""
@@ -175,7 +175,7 @@ class Backend(Protocol):
     """Variables of those names by which commands find the system, and which stay."""
     selecting: tuple[str, ...]
     """Variables that say which of several such systems a command speaks to."""
-    command_variables: tuple[tuple[str, str], ...]
+    command_variables: tuple[tuple[str, str], ...] = ()
     """Variables that each command whose answer is read gets, and their values."""
     own_logs: tuple[str, ...]
     """Patterns of files that the system makes by itself in the directory of the submission.

@@ -84,8 +84,6 @@ class Cobalt(Backend):
     restarts = "0"
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "aprun"})
     # Jobs get whole nodes; only -n of queues that count GPUs asks for these.
     unasked = frozenset({"cpus", "memory", "gpus"})
@@ -97,7 +95,6 @@ class Cobalt(Backend):
     steering = ("QSTAT_HEADER", "CQSTAT_HEADER")
     locating = ("COBALT_CONFIG_FILES",)
     selecting = ("COBALT_CONFIG_FILES",)
-    command_variables = ()
     own_logs = (r"{number}\.(?:output|error|cobaltlog)",)
     needs_node = True
     rehearsal = ()

@@ -104,8 +104,6 @@ class HTCondor(Backend):
     gpu_requests = ("request_gpus", "none")
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("_CONDOR_SLOT",)
@@ -116,7 +114,6 @@ class HTCondor(Backend):
     steering = ("_condor_",)
     locating = ("_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST")
     selecting = ("CONDOR_CONFIG", "_CONDOR_SCHEDD_HOST", "_CONDOR_COLLECTOR_HOST")
-    command_variables = ()
     own_logs = ()
     needs_node = False
     rehearsal = ()

@@ -42,7 +42,6 @@ class Local(Backend):
     listing_proves = True
     keeps_ended = False
     on_this_machine = True
-    simulated = False
     launchers = frozenset({"none", "srun", "mpirun", "mpiexec", "jsrun", "aprun", "ssh"})
     unasked: frozenset[str] = frozenset()
     job_variables = ()
@@ -52,7 +51,6 @@ class Local(Backend):
     steering = ()
     locating = ()
     selecting = ()
-    command_variables = ()
     own_logs = ()
     needs_node = False
     rehearsal = ()

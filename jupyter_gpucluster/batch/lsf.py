@@ -126,8 +126,6 @@ class Lsf(Backend):
     restarts = '$([ "${LSB_RESTART:-N}" = Y ] && date +%s || echo 0)'
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "jsrun"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("LSB_JOBID",)
@@ -147,7 +145,6 @@ class Lsf(Backend):
     )
     locating = ("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR")
     selecting = ("LSF_ENVDIR", "LSF_CONFDIR")
-    command_variables = ()
     own_logs = ()
     needs_node = True
     rehearsal = ()

@@ -113,8 +113,6 @@ class Oar(Backend):
     restarts = "0"  # a job that runs again is another job, with another id
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh"})
     unasked = frozenset({"memory"})
     job_variables = ("OAR_JOB_ID",)
@@ -126,7 +124,6 @@ class Oar(Backend):
     steering = ()
     locating = ("OARCONFFILE", "OARDIR")
     selecting = ("OARCONFFILE",)
-    command_variables = ()
     own_logs = (r"OAR\.{mark}\.{number}\.std(?:out|err)",)
     needs_node = True
     rehearsal = ()

@@ -146,8 +146,6 @@ class Pbs(Backend):
     restarts = "0"  # run_count is on the server, not in the job's environment
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "aprun"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("PBS_JOBID",)
@@ -159,7 +157,6 @@ class Pbs(Backend):
     steering: tuple[str, ...] = ()
     locating = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_SERVER")
     selecting: tuple[str, ...] = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT")
-    command_variables = ()
     submit_host: re.Pattern[str] | None = re.compile(r'PBS_O_HOST"?[=:]\s*"?([\w.-]+)')
     own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True

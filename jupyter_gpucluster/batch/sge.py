@@ -102,8 +102,6 @@ class Sge(Backend):
     environment = "smp"
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh"})
     unasked: frozenset[str] = frozenset()
     # JOB_ID alone is too plain a name to mean Grid Engine.
@@ -114,7 +112,6 @@ class Sge(Backend):
     steering = ()
     locating = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
     selecting = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT")
-    command_variables = ()
     submit_host = re.compile(r"sge_o_host:\s+(\S+)")
     own_logs = (r"{mark}\.[oe]{number}{task}",)
     needs_node = True

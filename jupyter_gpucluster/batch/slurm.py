@@ -116,8 +116,6 @@ class Slurm(Backend):
     restarts = "${SLURM_RESTART_COUNT:-0}"
     listing_proves = False
     keeps_ended = False
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "srun", "aprun"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("SLURM_JOB_ID",)
@@ -131,7 +129,6 @@ class Slurm(Backend):
     steering = ("SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SCONTROL_", "SREPORT_")
     locating = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS")
     selecting = ("SLURM_CONF", "SLURM_CLUSTERS")
-    command_variables = ()
     submit_host = re.compile(r"AllocNode:Sid=([^:\s]+)")
     own_logs = (r"slurm-{number}{task}\.out",)
     needs_node = False

@@ -32,9 +32,9 @@ METHODS = sorted(
     if inspect.isfunction(value) and not name.startswith("_")
 )
 CONVENIENCES = {
-    "amounts", "array_of", "completed", "hurry_seconds", "image_option", "interactive_line",
-    "on_a_node", "parse_survey", "personal_files", "poll_seconds", "questions", "spellings",
-    "submit_host", "survey", "unused_keys",
+    "amounts", "array_of", "command_variables", "completed", "hurry_seconds", "image_option",
+    "interactive_line", "on_a_node", "on_this_machine", "parse_survey", "personal_files",
+    "poll_seconds", "questions", "simulated", "spellings", "submit_host", "survey", "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 AMOUNTS = {

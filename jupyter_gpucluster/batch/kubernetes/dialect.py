@@ -91,8 +91,6 @@ class Kubernetes(Backend):
     restarts = "0"
     listing_proves = True
     keeps_ended = True
-    on_this_machine = False
-    simulated = False
     launchers = frozenset({"none", "mpirun", "mpiexec"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("KUBERNETES_SERVICE_HOST",)
