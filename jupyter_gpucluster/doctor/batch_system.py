@@ -126,6 +126,4 @@ def answer_of(argv: Sequence[str], stdin: str = "") -> CommandResult:
 
 def _has_all(backend: Backend) -> bool:
     query = backend.allocation()
-    surveyed = [words[0] for words in backend.survey("").values()]
-    programs = [*surveyed, *(query.programs if query else ())]
-    return not missing_programs(backend) and all(map(shutil.which, programs))
+    return not missing_programs(backend) and all(map(shutil.which, query.programs if query else ()))

@@ -241,6 +241,14 @@ def test_doctor_and_profiles_name_setup_where_a_system_has_no_profile(slurm: Pat
     assert "No profile uses" not in types("profiles")[1]
 
 
+def test_without_accounting_commands_the_account_is_a_question(slurm: Path) -> None:
+    (slurm / "bin" / "sacctmgr").unlink()
+    code, out, _ = types("setup", "gpu", "--print")
+    assert code == 0
+    assert re.search(r"# account: +# Which account is charged\?", out)
+    assert "qos:" not in out
+
+
 def test_json_has_every_fact_and_the_text(slurm: Path) -> None:
     code, out, _ = types("setup", "chem", "gpu", "--json")  # two accounts: nothing is saved
     [system] = json.loads(out)["systems"]
