@@ -32,8 +32,7 @@ def within_site(plan: Plan, seen: Seen) -> Plan:
     """
     if plan.profile.backend == EXISTING:
         return plan
-    site, now = plan.loaded.site, time.time()
-    limits = site.settings.limits
+    site, limits = plan.loaded.site, plan.loaded.site.settings.limits
     live = [view for _, view in seen if view.phase not in ENDED and view.backend != EXISTING]
     if limits.clusters is not None and len(live) >= limits.clusters:
         names = ", ".join(view.name for view in live)
@@ -48,8 +47,8 @@ def within_site(plan: Plan, seen: Seen) -> Plan:
     check_gpus(rules(plan), plan.target.maximum, live)
     if limits.gpu_hours is None:
         return plan
-    since = now - (limits.window or 0)
-    used = sum(view.gpu_hours for _, view in seen if (view.ended or now) > since)
+    since = time.time() - (limits.window or 0)
+    used = sum(view.gpu_hours for _, view in seen if view.ended is None or view.ended > since)
     left = limits.gpu_hours - used
     if left <= 0:
         raise LimitReached(
@@ -58,9 +57,8 @@ def within_site(plan: Plan, seen: Seen) -> Plan:
             hint=site.hint("Wait until earlier clusters are older than that."),
             detail="profile",
         )
-    policy = plan.profile.policy
-    hours = min(left, policy.gpu_hours or left)
-    policy = policy.model_copy(update={"gpu_hours": hours})
+    hours = min(left, plan.profile.policy.gpu_hours or left)
+    policy = plan.profile.policy.model_copy(update={"gpu_hours": hours})
     return replace(plan, profile=plan.profile.model_copy(update={"policy": policy}))
 
 

@@ -308,8 +308,8 @@ def _load(
             files.append(SourceFile(str(path), rank, read_file(path)))
         except Unreadable as error:
             problems.append(_problem(name, Finding(error.mark, error.message)))
-    read = {source.file for source in files}
-    if _blocked(name, [(path, rank) for path, rank in paths if str(path) not in read], problems):
+    unread = {str(path) for path, _ in paths} - {source.file for source in files}
+    if _blocked(name, paths, unread, problems):
         return None
     section, doubts = dask.source(name, files)
     problems += [_problem(name, finding, "warning") for finding in doubts]
@@ -328,19 +328,19 @@ def _load(
         bad = _culprits(files, findings)
         files = [source for source in files if source.file not in bad]
         problems += [_problem(name, finding) for finding in _at_culprits(findings, bad)]
-        if _blocked(name, [(path, rank) for path, rank in paths if str(path) in bad], problems):
+        if _blocked(name, paths, bad, problems):
             return None
     return None
 
 
-def _blocked(name: str, bad: Sequence[Ranked], problems: list[ProfileProblem]) -> bool:
+def _blocked(
+    name: str, paths: Sequence[Ranked], bad: Iterable[str], problems: list[ProfileProblem]
+) -> bool:
     """Return whether a site's file is among bad ones: its limits and locks are not known."""
-    for path, (level, _) in bad:
-        if level in SITES:
-            words = f"profile {name} cannot be started until this file is corrected"
-            problems.append(ProfileProblem(str(path), 1, 1, words, name, blocks=True))
-            return True
-    return False
+    words = f"profile {name} cannot be started until this file is corrected"
+    sites = [str(path) for path, (level, _) in paths if level in SITES and str(path) in {*bad}]
+    problems += [ProfileProblem(file, 1, 1, words, name, blocks=True) for file in sites]
+    return bool(sites)
 
 
 def _culprits(files: Sequence[SourceFile], findings: Sequence[Finding]) -> list[str]:

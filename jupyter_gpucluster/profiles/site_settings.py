@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
 import grp
@@ -113,13 +114,11 @@ NO_SITE = Site(SiteSettings())
 
 @functools.cache
 def own_groups() -> set[str]:
-    """Return the names of this user's groups; a group without a name has its number."""
+    """Return the names of this user's groups."""
     names = set()
     for number in {os.getgid(), *os.getgroups()}:
-        try:
+        with contextlib.suppress(KeyError):
             names.add(grp.getgrgid(number).gr_name)
-        except KeyError:
-            names.add(str(number))
     return names
 
 

@@ -308,11 +308,3 @@ def test_a_host_matches_by_its_full_or_short_name(
 ) -> None:
     site.write("user", "place.yaml", f"title: x\nbackend: slurm\nhosts: ['{pattern}']\n")
     assert find_profile("place").matches_host(host) is matches
-
-
-def test_a_message_reads_as_compilers_write_them(site: Site) -> None:
-    file = site.write("user", "bad.yaml", "title: x\nbackend: slrum\n")
-    [problem] = load_profiles().problems
-    assert str(problem).startswith(f"{file}:2:10: `backend`: 'slrum' is not one of local, demo")
-    assert str(problem).endswith("; did you mean `slurm`?")
-    assert Path(problem.file) == Path(file)

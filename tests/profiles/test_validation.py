@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,44 +189,6 @@ def test_all_wrong_values_of_a_file_are_told_at_once() -> None:
     _, findings = validate(read_text(text, "f"))
     places = [(f.mark.line, f.mark.column) for f in findings]
     assert places == [(3, 13), (3, 23), (4, 1), (5, 19), (6, 10)]
-
-
-def test_title_and_backend_are_required() -> None:
-    _, findings = validate(read_text("summary: nothing\n", "f"))
-    assert [f.message for f in findings] == [
-        "`title` is missing; add it",
-        "`backend` is missing; add it",
-    ]
-
-
-def test_the_example_of_the_design_is_a_profile() -> None:
-    text = """
-        title: Example GPU partition
-        backend: slurm
-        hosts: ["login*.example.org"]
-        job:        {nodes: 1, gpus: 4, cpus: 64, memory: 229 GiB, walltime: "00:30:00",
-                     queue: regular, account: "{account}", directives: ["-C gpu"],
-                     skip_directives: ["--mem"]}
-        workers:    {per_job: auto, threads: auto, memory_limit: auto, device_memory_limit: auto,
-                     local_directory: "$TMPDIR", extra_args: []}
-        launcher:   none
-        head:       {placement: server, interface: hsn0, gpus: 0, submit: direct}
-        network:    {interface: hsn0, protocol: tls, ports: "40000-40100"}
-        environment: {python: kernel, container: null, prologue: ["module load cudatoolkit"],
-                      variables: {}}
-        options:    {account: {type: string, title: Project, required: true},
-                     walltime: {type: duration, maximum: "04:00:00"}}
-        limits:     {workers: 64, clusters: 2}
-        policy:     {idle_timeout: 30 min, max_lifetime: 12 h, drain_before: 5 min,
-                     at_walltime: replace}
-        access:     {login_hops: ["user@login.example.org"]}
-    """
-    profile, findings = validate(read_text(dedent(text), "f"))
-    assert findings == []
-    assert profile is not None
-    assert profile.job.memory == 229 * 2**30
-    assert profile.job.walltime == 1800
-    assert profile.policy.max_lifetime == 12 * 3600
 
 
 def test_directives_that_set_what_a_key_sets_are_found_where_they_stand() -> None:

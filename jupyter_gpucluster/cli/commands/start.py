@@ -98,15 +98,13 @@ def _check(files: Sequence[str]) -> Outcome:
     """Check profile files; what the next release refuses is among the warnings."""
     from ...profiles.search import check_file
 
-    checked = []
+    blocks: list[Block] = []
+    checked: list[dict[str, Any]] = []
     for file in files:
         problems = to_json(check_file(Path(file)))
-        wrong = any(problem["severity"] == "error" for problem in problems)
-        checked.append({"file": file, "ok": not wrong, "problems": problems})
-    blocks = [
-        Text(f"{each['file']}: {'ok' if each['ok'] else 'error'}\n{_lines(each['problems'])}")
-        for each in checked
-    ]
+        ok = all(problem["severity"] != "error" for problem in problems)
+        checked.append({"file": file, "ok": ok, "problems": problems})
+        blocks.append(Text(f"{file}: {'ok' if ok else 'error'}\n{_lines(problems)}"))
     code = 0 if all(each["ok"] for each in checked) else 1
     return Outcome({"files": checked}, tuple(blocks), exit_code=code)
 
