@@ -7,7 +7,6 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -24,18 +23,18 @@ from . import (
     cancel_command,
     find_backend,
     keeps_ended,
+    missing_programs,
     on_this_machine,
     routed,
     routing,
 )
-from .queue import ProcessRunner, Queue, Runner, for_user, run_aside, user_name
+from .queue import ProcessRunner, Queue, Runner, for_user, run_aside
 
 SECONDS = 15.0
 """Time limit; readers of the cluster wait for it, and jobs end by themselves."""
 ANSWER_SECONDS = 10.0
 """The same of a list of leftovers."""
 TAG = re.compile(r"gpc-([a-z0-9]{6})-\d+")
-PROGRAM = re.compile(r"(?!(?:env|sh)$)\w+")
 FILES = re.compile(r"(/[^\s\"',;:=]*)/[a-z0-9]{6}/(?:jobs|logs)/gpc-")
 """The directory of cluster directories, in the path of a job's script or log."""
 ROUNDS = 3
@@ -128,9 +127,8 @@ def stray_jobs(
 async def _strays(
     name: str, variables: Mapping[str, str], looked_after: Set[str], root: Path
 ) -> list[str]:
-    backend, user = find_backend(name), user_name()
-    program = next(word for word in backend.status(user, ()) if PROGRAM.fullmatch(word))
-    if shutil.which(program) is None:
+    backend = find_backend(name)
+    if missing_programs(backend):
         return []  # a profile for another host
     there = {**os.environ, **variables}
     queue = Queue(backend, for_user(backend, ProcessRunner(there), root, there), root=root)

@@ -304,6 +304,8 @@ def test_jobs_that_no_live_cluster_has_are_listed_with_their_origin(
     put_command(
         tmp_path, monkeypatch, "scontrol", f"echo 'JobId=$5 AllocNode:Sid=login2:12 {paths}'"
     )
+    for name in ("sbatch", "scancel"):
+        put_command(tmp_path, monkeypatch, name, "exit 1")
     lines = cancel.stray_jobs([("slurm", {"SLURM_CLUSTERS": "cm2"})], {"live00"}, Path("/state"))
     end = "to end it: SLURM_CLUSTERS=cm2 scancel 7"
     assert lines == ([f"job 7 of {OURS} (running), {told}; {end}"] if told else [])
@@ -313,8 +315,8 @@ def test_systems_are_asked_side_by_side_and_a_silent_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cancel, "ANSWER_SECONDS", 1.0)
-    put_command(tmp_path, monkeypatch, "qstat", "exec sleep 60")
-    put_command(tmp_path, monkeypatch, "squeue", "exec sleep 60")
+    for name in ("sbatch", "squeue", "scancel", "qsub", "qstat", "qdel"):
+        put_command(tmp_path, monkeypatch, name, "exec sleep 60")
     begun = time.monotonic()
     lines = cancel.stray_jobs(
         [("slurm", {}), ("pbs", {}), ("lsf", {})], frozenset(), Path("/state")
