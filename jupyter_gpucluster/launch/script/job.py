@@ -30,6 +30,12 @@ MARK = "@MARK@"
 HOST_READER = "hostlists.py"
 GUARD_FILE = "guard.py"
 """Files of `node` beside the scripts: jobs may not see this package."""
+WAIT = """\
+trap 'kill "$worker" 2>/dev/null' TERM INT
+wait "$worker"
+code=$?
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done"""
+"""Lines that wait for the workers, hand a request to end on to them, and keep their exit code."""
 
 
 def group_scripts(
@@ -157,11 +163,8 @@ def _spread(
         *exports,
         *prologue_lines(profile.environment.prologue),
         *_launch(profile, spec, directory, exports, [*limit, *commands]),
-        "launcher=$!",
-        "trap 'kill \"$launcher\" 2>/dev/null' TERM INT",
-        'wait "$launcher"',
-        "code=$?",
-        'while kill -0 "$launcher" 2>/dev/null; do wait "$launcher"; code=$?; done',
+        "worker=$!",
+        *WAIT.splitlines(),
         'exit "$code"',
     ]
     return "\n".join(lines) + "\n"
@@ -228,10 +231,7 @@ guard() {{
 }}
 guard &
 guard=$!
-trap 'kill "$worker" 2>/dev/null' TERM INT
-wait "$worker"
-code=$?
-while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
+{WAIT}
 kill "$guard" 2>/dev/null
 rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
 echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
