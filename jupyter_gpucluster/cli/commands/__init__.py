@@ -34,6 +34,7 @@ class Entry:
 
 
 COMMANDS = {
+    "setup": Entry("setup", "write profiles from what the batch system reports"),
     "profiles": Entry("start", "list the profiles"),
     "script": Entry("start", "print the job script and the submit command; submits nothing"),
     "start": Entry("start", "start a cluster"),
@@ -42,7 +43,6 @@ COMMANDS = {
     "connect": Entry("clusters", "show how to connect to a cluster", name=True),
     "scale": Entry("clusters", "change the number of workers", name=True),
     "logs": Entry("jobs", "print the logs of a cluster", name=True),
-    "setup": Entry("setup", "write profiles from what the batch system reports"),
     "doctor": Entry("doctor", "check a machine, a profile or a cluster, and suggest fixes"),
     "why": Entry("clusters", "explain why a cluster waits, failed or ended", name=True),
     "shell": Entry(
