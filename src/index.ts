@@ -106,6 +106,7 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
         commands,
         model,
         notebooks,
+        preferences,
         trans
       }),
       trans
@@ -126,6 +127,7 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
       model,
       active,
       preferences,
+      notebooks,
       reveal,
       trans
     });

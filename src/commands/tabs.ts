@@ -19,6 +19,13 @@ export function addTabCommands(options: ICommandOptions): void {
     // A restored tab says itself that its cluster is gone.
     otherwise: id => tabs.openDetails(id)
   });
+  addClusterCommand(options, CommandIDs.choosePlot, {
+    label: trans.__('All plots…'),
+    caption: trans.__('Search the plots of a cluster’s dashboard'),
+    icon: dashboardIcon,
+    applies: cluster => cluster.dashboard !== null,
+    execute: cluster => tabs.choosePlot(cluster.id)
+  });
   addClusterCommand(options, CommandIDs.openLayout, {
     label: trans.__('Open dashboard layout'),
     caption: trans.__('Open the saved set of plots beside what is open'),

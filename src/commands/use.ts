@@ -6,7 +6,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import * as React from 'react';
 
 import { insertClientCode, kernelFor } from '../notebook/clientCode';
-import { plotsOf, WHOLE_DASHBOARD } from '../dashboard/dashboard';
+import { plotTitle, WHOLE_DASHBOARD } from '../dashboard/plots';
 import { KeyDialog } from '../ui/dialogs';
 import { dashboardIcon } from '../ui/icons';
 import type { RecipeForm } from '../notebook/recipe';
@@ -24,8 +24,9 @@ export function addUseCommands(options: ICommandOptions): void {
   const { app, model, notebooks, trans } = options;
   addClusterCommand(options, CommandIDs.openDashboard, {
     label: args =>
-      plotsOf('GPUs', trans).find(plot => plot.path === args.plot)?.title ??
-      trans.__('Open dashboard'),
+      typeof args.plot === 'string'
+        ? plotTitle(args.plot, trans)
+        : trans.__('Open dashboard'),
     caption: trans.__('Open the Dask dashboard of a cluster'),
     icon: dashboardIcon,
     args: { plot: text(trans.__('Page of the dashboard, such as "status".')) },

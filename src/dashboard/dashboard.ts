@@ -6,45 +6,26 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { IFrame, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
+import type { Message } from '@lumino/messaging';
+import type { IPoll } from '@lumino/polling';
 import { Poll } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
 import { StackedLayout, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { isAway, watchPage } from './connection';
+import { plotTitle, WHOLE_DASHBOARD } from './plots';
 import { dashboardIcon } from '../ui/icons';
 import type { ICluster, IClustersModel } from '../model/tokens';
 import { DashboardPlaceholder } from '../ui/placeholder';
 import { shownName } from '../model/words';
 
-/** A page of Dask's dashboard. */
-interface IPlot {
-  /** Its path below the dashboard's address. */
-  path: string;
-  title: string;
-}
-
-export const WHOLE_DASHBOARD = 'status';
-
+/** Between signs of life; one that is missing is noticed this much and the limit of a request later. */
+const HEALTH_MS = 4000;
 const RECONNECT_MS = 2000;
 /** Between attempts to load a page that fails although the Jupyter server answers. */
 const LONGEST_RECONNECT_MS = 30000;
 const NOTHING = 'about:blank';
-
-/** The pages worth a tab of their own; those about GPUs first where workers have GPUs. */
-export function plotsOf(unit: string, trans: TranslationBundle): IPlot[] {
-  const gpu = [
-    { path: 'individual-gpu-memory', title: trans.__('GPU memory') },
-    { path: 'individual-gpu-utilization', title: trans.__('GPU utilization') }
-  ];
-  return [
-    ...(unit === 'GPUs' ? gpu : []),
-    { path: 'individual-task-stream', title: trans.__('Task stream') },
-    { path: 'individual-progress', title: trans.__('Progress') },
-    { path: 'individual-workers', title: trans.__('Workers') },
-    { path: 'individual-workers-memory', title: trans.__('Memory by worker') }
-  ];
-}
 
 /** The address under which our server shows a page of a cluster's dashboard. */
 export function dashboardUrl(
@@ -57,7 +38,7 @@ export function dashboardUrl(
     'gpucluster',
     'dashboard',
     encodeURIComponent(cluster),
-    encodeURIComponent(plot)
+    ...plot.split('/').map(encodeURIComponent)
   );
 }
 
@@ -93,11 +74,14 @@ export class DashboardTab extends MainAreaWidget<DashboardView> {
 
   private _name(): void {
     const { model, plot, trans } = this._options;
-    const page = plotsOf('GPUs', trans).find(item => item.path === plot);
     const cluster = model.cluster(this.cluster);
     const name = cluster ? shownName(cluster, trans) : this.cluster;
-    this.title.label = page ? trans.__('%1: %2', name, page.title) : name;
+    this.title.label =
+      plot === WHOLE_DASHBOARD
+        ? name
+        : trans.__('%1: %2', name, plotTitle(plot, trans));
     this.title.caption = trans.__('Dask dashboard of %1', name);
+    this.content.name = this.title.label;
   }
 
   get cluster(): string {
@@ -118,9 +102,14 @@ class DashboardView extends Widget {
     this._cluster = options.cluster;
     this.plot = options.plot;
     this._options = options;
-    // The dashboard's own scripts and websockets need its origin.
+    // The dashboard's own scripts and websockets need its origin. What it opens is in the sandbox, too.
     this._frame = new IFrame({
-      sandbox: ['allow-same-origin', 'allow-scripts']
+      sandbox: [
+        'allow-same-origin',
+        'allow-scripts',
+        'allow-popups',
+        'allow-downloads'
+      ]
     });
     this._placeholder = ReactWidget.create(
       React.createElement(UseSignal<DashboardView, void>, {
@@ -133,11 +122,11 @@ class DashboardView extends Widget {
           })
       })
     );
-    this._reconnection = new Poll({
-      auto: false,
+    this._health = new Poll({
       name: 'jupyter-gpucluster:dashboard',
-      factory: () => this._reconnect(),
-      frequency: { interval: RECONNECT_MS, backoff: false }
+      factory: () => this._ask(),
+      frequency: frequency(HEALTH_MS),
+      standby: () => document.hidden || (!this.isVisible && !this._lost)
     });
     this._waiting = new Widget();
     this._waiting.addClass('jp-gpucluster-Waiting');
@@ -158,6 +147,11 @@ class DashboardView extends Widget {
 
   readonly plot: string;
 
+  /** What screen readers call the frame. */
+  set name(name: string) {
+    this._iframe.title = this._options.trans.__('Dashboard of %1', name);
+  }
+
   get cluster(): string {
     return this._cluster;
   }
@@ -169,9 +163,14 @@ class DashboardView extends Widget {
   }
 
   override dispose(): void {
-    this._reconnection.dispose();
+    this._health.dispose();
     this._watch.dispose();
     super.dispose();
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    void this._health.refresh();
   }
 
   private _show(): void {
@@ -211,25 +210,41 @@ class DashboardView extends Widget {
     });
   }
 
-  /** Empty the frame until the server answers, which is asked after a pause. */
+  /** Empty the frame until the scheduler answers, which is asked after a pause. */
   private _lose(pause: number): void {
     if (this._lost) {
       return;
     }
     this._lost = true;
     this._page = this._placeInDashboard();
-    void this._reconnection.schedule({
-      interval: pause,
-      phase: 'started'
-    });
+    this._health.frequency = frequency(RECONNECT_MS);
+    void this._health.schedule({ interval: pause, phase: 'started' });
   }
 
-  private async _reconnect(): Promise<void> {
+  /** Ask the scheduler for a sign of life: a network that is cut closes no websocket. */
+  private async _ask(): Promise<void> {
     const { model } = this._options;
-    await model.refresh();
-    if (!isAway(model.failure) && !this.isDisposed) {
+    const asked = this._cluster;
+    const known = model.cluster(asked);
+    const isAlive =
+      known === undefined ||
+      !hasDashboard(known) ||
+      (await model.api.health(asked).then(
+        () => true,
+        (failure: Error) => !isAway(failure)
+      ));
+    if (isAlive && this._lost) {
+      await model.refresh();
+    }
+    if (this.isDisposed || asked !== this._cluster) {
+      return;
+    }
+    if (!isAlive && !this._lost) {
+      this._lose(RECONNECT_MS);
+      this._show();
+    } else if (isAlive && this._lost && !isAway(model.failure)) {
       this._lost = false;
-      void this._reconnection.stop();
+      this._health.frequency = frequency(HEALTH_MS);
       this._show();
     }
   }
@@ -250,7 +265,7 @@ class DashboardView extends Widget {
   private readonly _placeholder: ReactWidget;
   private readonly _waiting: Widget;
   private readonly _watch: IDisposable;
-  private readonly _reconnection: Poll;
+  private readonly _health: Poll;
   private readonly _shown = new Signal<this, void>(this);
   private _cluster: string;
   /** Where the user had come to when the connection was lost; '' for the plot's own page. */
@@ -258,6 +273,10 @@ class DashboardView extends Widget {
   /** Whether the page in the frame has lost its connection. */
   private _lost = false;
   private _pause = RECONNECT_MS;
+}
+
+function frequency(interval: number): IPoll.Frequency {
+  return { interval, backoff: false, max: LONGEST_RECONNECT_MS };
 }
 
 function hasDashboard(cluster: ICluster): boolean {

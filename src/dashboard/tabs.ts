@@ -5,14 +5,22 @@ import type {
   ILayoutRestorer,
   JupyterFrontEnd
 } from '@jupyterlab/application';
-import { WidgetTracker } from '@jupyterlab/apputils';
+import { Dialog, WidgetTracker } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
+import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { Widget } from '@lumino/widgets';
+import * as React from 'react';
 
 import type { ActiveCluster } from '../model/active';
 import { CommandIDs } from '../model/commandIds';
-import { dashboardUrl, DashboardTab, plotsOf } from './dashboard';
+import { dashboardUrl, DashboardTab } from './dashboard';
+import { PlotPicker } from './picker';
+import { allPlots, plotsOf } from './plots';
 import { DetailsTab } from '../details/details';
+import { KeyDialog } from '../ui/dialogs';
 import type { IClustersModel } from '../model/tokens';
 import type { Preferences } from '../model/preferences';
 
@@ -29,9 +37,13 @@ interface ITabsOptions {
   model: IClustersModel;
   active: ActiveCluster;
   preferences: Preferences;
+  /** Null where there are no notebooks. */
+  notebooks: INotebookTracker | null;
   reveal: (cluster: string) => void;
   trans: TranslationBundle;
 }
+
+type Place = Parameters<ILabShell['add']>[2];
 
 export class Tabs {
   constructor(private readonly _options: ITabsOptions) {
@@ -62,12 +74,8 @@ export class Tabs {
     ]);
   }
 
-  /** Show a plot of a cluster. */
-  openDashboard(
-    cluster: string,
-    plot: string,
-    place?: Parameters<ILabShell['add']>[2]
-  ): void {
+  /** Show a plot of a cluster; beside the notebook in use, and at a place that is given also if it is open. */
+  openDashboard(cluster: string, plot: string, place?: Place): void {
     const { labShell, model, reveal, trans } = this._options;
     if (labShell === null) {
       window.open(this._dashboardUrl(cluster, plot), '_blank', 'noopener');
@@ -88,6 +96,8 @@ export class Tabs {
         trans
       });
       void this._dashboards.add(tab);
+      labShell.add(tab, 'main', place ?? this._besideNotebook());
+    } else if (place !== undefined) {
       labShell.add(tab, 'main', place);
     }
     labShell.activateById(tab.id);
@@ -104,7 +114,8 @@ export class Tabs {
         : plotsOf(unit, trans)
             .slice(0, DEFAULT_PLOTS)
             .map(plot => plot.path);
-    let ref: string | null = labShell?.currentWidget?.id ?? null;
+    const notebook = this._notebook();
+    let ref = (notebook ?? labShell?.currentWidget)?.id ?? null;
     plots.forEach((plot, index) => {
       const mode =
         index === 0
@@ -118,6 +129,48 @@ export class Tabs {
       );
       ref = tab?.id ?? ref;
     });
+    if (notebook !== undefined) {
+      labShell?.activateById(notebook.id);
+    }
+  }
+
+  /** Let the user choose one of all plots that a cluster has. */
+  async choosePlot(cluster: string): Promise<void> {
+    const { model, preferences, trans } = this._options;
+    const dialog = new KeyDialog({
+      title: trans.__('Plots of %1', model.cluster(cluster)?.name ?? cluster),
+      body: ReactWidget.create(
+        React.createElement(PlotPicker, {
+          load: async () => allPlots(await model.api.plots(cluster), trans),
+          pinned: preferences.get('pinnedPlots'),
+          onPin: pinned => void preferences.set('pinnedPlots', pinned),
+          onOpen: plot => {
+            dialog.reject();
+            this.openDashboard(cluster, plot);
+          },
+          trans
+        })
+      ),
+      buttons: [Dialog.cancelButton({ label: trans.__('Close') })],
+      focusNodeSelector: 'input'
+    });
+    await dialog.launch();
+  }
+
+  /** The notebook that the user sees; undefined where there is none. */
+  private _notebook(): Widget | undefined {
+    const panel = this._options.notebooks?.currentWidget;
+    return panel?.isVisible ? panel : undefined;
+  }
+
+  /** Where a new plot hides no notebook: with other plots, else beside the notebook. */
+  private _besideNotebook(): Place {
+    const plots = this._dashboards.find(tab => tab.isVisible);
+    if (plots !== undefined) {
+      return { mode: 'tab-after', ref: plots.id };
+    }
+    const notebook = this._notebook();
+    return notebook && { mode: 'split-right', ref: notebook.id };
   }
 
   /** Show all that is known of a cluster. */

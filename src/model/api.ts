@@ -27,8 +27,16 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** The status of an answer without a body: the list with the ETag that was sent still holds. */
 const UNCHANGED = 304;
+/** A browser waits for minutes for an answer that a cut network has lost. */
+const LIST_MS = 15_000;
+/** A scheduler that takes in a large graph is busy for seconds. */
+const HEALTH_MS = 10_000;
 
 interface IRequestOptions {
+  /** The part of our server that answers; `api` by default. */
+  part?: 'api' | 'dashboard';
+  /** Milliseconds after which no answer counts as none; a browser's own limit by default. */
+  limit?: number;
   body?: object;
   query?: Record<string, string>;
   headers?: Record<string, string>;
@@ -93,6 +101,7 @@ export class ClusterApi {
     const { etag, clusters } = this._list;
     const { response, body } = await this._request('GET', ['clusters'], {
       query: { ended: '1' },
+      limit: LIST_MS,
       ...(etag === null ? {} : { headers: { 'If-None-Match': etag } })
     });
     if (response.status === UNCHANGED) {
@@ -162,6 +171,21 @@ export class ClusterApi {
     }
   }
 
+  /** Ask the scheduler of a cluster for a sign of life; rejects if none comes soon. */
+  async health(id: string): Promise<void> {
+    await this._request('GET', [id, 'health'], {
+      part: 'dashboard',
+      limit: HEALTH_MS
+    });
+  }
+
+  /** The paths of a scheduler's own list of plots, by its names. */
+  async plots(id: string): Promise<Record<string, string>> {
+    const path = [id, 'individual-plots.json'];
+    return (await this._request('GET', path, { part: 'dashboard' }))
+      .body as Record<string, string>;
+  }
+
   clientCode(id: string): Promise<IClientCode> {
     return this._get(['clusters', id, 'client-code']);
   }
@@ -203,7 +227,7 @@ export class ClusterApi {
       URLExt.join(
         this.serverSettings.baseUrl,
         'gpucluster',
-        'api',
+        options.part ?? 'api',
         ...path.map(encodeURIComponent)
       ) + URLExt.objectToQueryString(options.query ?? {});
     const init: RequestInit = { method };
@@ -214,13 +238,18 @@ export class ClusterApi {
     if (options.body !== undefined) {
       init.body = JSON.stringify(options.body);
     }
+    if (options.limit !== undefined) {
+      init.signal = AbortSignal.timeout(options.limit);
+    }
     let response: Response;
+    let text: string;
     try {
       response = await ServerConnection.makeRequest(
         url,
         init,
         this.serverSettings
       );
+      text = await response.text();
     } catch (error) {
       throw new ApiError(
         this._trans.__('The Jupyter server does not answer.'),
@@ -233,7 +262,6 @@ export class ClusterApi {
         }
       );
     }
-    const text = await response.text();
     if (!response.ok && response.status !== UNCHANGED) {
       throw errorOf(response, text, this._trans);
     }

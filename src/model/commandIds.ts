@@ -6,6 +6,7 @@ export const CommandIDs = {
   tryHere: 'gpucluster:try-here',
   refresh: 'gpucluster:refresh',
   openDashboard: 'gpucluster:open-dashboard',
+  choosePlot: 'gpucluster:choose-plot',
   openDetails: 'gpucluster:open-details',
   openLayout: 'gpucluster:open-layout',
   saveLayout: 'gpucluster:save-layout',

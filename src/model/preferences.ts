@@ -9,6 +9,8 @@ const PLUGIN_ID = 'jupyter-gpucluster:plugin';
 interface IValues {
   /** Plots of a layout by their paths; empty for the ones that suit the cluster. */
   layout: string[];
+  /** Plots that come first, by their paths; empty for the ones that suit the cluster. */
+  pinnedPlots: string[];
   /** Whether dashboards switch to the cluster that is worked with. */
   followActiveCluster: boolean;
   /** Whether a notebook that was connected gets its client again when its kernel starts anew. */
@@ -17,6 +19,7 @@ interface IValues {
 
 const DEFAULTS: IValues = {
   layout: [],
+  pinnedPlots: [],
   followActiveCluster: false,
   autoConnect: false
 };

@@ -7,9 +7,10 @@ import { Menu } from '@lumino/widgets';
 
 import type { Absence } from '../notify/absence';
 import type { ActiveCluster } from '../model/active';
+import type { Preferences } from '../model/preferences';
 import { selectDropped } from '../notebook/clientCode';
 import { CommandIDs } from '../model/commandIds';
-import { plotsOf } from '../dashboard/dashboard';
+import { plotsOf } from '../dashboard/plots';
 import type { ICluster, IClustersModel } from '../model/tokens';
 import type { IListActions } from './clusters';
 import { dragCode } from './drag';
@@ -21,6 +22,7 @@ interface IActionOptions {
   active: ActiveCluster;
   absence: Absence;
   notebooks: INotebookTracker | null;
+  preferences: Preferences;
   trans: TranslationBundle;
 }
 
@@ -119,12 +121,17 @@ function createCardMenu(options: IActionOptions, cluster: ICluster): Menu {
   }
   const plots = new Menu({ commands });
   plots.title.label = trans.__('Dashboard plots');
-  for (const plot of plotsOf(cluster.unit, trans)) {
+  const pinned = options.preferences.get('pinnedPlots');
+  for (const plot of pinned.length > 0
+    ? pinned
+    : plotsOf(cluster.unit, trans).map(({ path }) => path)) {
     plots.addItem({
       command: CommandIDs.openDashboard,
-      args: { ...args, plot: plot.path }
+      args: { ...args, plot }
     });
   }
+  plots.addItem({ type: 'separator' });
+  plots.addItem({ command: CommandIDs.choosePlot, args });
   menu.addItem({ type: 'submenu', submenu: plots });
   menu.addItem({ command: CommandIDs.openLayout, args });
   menu.addItem({ type: 'separator' });

@@ -1,8 +1,13 @@
-import { screen, waitFor } from '@testing-library/dom';
+import { Dialog } from '@jupyterlab/apputils';
+import { fireEvent, screen, waitFor } from '@testing-library/dom';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { dashboardUrl, DashboardTab, plotsOf } from '../dashboard';
+import { dashboardUrl, DashboardTab } from '../dashboard';
+import { allPlots, plotsOf } from '../plots';
+import { ActiveCluster } from '../../model/active';
+import { Preferences } from '../../model/preferences';
+import { Tabs } from '../tabs';
 import { ClustersModel } from '../../model/model';
 import { aCluster, FakeServer, trans } from '../../__tests__/fakes';
 
@@ -204,6 +209,36 @@ describe('the connection of a dashboard’s tab', () => {
     screen.getByText('Loading the dashboard…');
   });
 
+  it.each([0, 424, 503])(
+    'is lost with a sign of life that fails with %s, within 15 s, and comes back with the next',
+    async status => {
+      const alive = server.routes['GET dashboard/c1/health'];
+      server.routes['GET dashboard/c1/health'] = () =>
+        status === 0
+          ? new Promise<never>((_, reject) => {
+              setTimeout(() => reject(new TypeError('cut')), 9000);
+            })
+          : { status };
+      await vi.advanceTimersByTimeAsync(15_000);
+      await expectLost();
+      server.routes['GET dashboard/c1/health'] = alive;
+      await vi.advanceTimersByTimeAsync(15_000);
+      expect(frame()).toBe(STATUS);
+    }
+  );
+
+  it('is not asked for while its tab is hidden', async () => {
+    await vi.advanceTimersByTimeAsync(5000);
+    const before = server.countOf('GET dashboard/c1/health');
+    expect(before).toBeGreaterThan(0);
+    tab.hide();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(server.countOf('GET dashboard/c1/health')).toBe(before);
+    tab.show();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(server.countOf('GET dashboard/c1/health')).toBe(before + 1);
+  });
+
   it.each([424, 502, 503, 504])(
     'is lost where a Hub or a proxy answers %s for a server',
     async status => {
@@ -302,8 +337,111 @@ describe('dashboard pages', () => {
 
   it('have addresses that an id cannot leave', () => {
     open();
-    expect(dashboardUrl('/', '../x', 'status')).toBe(
-      '/gpucluster/dashboard/..%2Fx/status'
+    expect(dashboardUrl('/', '../x', 'statics/individual-map.html')).toBe(
+      '/gpucluster/dashboard/..%2Fx/statics/individual-map.html'
     );
+  });
+
+  it('have titles and frames that a user can tell apart', async () => {
+    server.clusters = [aCluster()];
+    await model.refresh();
+    open();
+    expect(tab.node.querySelector('iframe')?.title).toBe(
+      'Dashboard of quiet-fox'
+    );
+    const listed = {
+      'Individual Rmm Memory': '/individual-rmm-memory',
+      'Individual Cluster Map': '/statics/individual-cluster-map.html'
+    };
+    expect(allPlots(listed, trans)).toEqual([
+      { path: 'statics/individual-cluster-map.html', title: 'Cluster map' },
+      { path: 'individual-rmm-memory', title: 'RMM memory' }
+    ]);
+  });
+});
+
+describe('plots beside a notebook', () => {
+  const added: { widget: DashboardTab; place: object | undefined }[] = [];
+  const activated: string[] = [];
+  let notebook: { id: string; isVisible: boolean } | null;
+  let tabs: Tabs;
+
+  beforeEach(async () => {
+    added.length = activated.length = 0;
+    notebook = { id: 'notebook', isVisible: true };
+    server.clusters = [aCluster()];
+    await model.refresh();
+    tabs = new Tabs({
+      app: {
+        serviceManager: { serverSettings: { baseUrl: '/' } }
+      },
+      labShell: {
+        add: (widget: DashboardTab, _: string, place?: object) => {
+          tab = widget;
+          added.push({ widget, place });
+        },
+        activateById: (id: string) => activated.push(id),
+        currentWidget: null
+      },
+      model,
+      active: new ActiveCluster(),
+      preferences: new Preferences(null),
+      notebooks: {
+        get currentWidget() {
+          return notebook;
+        }
+      },
+      reveal: vi.fn(),
+      trans
+    } as unknown as ConstructorParameters<typeof Tabs>[0]);
+  });
+
+  afterEach(() => {
+    added.forEach(({ widget }) => widget.dispose());
+    Dialog.flush();
+  });
+
+  it('never hide it: neither one of them nor a layout', () => {
+    tabs.openDashboard('c1', 'individual-progress');
+    const beside = { mode: 'split-right', ref: 'notebook' };
+    expect(added.map(({ place }) => place)).toEqual([beside]);
+    tabs.openLayout('c1');
+    // The one that was open moves, too.
+    const [progress, stream] = added.map(({ widget }) => widget);
+    expect(added.slice(1, 3)).toEqual([
+      { widget: stream, place: beside },
+      { widget: progress, place: { mode: 'split-bottom', ref: stream.id } }
+    ]);
+    expect(activated.at(-1)).toBe('notebook');
+  });
+
+  it('take the place of any other document where there is no notebook', () => {
+    notebook = null;
+    tabs.openDashboard('c1', 'status');
+    expect(added.map(({ place }) => place)).toEqual([undefined]);
+  });
+
+  it('are found in the scheduler’s own list', async () => {
+    server.routes['GET dashboard/c1/individual-plots.json'] = () => ({
+      body: {
+        'Individual Gpu Memory': '/individual-gpu-memory',
+        'Individual Rmm Memory': '/individual-rmm-memory'
+      }
+    });
+    const closed = tabs.choosePlot('c1');
+    await screen.findByText('2 plots');
+    fireEvent.click(screen.getByLabelText('Pin RMM memory'));
+    await waitFor(() =>
+      expect(
+        screen.getAllByText(/ memory$/).map(({ textContent }) => textContent)
+      ).toEqual(['RMM memory', 'GPU memory'])
+    );
+    const search = screen.getByLabelText('Search plots');
+    fireEvent.change(search, { target: { value: 'gpu' } });
+    await screen.findByText('1 plot');
+    fireEvent.keyDown(search, { key: 'Enter' });
+    await closed;
+    expect(added[0].widget.plot).toBe('individual-gpu-memory');
+    expect(added[0].widget.title.label).toBe('quiet-fox: GPU memory');
   });
 });
