@@ -109,6 +109,7 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
         preferences,
         trans
       }),
+      state,
       trans
     });
     absence.changed.connect(() => panel.redraw());

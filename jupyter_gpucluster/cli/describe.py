@@ -89,6 +89,7 @@ def cluster_facts(view: ClusterView) -> Facts:
             ("target", target_text(view)),
             ("threads", str(view.threads or "")),
             ("memory", _part(view.memory_used, view.memory_limit)),
+            ("tasks", f"{view.tasks_done} of {view.tasks} done" if view.tasks else ""),
             ("clients", "" if view.phase in ENDED else str(view.clients)),
             ("GPU-hours", _gpu_hours(view)),
             ("idle GPUs", view.gpu_words),

@@ -146,6 +146,11 @@ class Summary:
     """The last loss of workers; None = there was none, or it is long over."""
     unaccounted: bool = False
     """True if the record has jobs whose end nothing proves."""
+    tasks: int = 0
+    """Tasks that clients hold; on disk 0, as are the two below."""
+    tasks_done: int = 0
+    busy: float | None = None
+    """The share of threads that compute; None without threads."""
 
 
 def summary_of(record: Record, words: str, now: float) -> Summary:

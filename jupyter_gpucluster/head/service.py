@@ -364,7 +364,8 @@ class Service:
             seen = replace(self.seen, workers=workers)
             fresh = summarise(self.record, seen, time.time())
             summary = replace(summary, workers=fresh.workers, words=fresh.words)
-        return self.files.add_troubles(replace(summary, **self.watch.figures()))
+        figures = {**self.watch.figures(), **self.watch.progress()}
+        return self.files.add_troubles(replace(summary, **figures))
 
     async def act(self, action: Action) -> None:
         """Carry out one action that `decide.step` returned."""

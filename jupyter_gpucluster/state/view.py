@@ -61,6 +61,9 @@ class ClusterView:
     """Since when the head cannot write the cluster's files, so that the disk is out of date."""
     loss: Loss | None = None
     """The last loss of workers; None = there was none, or it is long over."""
+    tasks: int = 0
+    tasks_done: int = 0
+    busy: float | None = None
     listed: float | None = None
     """Time of the batch system's last listing of the cluster's jobs."""
 

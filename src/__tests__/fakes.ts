@@ -136,6 +136,9 @@ export function aCluster(changes: ClusterChanges = {}): ICluster {
     unsaved_since: null,
     allocation: '',
     loss: null,
+    tasks: 0,
+    tasks_done: 0,
+    busy: null,
     listed: null,
     directory: '/home/ada/clusters/c1',
     gpus: [],
@@ -256,6 +259,8 @@ export function someActions() {
     showMore: vi.fn<IListActions['showMore']>(),
     drag: vi.fn<IListActions['drag']>(),
     touch: vi.fn<IListActions['touch']>(),
+    isLossDismissed: vi.fn<IListActions['isLossDismissed']>(() => false),
+    dismissLoss: vi.fn<IListActions['dismissLoss']>(),
     news: vi.fn<IListActions['news']>(() => ''),
     dismissNews: vi.fn<IListActions['dismissNews']>()
   } satisfies IListActions;

@@ -10,11 +10,17 @@ import { profileHere, triedWords, triedWorkers } from '../start/tryout';
 import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { guarded, schema, stringOf, text } from './register';
+import { clusterWords } from '../model/words';
 
 export function addPanelCommands(options: ICommandOptions): void {
   const { app, model, trans } = options;
   app.commands.addCommand(CommandIDs.showPanel, {
-    label: trans.__('Show GPU clusters'),
+    label: args => {
+      const cluster = model.cluster(stringOf(args, 'cluster') ?? '');
+      return cluster === undefined
+        ? trans.__('Show GPU clusters')
+        : clusterWords(cluster, trans);
+    },
     caption: trans.__('Show the panel with clusters and profiles'),
     icon: clusterIcon,
     describedBy: {

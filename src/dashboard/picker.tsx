@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { useLoaded } from '../ui/loaded';
+import { holds, SearchField } from '../ui/search';
 import type { IPlot } from './plots';
 
 interface IPlotPickerProps {
@@ -22,7 +23,7 @@ export function PlotPicker(props: IPlotPickerProps): JSX.Element {
   const [pinned, setPinned] = React.useState(props.pinned);
   const isPinned = ({ path }: IPlot): boolean => pinned.includes(path);
   const found = (value ?? [])
-    .filter(({ title }) => title.toLowerCase().includes(wanted.toLowerCase()))
+    .filter(({ title }) => holds(wanted, title))
     .sort((a, b) => Number(isPinned(b)) - Number(isPinned(a)));
   const togglePin = (plot: IPlot): void => {
     const changed = isPinned(plot)
@@ -33,18 +34,11 @@ export function PlotPicker(props: IPlotPickerProps): JSX.Element {
   };
   return (
     <div className="jp-gpucluster-Plots">
-      <input
-        type="search"
-        className="jp-mod-styled"
-        aria-label={trans.__('Search plots')}
-        placeholder={trans.__('Search plots')}
+      <SearchField
+        label={trans.__('Search plots')}
         value={wanted}
-        onChange={event => setWanted(event.target.value)}
-        onKeyDown={event => {
-          if (event.key === 'Enter' && found.length > 0) {
-            props.onOpen(found[0].path);
-          }
-        }}
+        onChange={setWanted}
+        onEnter={() => found.length > 0 && props.onOpen(found[0].path)}
       />
       <p role="status">
         {failure !== null

@@ -449,6 +449,11 @@ export interface components {
             allocation: string;
             /** @description The last loss of workers; null where there was none, or it is long over. */
             loss: components["schemas"]["Loss"] | null;
+            /** @description Tasks that clients of the cluster hold. */
+            tasks: number;
+            tasks_done: number;
+            /** @description The share of threads that compute, from 0 to 1; null without workers. */
+            busy: number | null;
             /** @description When the batch system last listed the cluster's jobs; null before that. */
             listed: number | null;
             /** @description Path of the dashboard on this server, null while there is none. */

@@ -68,6 +68,43 @@ export function nextEnd(
   );
 }
 
+/** "42 min left": until it ends by itself; '' where nothing ends it. */
+export function leftWords(
+  cluster: ICluster,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const end = isEnded(cluster.phase) ? null : nextEnd(cluster);
+  return end === null
+    ? ''
+    : trans.__('%1 left', duration(end.ends - now, trans));
+}
+
+/** "quiet-fox: Running, 2 GPUs ready, 42 min left". */
+export function clusterWords(
+  cluster: ICluster,
+  trans: TranslationBundle
+): string {
+  const left = leftWords(cluster, Date.now() / 1000, trans);
+  const words = trans.__(
+    '%1: %2, %3 ready',
+    shownName(cluster, trans),
+    phaseWord(cluster.phase, trans),
+    amount(cluster.workers.ready, cluster.unit, trans)
+  );
+  return left === '' ? words : trans.__('%1, %2', words, left);
+}
+
+/** Whether a user should look at it although nothing was asked of them. */
+export function needsAttention(cluster: ICluster, now: number): boolean {
+  return (
+    ['degraded', 'unreachable'].includes(cluster.phase) ||
+    cluster.loss !== null ||
+    cluster.gpu_words !== '' ||
+    isStuck(cluster, now)
+  );
+}
+
 export function phaseWord(phase: Phase, trans: TranslationBundle): string {
   switch (phase) {
     case 'pending':

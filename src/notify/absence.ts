@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import type { IClusterEvent, IClustersModel } from '../model/tokens';
+import type { ICluster, IClusterEvent, IClustersModel } from '../model/tokens';
 import { moment } from '../model/words';
 
 const STATE_KEY = 'jupyter-gpucluster:seen';
@@ -17,6 +17,8 @@ interface ISeen {
   revision: number;
   /** Epoch seconds. */
   time: number;
+  /** Time of the loss that was put aside last. */
+  loss?: number;
 }
 
 type Seen = Record<string, ISeen>;
@@ -49,6 +51,21 @@ export class Absence {
     }
   }
 
+  isLossDismissed({ id, loss }: ICluster): boolean {
+    return loss !== null && loss.time <= (this._seen[id]?.loss ?? 0);
+  }
+
+  /** Put the last loss of a cluster aside, also in pages to come. */
+  dismissLoss({ id, loss, revision }: ICluster): void {
+    this._seen[id] = {
+      revision,
+      time: Date.now() / 1000,
+      loss: loss?.time
+    };
+    this._remember();
+    this._changed.emit();
+  }
+
   private async _begin(): Promise<void> {
     const { model, state } = this._options;
     const stored = (await state?.fetch(STATE_KEY)) as unknown as
@@ -72,7 +89,10 @@ export class Absence {
     const fresh = this._fresh;
     this._fresh = true;
     this._seen = Object.fromEntries(
-      model.clusters.map(({ id, revision }) => [id, { revision, time: now }])
+      model.clusters.map(({ id, revision }) => [
+        id,
+        { revision, time: now, loss: before[id]?.loss }
+      ])
     );
     this._remember();
     if (fresh) {

@@ -62,6 +62,8 @@ export function createCardActions(options: IActionOptions): IListActions {
     },
     news: cluster => absence.news(cluster.id),
     dismissNews: cluster => absence.dismiss(cluster.id),
+    isLossDismissed: cluster => absence.isLossDismissed(cluster),
+    dismissLoss: cluster => absence.dismissLoss(cluster),
     drag: (cluster, event) => {
       if (event.button === 0) {
         dragCode({
@@ -81,7 +83,7 @@ export function createCardActions(options: IActionOptions): IListActions {
     showLog: run(CommandIDs.showLog),
     // Not by the command: the card shows a refusal beside its own field.
     scale: (cluster, target) => model.scale(cluster.id, target),
-    showMore: (cluster, anchor) => {
+    showMore: (cluster, anchor, pointer) => {
       const menu = createCardMenu(options, cluster);
       const { left, bottom } = anchor.getBoundingClientRect();
       menu.aboutToClose.connect(() => {
@@ -93,7 +95,7 @@ export function createCardActions(options: IActionOptions): IListActions {
           }
         });
       });
-      menu.open(left, bottom);
+      menu.open(pointer?.clientX ?? left, pointer?.clientY ?? bottom);
     }
   };
 }

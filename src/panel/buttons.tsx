@@ -50,6 +50,7 @@ function EndedButtons(props: ICardButtonsProps): JSX.Element {
         <CardButton
           label={trans.__('Fix and retry')}
           name={trans.__('Fix and retry %1', cluster.name)}
+          tip={trans.__('Change what made it fail, and start it again')}
           accept
           onClick={() => actions.fix(cluster)}
         />
@@ -57,17 +58,20 @@ function EndedButtons(props: ICardButtonsProps): JSX.Element {
         <CardButton
           label={trans.__('Start again')}
           name={trans.__('Start again a cluster like %1', cluster.name)}
+          tip={trans.__('Start one with the same choices')}
           onClick={() => actions.startAgain(cluster)}
         />
       )}
       <CardButton
         label={trans.__('Show log')}
         name={trans.__('Show log of %1', cluster.name)}
+        tip={trans.__('Show the newest lines of its logs')}
         onClick={() => actions.showLog(cluster)}
       />
       <CardButton
         label={trans.__('Remove from history')}
         name={trans.__('Remove from history: %1', cluster.name)}
+        tip={trans.__('Delete its record and its logs')}
         onClick={() => actions.forget(cluster)}
       />
     </>
@@ -83,17 +87,20 @@ function QueuedButtons(props: ICardButtonsProps): JSX.Element {
       <CardButton
         label={trans.__('Tell me when it is ready')}
         name={trans.__('Tell me when it is ready: %1', cluster.name)}
+        tip={trans.__('Get a notification of the browser')}
         pressed={actions.isAwaited(cluster)}
         onClick={() => void actions.notify(cluster).then(drawAgain)}
       />
       <CardButton
         label={trans.__('Edit and resubmit')}
         name={trans.__('Edit and resubmit %1', cluster.name)}
+        tip={trans.__('Replace the request by one with other choices')}
         onClick={() => actions.resubmit(cluster)}
       />
       <CardButton
         label={trans.__('Cancel')}
         name={trans.__('Cancel %1', cluster.name)}
+        tip={trans.__('Withdraw the request')}
         onClick={() => actions.stop(cluster)}
       />
     </>
@@ -107,14 +114,21 @@ function LiveButtons(props: ICardButtonsProps): JSX.Element {
       <CardButton
         label={trans.__('Dashboard')}
         name={trans.__('Dashboard of %1', cluster.name)}
+        tip={trans.__('Show the plots of Dask')}
         disabled={cluster.dashboard === null}
-        why={isOurs(cluster) ? undefined : foreignDashboard(trans)}
+        why={
+          isOurs(cluster)
+            ? unavailable(cluster, trans)
+            : foreignDashboard(trans)
+        }
         onClick={() => actions.openDashboard(cluster)}
       />
       <CardButton
         label={trans.__('Connect')}
         name={trans.__('Connect a notebook to %1', cluster.name)}
+        tip={trans.__('Insert the code that connects a notebook')}
         disabled={!isConnectable(cluster)}
+        why={unavailable(cluster, trans)}
         onClick={() => actions.connect(cluster)}
       />
       {isOurs(cluster) ? (
@@ -123,6 +137,7 @@ function LiveButtons(props: ICardButtonsProps): JSX.Element {
         <CardButton
           label={trans.__('Detach')}
           name={trans.__('Detach %1', cluster.name)}
+          tip={trans.__('Take it off this list; it keeps running')}
           onClick={() => actions.detach(cluster)}
         />
       )}
@@ -140,25 +155,42 @@ function SteeringButtons(props: ICardButtonsProps): JSX.Element {
         label={trans.__('Scale')}
         name={trans.__('Scale %1', cluster.name)}
         expanded={props.scaling}
+        tip={trans.__('Change how many workers it has')}
         disabled={!isSteerable(cluster.phase)}
+        why={unavailable(cluster, trans)}
         onClick={props.onScale}
       />
       {isStuck(cluster, props.now) ? (
         <CardButton
           label={trans.__('Stop by force')}
           name={trans.__('Stop by force: %1', cluster.name)}
+          tip={trans.__('End its processes and jobs without its scheduler')}
           onClick={() => actions.stopByForce(cluster)}
         />
       ) : (
         <CardButton
           label={trans.__('Stop')}
           name={trans.__('Stop %1', cluster.name)}
+          tip={trans.__('End it with all its workers')}
           disabled={cluster.phase === 'stopping'}
+          why={unavailable(cluster, trans)}
           onClick={() => actions.stop(cluster)}
         />
       )}
     </>
   );
+}
+
+/** Why something cannot be done with a cluster now. */
+function unavailable(cluster: ICluster, trans: TranslationBundle): string {
+  switch (cluster.phase) {
+    case 'stopping':
+      return trans.__('It is stopping.');
+    case 'unreachable':
+      return trans.__('Its scheduler does not answer.');
+    default:
+      return trans.__('Its scheduler has not started yet.');
+  }
 }
 
 function MoreButton(props: ICardButtonsProps): JSX.Element {
@@ -167,6 +199,7 @@ function MoreButton(props: ICardButtonsProps): JSX.Element {
     <CardButton
       label={trans.__('More')}
       name={trans.__('More for %1', cluster.name)}
+      tip={trans.__('Show the menu of this cluster')}
       menu
       onClick={event => actions.showMore(cluster, event.currentTarget)}
     />
@@ -180,8 +213,10 @@ interface ICardButtonProps {
   name: string;
   /** Whether it is what most users want next. */
   accept?: boolean;
+  /** What it does, shown under the pointer. */
+  tip?: string;
   disabled?: boolean;
-  /** Why it is disabled, where that is not plain to see. */
+  /** Why it is disabled. */
   why?: string;
   expanded?: boolean;
   pressed?: boolean;
@@ -205,7 +240,7 @@ const CardButton = React.forwardRef<HTMLButtonElement, ICardButtonProps>(
       aria-pressed={props.pressed}
       aria-haspopup={props.menu ? 'menu' : undefined}
       aria-disabled={props.disabled}
-      title={props.disabled ? props.why : undefined}
+      title={props.disabled ? props.why : props.tip}
       onClick={props.disabled ? undefined : props.onClick}
     >
       {props.label}

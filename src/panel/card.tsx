@@ -1,10 +1,17 @@
 /** One cluster in the sidebar: how it is, and what can be done with it. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import type { ICluster } from '../model/tokens';
-import { isEnded, isQueued, isSteerable } from '../model/words';
+import {
+  isEnded,
+  isOurs,
+  isQueued,
+  isSteerable,
+  leftWords
+} from '../model/words';
 import { WorkersBar } from '../ui/bar';
 import { CardButtons } from './buttons';
 import type { ICardActions } from './cardActions';
@@ -17,6 +24,9 @@ interface IClusterCardProps {
   actions: ICardActions;
   /** Epoch seconds, for "since when". */
   now: number;
+  /** Whether it shows more than its headline. */
+  open: boolean;
+  onFold: () => void;
   /** Whether the card should take the focus. */
   reveal: boolean;
   onRevealed: () => void;
@@ -24,11 +34,8 @@ interface IClusterCardProps {
 }
 
 export function ClusterCard(props: IClusterCardProps): JSX.Element {
-  const { cluster, actions, now, trans, reveal, onRevealed } = props;
-  const [scaling, setScaling] = React.useState(false);
+  const { cluster, actions, now, open, trans, reveal, onRevealed } = props;
   const card = React.useRef<HTMLElement>(null);
-  const scaleButton = React.useRef<HTMLButtonElement>(null);
-  const open = scaling && isSteerable(cluster.phase) && !isQueued(cluster);
   const live = !isEnded(cluster.phase);
 
   React.useEffect(() => {
@@ -48,6 +55,14 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
       aria-labelledby={`jp-gpucluster-name-${cluster.id}`}
       tabIndex={-1}
       onFocus={() => actions.touch(cluster)}
+      onContextMenu={event => {
+        // As in all of Lab, the browser's own menu opens with Shift.
+        if (!event.shiftKey) {
+          event.preventDefault();
+          event.stopPropagation();
+          actions.showMore(cluster, event.currentTarget, event);
+        }
+      }}
     >
       <header
         className="jp-gpucluster-Card-header"
@@ -57,29 +72,89 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
         }
         onPointerDown={live ? event => actions.drag(cluster, event) : undefined}
       >
+        <FoldButton {...props} />
         <h3 id={`jp-gpucluster-name-${cluster.id}`}>{cluster.name}</h3>
-        <span className="jp-gpucluster-Card-profile">{cluster.title}</span>
+        <span className="jp-gpucluster-Card-left">
+          {leftWords(cluster, now, trans)}
+        </span>
       </header>
+      {open ? (
+        <OpenCard {...props} />
+      ) : (
+        <>
+          <PhaseLine cluster={cluster} now={now} trans={trans} />
+          <CardBar cluster={cluster} trans={trans} />
+        </>
+      )}
+    </article>
+  );
+}
+
+/** The keys between cards start from here, too. */
+function FoldButton(props: IClusterCardProps): JSX.Element {
+  const { cluster, open, trans } = props;
+  const Caret = open ? caretDownIcon.react : caretRightIcon.react;
+  return (
+    <button
+      type="button"
+      className="jp-gpucluster-Fold"
+      aria-expanded={open}
+      aria-label={trans.__('Card of %1', cluster.name)}
+      title={open ? trans.__('Show less') : trans.__('Show more')}
+      onPointerDown={event => event.stopPropagation()}
+      onClick={props.onFold}
+    >
+      <Caret tag="span" aria-hidden="true" width="16px" />
+    </button>
+  );
+}
+
+function CardBar(props: {
+  cluster: ICluster;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { cluster, trans } = props;
+  return isEnded(cluster.phase) ? null : (
+    <WorkersBar
+      workers={cluster.workers}
+      stopping={cluster.phase === 'stopping'}
+      trans={trans}
+    />
+  );
+}
+
+function OpenCard(props: IClusterCardProps): JSX.Element {
+  const { cluster, actions, now, trans } = props;
+  const [scaling, setScaling] = React.useState(false);
+  const scaleButton = React.useRef<HTMLButtonElement>(null);
+  const open = scaling && isSteerable(cluster.phase) && !isQueued(cluster);
+  const scale = (): void => setScaling(!open);
+  return (
+    <>
+      <div className="jp-gpucluster-Card-profile">
+        {cluster.title}
+        <Badges cluster={cluster} trans={trans} />
+      </div>
       <News cluster={cluster} actions={actions} trans={trans} />
-      <LossLine cluster={cluster} trans={trans} />
-      <PhaseLine cluster={cluster} now={now} trans={trans} />
-      <Reasons cluster={cluster} trans={trans} />
-      <Badges cluster={cluster} trans={trans} />
-      {live && (
-        <WorkersBar
-          workers={cluster.workers}
-          stopping={cluster.phase === 'stopping'}
+      {!actions.isLossDismissed(cluster) && (
+        <LossLine
+          cluster={cluster}
+          onDismiss={() => actions.dismissLoss(cluster)}
           trans={trans}
         />
       )}
+      <PhaseLine cluster={cluster} now={now} trans={trans} />
+      <Reasons cluster={cluster} trans={trans} />
+      <CardBar cluster={cluster} trans={trans} />
       <Readings cluster={cluster} now={now} trans={trans} />
+      <IdleGpus {...props} onScale={scale} />
       <CardButtons
         cluster={cluster}
         actions={actions}
         now={now}
         scaling={open}
         scaleButton={scaleButton}
-        onScale={() => setScaling(!open)}
+        onScale={scale}
         trans={trans}
       />
       {open && (
@@ -100,7 +175,42 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
         onOpenTab={() => actions.openDetails(cluster)}
         trans={trans}
       />
-    </article>
+    </>
+  );
+}
+
+/** GPUs that are held and do nothing, and the two ways to give them back. */
+function IdleGpus(
+  props: IClusterCardProps & { onScale: () => void }
+): JSX.Element | null {
+  const { cluster, actions, trans } = props;
+  if (cluster.gpu_words === '' || isEnded(cluster.phase)) {
+    return null;
+  }
+  return (
+    <div className="jp-gpucluster-Card-idle" role="note">
+      <p>{trans.__('Idle: %1', cluster.gpu_words)}</p>
+      {isOurs(cluster) && isSteerable(cluster.phase) && (
+        <div className="jp-gpucluster-Buttons">
+          <button
+            type="button"
+            className="jp-gpucluster-Button"
+            aria-label={trans.__('Shrink %1', cluster.name)}
+            onClick={props.onScale}
+          >
+            {trans.__('Shrink')}
+          </button>
+          <button
+            type="button"
+            className="jp-gpucluster-Button"
+            aria-label={trans.__('Stop %1, which is idle', cluster.name)}
+            onClick={() => actions.stop(cluster)}
+          >
+            {trans.__('Stop')}
+          </button>
+        </div>
+      )}
+    </div>
   );
 }
 

@@ -27,7 +27,12 @@ export interface ICardActions extends ITimelineSource {
   notify: (cluster: ICluster) => Promise<void>;
   isAwaited: (cluster: ICluster) => boolean;
   showLog: (cluster: ICluster) => void;
-  showMore: (cluster: ICluster, anchor: HTMLElement) => void;
+  /** Open the menu of a card, at the pointer or else below a part of it. */
+  showMore: (
+    cluster: ICluster,
+    anchor: HTMLElement,
+    pointer?: { clientX: number; clientY: number }
+  ) => void;
   /** Take the card's name by the hand, to drop it on a notebook. */
   drag: (cluster: ICluster, event: React.PointerEvent) => void;
   /** Whoever works with a card means its cluster. */
@@ -35,4 +40,7 @@ export interface ICardActions extends ITimelineSource {
   /** What happened to a cluster while nobody looked; '' for nothing. */
   news: (cluster: ICluster) => string;
   dismissNews: (cluster: ICluster) => void;
+  /** Whether the user has put aside the last loss of a cluster. */
+  isLossDismissed: (cluster: ICluster) => boolean;
+  dismissLoss: (cluster: ICluster) => void;
 }

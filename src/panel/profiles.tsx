@@ -4,7 +4,21 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IClustersModel, IProfile } from '../model/tokens';
+import { holds, SearchField } from '../ui/search';
 import { Failure } from './clusters';
+
+/** From more than so many on they are searched. */
+export const MANY_PROFILES = 5;
+
+/** The profiles whose name, title or words hold what was typed. */
+export function foundProfiles(
+  profiles: ReadonlyArray<IProfile>,
+  typed: string
+): IProfile[] {
+  return profiles.filter(({ name, title, summary, words, backend }) =>
+    holds(typed, name, title, summary, words, backend)
+  );
+}
 
 interface IProfileListProps {
   model: IClustersModel;
@@ -14,6 +28,7 @@ interface IProfileListProps {
 
 export function ProfileList(props: IProfileListProps): JSX.Element {
   const { model, trans } = props;
+  const [wanted, setWanted] = React.useState('');
   if (model.profilesFailure !== null) {
     return (
       <Failure
@@ -34,17 +49,24 @@ export function ProfileList(props: IProfileListProps): JSX.Element {
       {model.announcement && (
         <p className="jp-gpucluster-Notice">{model.announcement}</p>
       )}
+      <Problems {...props} />
+      {model.profiles.length > MANY_PROFILES && (
+        <SearchField
+          label={trans.__('Search profiles')}
+          value={wanted}
+          onChange={setWanted}
+        />
+      )}
       {model.profiles.length === 0 && (
         <p className="jp-gpucluster-Notice">
           {trans.__('There is no profile that can be used.')}
         </p>
       )}
       <ul className="jp-gpucluster-Profiles">
-        {model.profiles.map(profile => (
+        {foundProfiles(model.profiles, wanted).map(profile => (
           <ProfileItem key={profile.name} profile={profile} {...props} />
         ))}
       </ul>
-      <Problems {...props} />
     </>
   );
 }

@@ -1,5 +1,6 @@
 /** The panel in the left area: clusters and the profiles to start them from. */
 
+import type { IStateDB } from '@jupyterlab/statedb';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel, UseSignal } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
@@ -14,10 +15,20 @@ import { ClusterList } from './clusters';
 import { ProfileList } from './profiles';
 
 const PANEL_ID = 'jupyter-gpucluster-panel';
+const STATE_KEY = 'jupyter-gpucluster:panel';
+
+/** How the parts share the panel. */
+interface IDivision {
+  sizes: number[];
+  /** Indices of the parts that are folded. */
+  folded: number[];
+}
 
 interface IClustersPanelOptions {
   model: IClustersModel;
   actions: IListActions;
+  /** Null where nothing is remembered from page to page. */
+  state: IStateDB | null;
   trans: TranslationBundle;
 }
 
@@ -43,7 +54,7 @@ export class ClustersPanel extends SidePanel {
         trans
       )
     );
-    (this.content as AccordionPanel).setRelativeSizes([3, 1]);
+    void this._remember(options.state);
   }
 
   /** Show a cluster's card and move the focus to it. */
@@ -97,6 +108,27 @@ export class ClustersPanel extends SidePanel {
         void this._model.loadProfiles();
       }
     }
+  }
+
+  /** Divide the panel as the user did the last time. */
+  private async _remember(state: IStateDB | null): Promise<void> {
+    const content = this.content as AccordionPanel;
+    const { widgets } = content;
+    content.setRelativeSizes([3, 1]);
+    const stored = (await state?.fetch(STATE_KEY)) as IDivision | undefined;
+    if (stored !== undefined) {
+      content.setRelativeSizes(stored.sizes);
+      stored.folded.forEach(index => content.collapse(index));
+    }
+    let sizes = stored?.sizes ?? content.relativeSizes();
+    const save = (): void => {
+      const folded = [...widgets.keys()].filter(at => widgets[at].isHidden);
+      // A part that is folded has no size of its own.
+      sizes = folded.length > 0 ? sizes : content.relativeSizes();
+      void state?.save(STATE_KEY, { sizes, folded });
+    };
+    content.handleMoved.connect(save);
+    content.expansionToggled.connect(save);
   }
 
   private readonly _model: IClustersModel;

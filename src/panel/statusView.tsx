@@ -5,23 +5,34 @@ import * as React from 'react';
 
 import { clusterIcon } from '../ui/icons';
 import type { IClustersModel } from '../model/tokens';
-import { duration, isEnded, nextEnd, totalWords } from '../model/words';
+import {
+  duration,
+  gpuHours,
+  isEnded,
+  nextEnd,
+  totalWords
+} from '../model/words';
 import { useNow } from '../ui/now';
 
 interface IStatusViewProps {
   model: IClustersModel;
-  onClick: () => void;
+  onClick: (event: React.MouseEvent<HTMLElement>) => void;
   trans: TranslationBundle;
 }
 
-/** A button that leads to the panel. */
+/** A button with a menu of the clusters. */
 export function StatusView(props: IStatusViewProps): JSX.Element {
   const { model, trans } = props;
   const now = useNow();
   const ends = model.clusters
     .filter(cluster => !isEnded(cluster.phase))
     .flatMap(cluster => nextEnd(cluster)?.ends ?? []);
-  const total = totalWords(model.clusters, trans);
+  const hours = model.clusters
+    .filter(cluster => !isEnded(cluster.phase))
+    .reduce((sum, cluster) => sum + cluster.gpu_hours, 0);
+  const counts = totalWords(model.clusters, trans);
+  const total =
+    hours < 0.05 ? counts : trans.__('%1, %2', counts, gpuHours(hours, trans));
   const words =
     ends.length === 0
       ? total
@@ -35,7 +46,8 @@ export function StatusView(props: IStatusViewProps): JSX.Element {
     <button
       type="button"
       className="jp-gpucluster-Status"
-      title={trans.__('Show GPU clusters')}
+      title={trans.__('GPU clusters')}
+      aria-haspopup="menu"
       onClick={props.onClick}
     >
       <clusterIcon.react tag="span" aria-hidden="true" width="14px" />

@@ -33,8 +33,10 @@ interface ITimedProps extends ILineProps {
 }
 
 /** The last loss, before everything else: "demo01 failed at 08:15: 4 GPUs lost …". */
-export function LossLine(props: ILineProps): JSX.Element | null {
-  const { cluster, trans } = props;
+export function LossLine(
+  props: ILineProps & { onDismiss?: () => void }
+): JSX.Element | null {
+  const { cluster, onDismiss, trans } = props;
   const { loss } = cluster;
   if (!loss || isEnded(cluster.phase)) {
     return null;
@@ -44,6 +46,16 @@ export function LossLine(props: ILineProps): JSX.Element | null {
     <div className="jp-gpucluster-Card-loss" role="note">
       <p>{lossWords(loss, trans)}</p>
       {cause !== '' && <p className="jp-gpucluster-Card-cause">{cause}</p>}
+      {onDismiss && (
+        <button
+          type="button"
+          className="jp-gpucluster-Button"
+          aria-label={trans.__('Dismiss the loss of %1', cluster.name)}
+          onClick={onDismiss}
+        >
+          {trans.__('Dismiss')}
+        </button>
+      )}
     </div>
   );
 }
@@ -133,9 +145,9 @@ export function Readings(props: ITimedProps): JSX.Element {
     live && isQueued(cluster) && cluster.expected_start !== null
       ? trans.__('May start at %1', moment(cluster.expected_start))
       : '',
+    live ? pulseWords(cluster, trans) : '',
     live ? memoryWords(cluster, trans) : '',
     live ? gpuWords(cluster.gpus, trans) : '',
-    live ? cluster.gpu_words : '',
     spentWords(cluster, trans)
   ].filter(line => line !== '');
   return (
@@ -150,16 +162,24 @@ export function Readings(props: ITimedProps): JSX.Element {
           className="jp-gpucluster-Card-end"
           data-soon={end.ends - props.now < SOON_SECONDS}
         >
-          {trans.__(
-            'Ends in %1, at %2 (%3)',
-            duration(end.ends - props.now, trans),
-            moment(end.ends),
-            end.name
-          )}
+          {trans.__('Ends at %1 (%2)', moment(end.ends), end.name)}
         </p>
       )}
     </>
   );
+}
+
+/** "Tasks: 213 of 410 done, threads 97 % busy"; '' without tasks. */
+function pulseWords(cluster: ICluster, trans: TranslationBundle): string {
+  const { tasks, tasks_done, busy } = cluster;
+  // A server that was not restarted after an update does not report them.
+  if (!tasks) {
+    return '';
+  }
+  const done = trans.__('Tasks: %1 of %2 done', tasks_done, tasks);
+  return busy === null || tasks_done === tasks
+    ? done
+    : trans.__('%1, threads %2 % busy', done, Math.round(100 * busy));
 }
 
 function spentWords(cluster: ICluster, trans: TranslationBundle): string {

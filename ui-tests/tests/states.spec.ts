@@ -184,7 +184,10 @@ test('a cluster that somebody else started is only looked at', async () => {
       memory_used: 0
     })
   );
-  const buttons = lab.card('quiet-fox').getByRole('button');
+  const buttons = lab
+    .card('quiet-fox')
+    .locator('.jp-gpucluster-Buttons')
+    .getByRole('button');
   await expect(buttons).toHaveText(['Dashboard', 'Connect', 'Detach', 'More']);
   await lab.button('Detach quiet-fox').click();
   await expect(lab.dialog).toContainText('It is only taken off this list.');
@@ -375,7 +378,8 @@ test('a notice says that a cluster is ready, wherever the user is', async () => 
   await notice.getByText('Dashboard').click();
   await expect(lab.dashboard().getByText('plots')).toBeVisible();
   await lab.status.click();
-  await expect(lab.card('quiet-fox')).toBeVisible();
+  await page.getByRole('menuitem', { name: /^quiet-fox: Running/ }).click();
+  await expect(lab.card('quiet-fox')).toBeFocused();
 });
 
 test('the browser itself calls whoever asked for it', async () => {
@@ -439,7 +443,7 @@ test('the panel of everything that runs lists clusters, and asks in our words', 
 test('history starts a cluster again, and tells how to elsewhere', async () => {
   await show(
     cluster(),
-    ...Array.from({ length: 7 }, (_, index) =>
+    ...Array.from({ length: 9 }, (_, index) =>
       cluster({
         id: `h${index}`,
         name: `old-${index}`,
@@ -455,10 +459,11 @@ test('history starts a cluster again, and tells how to elsewhere', async () => {
   await expect(
     lab.panel.getByRole('heading', { name: 'History' })
   ).toBeVisible();
-  await expect(lab.card('old-4')).toBeVisible();
-  await expect(lab.card('old-5')).toBeHidden();
-  await lab.button('Show all 7').click();
-  await expect(lab.card('old-6')).toBeVisible();
+  await expect(lab.button('old-7')).toBeVisible();
+  await expect(lab.button('old-8')).toBeHidden();
+  await lab.button('Show all 9').click();
+  await expect(lab.button('old-8')).toBeVisible();
+  await lab.button('old-0').click();
   await lab.button('More for old-0').click();
   await lab.screenshot('history');
   await page.getByRole('menuitem', { name: 'Copy as command' }).click();

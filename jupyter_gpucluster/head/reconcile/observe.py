@@ -22,6 +22,8 @@ LOG_END = 16384
 """Bytes at the end of a log in which its last error has room."""
 READ_SECONDS = 1.0
 """Longest wait for it."""
+DONE = ("memory", "released", "erred", "forgotten")
+"""Dask's states of tasks that have run."""
 NOT_A_USER = "fire-and-forget"
 ITS_OWN_END = "worker-close-gracefully-"
 """Dask's name for the end of a worker at the lifetime of Dask's configuration."""
@@ -114,6 +116,23 @@ class Watch(SchedulerPlugin):
             "threads": sum(ws.nthreads for ws in workers),
             "memory_used": sum(ws.metrics.get("memory", 0) for ws in workers),
             "memory_limit": sum(ws.memory_limit or 0 for ws in workers),
+        }
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far tasks and threads are at this moment, by their names in a summary.
+
+        Dask forgets a group of tasks with its results, so this counts what clients still hold.
+        """
+        states = Counter[str]()
+        for group in self.scheduler.task_groups.values():
+            states.update(group.states)
+        workers = self.scheduler.workers.values()
+        threads = sum(ws.nthreads for ws in workers)
+        working = sum(min(len(ws.processing), ws.nthreads) for ws in workers)
+        return {
+            "tasks": states.total(),
+            "tasks_done": sum(states[state] for state in DONE),
+            "busy": round(working / threads, 2) if threads else None,
         }
 
     def look(self, now: float, *, waiting: bool) -> None:

@@ -6,7 +6,7 @@ import {
   waitFor
 } from '@testing-library/react';
 import * as React from 'react';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ApiError } from '../../model/api';
 import type { ICluster, Phase } from '../../model/tokens';
@@ -24,18 +24,22 @@ beforeEach(() => {
 
 afterEach(cleanup);
 
-function card(cluster: ICluster, reveal = false): JSX.Element {
+function card(cluster: ICluster, reveal = false, open = true): JSX.Element {
   return (
     <ClusterCard
       cluster={cluster}
       actions={done}
       now={NOW}
+      open={open}
+      onFold={onFold}
       reveal={reveal}
       onRevealed={() => undefined}
       trans={trans}
     />
   );
 }
+
+const onFold = vi.fn();
 
 function button(name: RegExp): HTMLElement {
   return screen.getByRole('button', { name });
@@ -134,7 +138,7 @@ describe('a card', () => {
     expect(isDisabled(/^Dashboard/)).toBe(true);
     expect(button(/^Dashboard/).title).toMatch(/trust_dashboard/);
     view.rerender(card({ ...cluster, dashboard: '/dashboard/' }));
-    expect(button(/^Dashboard/).title).toBe('');
+    expect(button(/^Dashboard/).title).toBe('Show the plots of Dask');
   });
 
   it('of an ended cluster gives the reason, the log and a way to forget it', () => {
@@ -215,7 +219,7 @@ describe('a card of a cluster with GPUs', () => {
           gpus: [gpu(40), gpu(60), gpu(null)],
           gpu_hours: 3.21,
           gpu_hours_estimate: 16,
-          gpu_words: '1 GPU is idle.',
+          gpu_words: '1 GPU held',
           clocks: [
             clock('maximum lifetime', NOW + 7200),
             clock('walltime', NOW + 300),
@@ -225,10 +229,57 @@ describe('a card of a cluster with GPUs', () => {
       )
     );
     screen.getByText('GPUs: 50 % busy, 3.0 GiB of 12 GiB');
-    screen.getByText('1 GPU is idle.');
+    screen.getByText('Idle: 1 GPU held');
+    fireEvent.click(button(/^Shrink/));
+    expect(screen.getByRole('form')).toBeDefined();
+    fireEvent.click(button(/^Stop .* idle$/));
+    expect(done.stop).toHaveBeenCalledOnce();
     screen.getByText('3.2 GPU-hours so far, at most 16');
-    const end = screen.getByText(/^Ends in 5 min, at .* \(walltime\)$/);
+    const end = screen.getByText(/^Ends at .* \(walltime\)$/);
+    screen.getByText('5 min left');
     expect(end.dataset.soon).toBe('true');
+  });
+});
+
+describe('a card as a line', () => {
+  it('has name, state, numbers and the time that is left', () => {
+    const clocks = [{ name: 'maximum lifetime', ends: NOW + 2520 }];
+    render(card(aCluster({ clocks }), false, false));
+    const text = screen.getByRole('article').textContent ?? '';
+    expect(text).toContain('quiet-fox42 min leftRunning');
+    expect(text).toContain('2 of 2 workers ready');
+    expect(text).not.toContain('Memory');
+    const fold = screen.getByRole('button');
+    expect(fold.getAttribute('aria-expanded')).toBe('false');
+    fireEvent.click(fold);
+    expect(onFold).toHaveBeenCalledOnce();
+  });
+
+  it('opens its menu at the pointer, unless with Shift', () => {
+    const cluster = aCluster();
+    render(card(cluster, false, false));
+    const article = screen.getByRole('article');
+    fireEvent.contextMenu(article, { shiftKey: true });
+    expect(done.showMore).not.toHaveBeenCalled();
+    fireEvent.contextMenu(article, { clientX: 7 });
+    expect(done.showMore).toHaveBeenCalledWith(
+      cluster,
+      article,
+      expect.objectContaining({ clientX: 7 })
+    );
+  });
+
+  it.each([
+    [{ tasks: 0 }, null],
+    [
+      { tasks: 410, tasks_done: 213, busy: 0.97 },
+      'Tasks: 213 of 410 done, threads 97 % busy'
+    ],
+    [{ tasks: 4, tasks_done: 4, busy: 0 }, 'Tasks: 4 of 4 done']
+  ])('opened, tells how far its tasks are: %j', (changes, words) => {
+    render(card(aCluster(changes)));
+    const line = screen.queryByText(/^Tasks/);
+    expect(line?.textContent ?? null).toBe(words);
   });
 });
 
@@ -250,7 +301,7 @@ describe('a card of a cluster that has lost workers', () => {
     const told =
       `demo01 failed at ${at}: 4 GPUs lost with what was in their memory; ` +
       '4 replacements are waiting.';
-    expect(screen.getByRole('note').textContent).toBe(told);
+    expect(screen.getByRole('note').textContent).toBe(`${told}Dismiss`);
     const text = screen.getByRole('article').textContent ?? '';
     expect(text.indexOf(told)).toBeLessThan(text.indexOf('Degraded'));
     expect(text).toContain('Other jobs are before it');
@@ -285,7 +336,18 @@ describe('a card of a cluster that has lost workers', () => {
     ]
   ])('names how and where: %j', (changes, told) => {
     render(card(aCluster({ loss: aLoss(changes) })));
-    expect(screen.getByRole('note').textContent).toBe(told);
+    expect(screen.getByRole('note').textContent).toBe(`${told}Dismiss`);
+  });
+
+  it('says nothing of it once the user has put it aside', () => {
+    const cluster = aCluster({ loss: aLoss() });
+    render(card(cluster));
+    fireEvent.click(button(/^Dismiss the loss/));
+    expect(done.dismissLoss).toHaveBeenCalledWith(cluster);
+    done.isLossDismissed.mockReturnValue(true);
+    cleanup();
+    render(card(cluster));
+    expect(screen.queryByRole('note')).toBeNull();
   });
 
   it('says nothing of it once the cluster has ended', () => {
@@ -490,7 +552,7 @@ describe('any sequence of states', () => {
     expect(labels.includes('Fix and retry')).toBe(cluster.phase === 'failed');
     expect(labels.includes('Start again')).toBe(cluster.phase === 'stopped');
     const text = document.body.textContent;
-    expect(text.includes('Ends in')).toBe(
+    expect(text.includes('Ends at')).toBe(
       !ended && cluster.clocks.some(clock => clock.ends !== null)
     );
     expect(text).not.toMatch(/NaN|undefined|null/);

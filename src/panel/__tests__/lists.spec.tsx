@@ -84,11 +84,83 @@ describe('the list of clusters', () => {
     ];
     renderClusters();
     await act(() => model.refresh());
-    const lists = screen
-      .getAllByRole('article')
-      .map(card => card.closest('ul')?.previousElementSibling?.textContent);
-    expect(lists[1]).toBe('History');
-    expect(lists[0]).not.toBe('History');
+    const row = screen.getByRole('button', { name: 'old' });
+    expect(row.closest('table')?.previousElementSibling?.textContent).toBe(
+      'History'
+    );
+    expect(screen.getAllByRole('article')).toHaveLength(1);
+    fireEvent.click(row);
+    const old = screen.getByRole('article', { name: 'old' });
+    expect(old.closest('table')).not.toBeNull();
+    fireEvent.click(screen.getByRole('button', { name: 'Card of old' }));
+    expect(screen.getAllByRole('article')).toHaveLength(1);
+  });
+
+  it('shows at once what has ended just now', async () => {
+    const ended = Date.now() / 1000 - 60;
+    server.clusters = ['a', 'b'].map((id, index) =>
+      aCluster({ id, name: id, phase: 'failed', ended: ended - index })
+    );
+    renderClusters();
+    await act(() => model.refresh());
+    screen.getByRole('article', { name: 'a' });
+    screen.getByRole('button', { name: 'b' });
+  });
+
+  it('from five on is folded, filtered and sorted, except where a user should look', async () => {
+    server.clusters = ['e', 'd', 'c', 'b', 'a'].map((id, index) =>
+      aCluster({
+        id,
+        name: id,
+        phase: id === 'c' ? 'degraded' : 'running',
+        clocks: [{ name: 'maximum lifetime', ends: 2e9 - index }]
+      })
+    );
+    renderClusters();
+    await act(() => model.refresh());
+    const names = (): string[] =>
+      screen.getAllByRole('article').map(card => card.dataset.cluster ?? '');
+    expect(names().join('')).toBe('edcba');
+    expect(
+      screen
+        .getAllByRole('button', { expanded: true })
+        .map(item => item.getAttribute('aria-label'))
+    ).toEqual(['Card of c']);
+    const order = screen.getByRole('combobox');
+    for (const [value, expected] of [
+      ['name', 'abcde'],
+      ['phase', 'cedba'],
+      ['end', 'abcde']
+    ]) {
+      fireEvent.change(order, { target: { value } });
+      expect(names().join('')).toBe(expected);
+    }
+    fireEvent.change(screen.getByRole('searchbox'), {
+      target: { value: 'degr' }
+    });
+    expect(names()).toEqual(['c']);
+  });
+
+  it('is walked with the arrow keys', async () => {
+    server.clusters = [
+      aCluster(),
+      aCluster({ id: 'c2', name: 'old', phase: 'stopped', ended: 1 })
+    ];
+    renderClusters();
+    await act(() => model.refresh());
+    const press = (key: string): void => {
+      fireEvent.keyDown(document.activeElement as Element, { key });
+    };
+    screen.getByRole('article').focus();
+    press('ArrowDown');
+    expect(document.activeElement?.textContent).toBe('old');
+    press('ArrowUp');
+    expect(document.activeElement?.getAttribute('aria-label')).toBe(
+      'Card of quiet-fox'
+    );
+    screen.getByRole('button', { name: /^Stop/ }).focus();
+    press('ArrowDown');
+    expect(document.activeElement?.textContent).toBe('Stop');
   });
 
   it('announces a change of phase, but not what was there before', async () => {
@@ -119,7 +191,7 @@ describe('the list of clusters', () => {
     screen.getByRole('button', { name: /^Stop/ }).focus();
     server.clusters = [aCluster({ phase: 'stopped', ended: 1 })];
     await act(() => model.refresh());
-    expect(document.activeElement).toBe(screen.getByRole('article'));
+    expect(document.activeElement?.textContent).toBe('quiet-fox');
     server.clusters = [];
     await act(() => model.refresh());
     expect(document.activeElement?.className).toBe('jp-gpucluster-List');

@@ -301,20 +301,21 @@ describe('the panel of everything that runs', () => {
 });
 
 describe('the status bar', () => {
-  it('counts clusters and workers by their unit, and leads to the panel', async () => {
+  it('counts clusters and workers by their unit, and has a menu', async () => {
     await know(
       aCluster(),
       aCluster({
         id: 'c2',
         unit: 'GPUs',
-        workers: { asked: 8, pending: 4, starting: 0, ready: 4, lost: 0 }
+        workers: { asked: 8, pending: 4, starting: 0, ready: 4, lost: 0 },
+        gpu_hours: 2.6
       }),
-      aCluster({ id: 'c3', phase: 'failed' })
+      aCluster({ id: 'c3', phase: 'failed', gpu_hours: 9 })
     );
     const onClick = vi.fn();
     render(<StatusView model={model} trans={trans} onClick={onClick} />);
     fireEvent.click(
-      screen.getByText('2 clusters, 2 of 2 workers, 4 of 8 GPUs')
+      screen.getByText('2 clusters, 2 of 2 workers, 4 of 8 GPUs, 2.6 GPU-hours')
     );
     expect(onClick).toHaveBeenCalled();
   });

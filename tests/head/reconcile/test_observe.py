@@ -26,6 +26,7 @@ async def idle_times(logs: Path, *, work: bool) -> tuple[float | None, ...]:
             if work and now == 3.0:
                 kept = client.submit(len, "four", pure=False)  # to be forgotten is work, too
                 assert await kept == 4
+                assert watch.progress() == {"tasks": 1, "tasks_done": 1, "busy": 0.0}
             watch.look(now, waiting=False)
             seen.append(watch.idle_since)
         assert watch.used == (3.0 if work else None)
