@@ -98,17 +98,18 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
     const absence = new Absence({ model, state, trans });
     const preferences = new Preferences(settings);
 
+    const actions = createCardActions({
+      absence,
+      active,
+      commands,
+      model,
+      notebooks,
+      preferences,
+      trans
+    });
     const panel = new ClustersPanel({
       model,
-      actions: createCardActions({
-        absence,
-        active,
-        commands,
-        model,
-        notebooks,
-        preferences,
-        trans
-      }),
+      actions,
       state,
       trans
     });
@@ -129,6 +130,7 @@ const frontEndPlugin: JupyterFrontEndPlugin<void> = {
       active,
       preferences,
       notebooks,
+      actions,
       reveal,
       trans
     });

@@ -6,6 +6,8 @@ import { UUID } from '@lumino/coreutils';
 import { clusterIcon } from '../ui/icons';
 import { preferredEnvironment } from '../start/draft';
 import { askNewCluster } from '../start/newCluster';
+import { insertClientCode, withExample } from '../notebook/clientCode';
+import type { ICluster } from '../model/tokens';
 import { profileHere, triedWords, triedWorkers } from '../start/tryout';
 import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
@@ -78,7 +80,7 @@ export function addPanelCommands(options: ICommandOptions): void {
         : trans.__('Try on this machine (%1)', triedWords(profile, trans));
     },
     caption: trans.__(
-      'Start a small cluster on the machine of Jupyter, at once'
+      'Start a small cluster on the machine of Jupyter, with an example to run'
     ),
     describedBy: { args: schema({}) },
     isEnabled: () => profileHere(model) !== undefined,
@@ -99,6 +101,30 @@ export function addPanelCommands(options: ICommandOptions): void {
         request_id: UUID.uuid4()
       });
       options.reveal(cluster.id);
+      await openExample(options, cluster, kernel);
     })
   });
+}
+
+/** Open a notebook that is ready to run, beside the plot that shows its tasks. */
+async function openExample(
+  options: ICommandOptions,
+  cluster: ICluster,
+  kernel: string
+): Promise<void> {
+  const { app, model, notebooks, tabs } = options;
+  if (notebooks === null) {
+    return;
+  }
+  const panel = await insertClientCode({
+    commands: app.commands,
+    notebooks,
+    code: withExample(await model.api.clientCode(cluster.id)),
+    kernel: () => Promise.resolve(kernel),
+    directory: options.directory(),
+    anew: true
+  });
+  options.remember(panel, cluster.id);
+  tabs.openDashboard(cluster.id, 'individual-task-stream');
+  app.shell.activateById(panel.id);
 }

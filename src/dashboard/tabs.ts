@@ -19,6 +19,7 @@ import { CommandIDs } from '../model/commandIds';
 import { dashboardUrl, DashboardTab } from './dashboard';
 import { PlotPicker } from './picker';
 import { allPlots, plotsOf } from './plots';
+import type { ICardActions } from '../details/cardActions';
 import { DetailsTab } from '../details/details';
 import { KeyDialog } from '../ui/dialogs';
 import type { IClustersModel } from '../model/tokens';
@@ -39,6 +40,7 @@ interface ITabsOptions {
   preferences: Preferences;
   /** Null where there are no notebooks. */
   notebooks: INotebookTracker | null;
+  actions: ICardActions;
   reveal: (cluster: string) => void;
   trans: TranslationBundle;
 }
@@ -175,7 +177,7 @@ export class Tabs {
 
   /** Show all that is known of a cluster. */
   openDetails(cluster: string, section = ''): void {
-    const { labShell, model, reveal, trans } = this._options;
+    const { actions, labShell, model, reveal, trans } = this._options;
     if (labShell === null) {
       const page = URLExt.join(this._baseUrl, 'lab');
       const query = URLExt.objectToQueryString({ [DETAILS_QUERY]: cluster });
@@ -185,7 +187,13 @@ export class Tabs {
     let tab = this._details.find(item => item.cluster === cluster);
     if (tab === undefined) {
       // eslint-disable-next-line jupyter/require-disposable-ownership -- the shell ends it on closing
-      tab = new DetailsTab({ model, cluster, onShowCluster: reveal, trans });
+      tab = new DetailsTab({
+        model,
+        cluster,
+        actions,
+        onShowCluster: reveal,
+        trans
+      });
       void this._details.add(tab);
       labShell.add(tab, 'main');
     }

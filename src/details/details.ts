@@ -7,6 +7,7 @@ import * as React from 'react';
 
 import { clusterIcon } from '../ui/icons';
 import type { IClustersModel } from '../model/tokens';
+import type { ICardActions } from './cardActions';
 import { DetailsPage } from './detailsPage';
 import { shownName } from '../model/words';
 
@@ -14,6 +15,7 @@ interface IDetailsOptions {
   model: IClustersModel;
   /** The cluster's id. */
   cluster: string;
+  actions: ICardActions;
   onShowCluster: (cluster: string) => void;
   trans: TranslationBundle;
 }

@@ -6,6 +6,8 @@ import * as React from 'react';
 import type { ICluster, IClustersModel, IJob } from '../model/tokens';
 import { isEnded, isOurs } from '../model/words';
 import { WorkersBar } from '../ui/bar';
+import type { ICardActions } from './cardActions';
+import { ClusterActions } from './clusterActions';
 import { useNow } from '../ui/now';
 import { Facts } from '../ui/facts';
 import { GpuTable } from '../ui/gpus';
@@ -21,6 +23,7 @@ interface IDetailsPageProps {
   cluster: string;
   section: string;
   onSection: (section: string) => void;
+  actions: ICardActions;
   onShowCluster: (cluster: string) => void;
   trans: TranslationBundle;
 }
@@ -53,7 +56,7 @@ function KnownCluster(
       role="region"
       aria-label={trans.__('Details of %1', known.name)}
     >
-      <header className="jp-gpucluster-Page-header">
+      <div className="jp-gpucluster-Page-header">
         <h2>{known.name}</h2>
         <span>{known.title}</span>
         <button
@@ -63,7 +66,7 @@ function KnownCluster(
         >
           {trans.__('Show the cluster')}
         </button>
-      </header>
+      </div>
       <LossLine cluster={known} trans={trans} />
       <PhaseLine cluster={known} now={now} trans={trans} />
       <Reasons cluster={known} trans={trans} />
@@ -75,6 +78,12 @@ function KnownCluster(
         />
       )}
       <Readings cluster={known} now={now} trans={trans} />
+      <ClusterActions
+        cluster={known}
+        actions={props.actions}
+        now={now}
+        trans={trans}
+      />
       <Sections {...props} />
     </div>
   );

@@ -1,6 +1,7 @@
 /** Puts the code that connects to a cluster into a notebook, where the user sees it before it runs. */
 
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { NotebookActions } from '@jupyterlab/notebook';
 import type { Kernel } from '@jupyterlab/services';
 import type { CommandRegistry } from '@lumino/commands';
 
@@ -25,6 +26,62 @@ interface IInsertOptions {
   kernel: () => Promise<string>;
   /** Folder of a notebook made for the purpose. */
   directory: string;
+  /** Whether to make a notebook although one is in use. */
+  anew?: boolean;
+}
+
+/** Work for a first look at the plots, which needs no package beside Dask. */
+const EXAMPLE = `
+
+# An example: the task stream beside this notebook shows each task.
+import time
+
+
+def square(number):
+    time.sleep(0.1)
+    return number * number
+
+
+futures = client.map(square, range(200))
+sum(client.gather(futures))`;
+
+/** The code to connect, followed by an example in place of the client's own output. */
+export function withExample(code: IClientCode): IClientCode {
+  const add = (text: string): string => text.replace(/\nclient$/, '') + EXAMPLE;
+  return {
+    connect: add(code.connect),
+    magic: add(code.magic),
+    dask: add(code.dask)
+  };
+}
+
+/** Keep the Shift+Enter of a user who is faster than the kernel: Lab drops it until there is a kernel. */
+function runLater(panel: NotebookPanel): void {
+  const { content, node, sessionContext } = panel;
+  const over = new AbortController();
+  let wanted = false;
+  // Lab itself listens at the document, which comes after the window.
+  window.addEventListener(
+    'keydown',
+    event => {
+      if (
+        event.key === 'Enter' &&
+        event.shiftKey &&
+        node.contains(event.target as Node)
+      ) {
+        event.preventDefault();
+        event.stopImmediatePropagation();
+        wanted = true;
+      }
+    },
+    { capture: true, signal: over.signal }
+  );
+  void sessionContext.ready.finally(() => {
+    over.abort();
+    if (wanted) {
+      void NotebookActions.runAndAdvance(content, sessionContext);
+    }
+  });
 }
 
 /** Insert a code cell below the active one of the notebook in use, or of a new one; don't run it. */
@@ -33,13 +90,19 @@ export async function insertClientCode(
 ): Promise<NotebookPanel> {
   const { commands, notebooks, code } = options;
   const current = notebooks.currentWidget;
-  const panel =
-    current !== null && current.isVisible && speaksPython(current)
-      ? current
-      : ((await commands.execute('notebook:create-new', {
-          cwd: options.directory,
-          kernelName: await options.kernel()
-        })) as NotebookPanel);
+  let panel = current;
+  if (
+    options.anew ||
+    panel === null ||
+    !panel.isVisible ||
+    !speaksPython(panel)
+  ) {
+    panel = (await commands.execute('notebook:create-new', {
+      cwd: options.directory,
+      kernelName: await options.kernel()
+    })) as NotebookPanel;
+    runLater(panel);
+  }
   await panel.context.ready;
   const cell = insertCell(panel, code[options.form ?? 'connect']);
   if (cell !== null && options.form === undefined) {

@@ -5,18 +5,11 @@ import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import type { ICluster } from '../model/tokens';
-import {
-  isEnded,
-  isOurs,
-  isQueued,
-  isSteerable,
-  leftWords
-} from '../model/words';
+import { isEnded, leftWords } from '../model/words';
 import { WorkersBar } from '../ui/bar';
-import { CardButtons } from './buttons';
-import type { ICardActions } from './cardActions';
+import type { ICardActions } from '../details/cardActions';
 import { ClusterDetails } from '../ui/facts';
-import { ScaleForm } from './scale';
+import { ClusterActions } from '../details/clusterActions';
 import { Badges, LossLine, PhaseLine, Readings, Reasons } from '../ui/state';
 
 interface IClusterCardProps {
@@ -125,10 +118,6 @@ function CardBar(props: {
 
 function OpenCard(props: IClusterCardProps): JSX.Element {
   const { cluster, actions, now, trans } = props;
-  const [scaling, setScaling] = React.useState(false);
-  const scaleButton = React.useRef<HTMLButtonElement>(null);
-  const open = scaling && isSteerable(cluster.phase) && !isQueued(cluster);
-  const scale = (): void => setScaling(!open);
   return (
     <>
       <div className="jp-gpucluster-Card-profile">
@@ -147,27 +136,7 @@ function OpenCard(props: IClusterCardProps): JSX.Element {
       <Reasons cluster={cluster} trans={trans} />
       <CardBar cluster={cluster} trans={trans} />
       <Readings cluster={cluster} now={now} trans={trans} />
-      <IdleGpus {...props} onScale={scale} />
-      <CardButtons
-        cluster={cluster}
-        actions={actions}
-        now={now}
-        scaling={open}
-        scaleButton={scaleButton}
-        onScale={scale}
-        trans={trans}
-      />
-      {open && (
-        <ScaleForm
-          cluster={cluster}
-          trans={trans}
-          onScale={target => actions.scale(cluster, target)}
-          onClose={() => {
-            setScaling(false);
-            scaleButton.current?.focus();
-          }}
-        />
-      )}
+      <ClusterActions {...props} />
       <ClusterDetails
         cluster={cluster}
         source={actions}
@@ -176,41 +145,6 @@ function OpenCard(props: IClusterCardProps): JSX.Element {
         trans={trans}
       />
     </>
-  );
-}
-
-/** GPUs that are held and do nothing, and the two ways to give them back. */
-function IdleGpus(
-  props: IClusterCardProps & { onScale: () => void }
-): JSX.Element | null {
-  const { cluster, actions, trans } = props;
-  if (cluster.gpu_words === '' || isEnded(cluster.phase)) {
-    return null;
-  }
-  return (
-    <div className="jp-gpucluster-Card-idle" role="note">
-      <p>{trans.__('Idle: %1', cluster.gpu_words)}</p>
-      {isOurs(cluster) && isSteerable(cluster.phase) && (
-        <div className="jp-gpucluster-Buttons">
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
-            aria-label={trans.__('Shrink %1', cluster.name)}
-            onClick={props.onScale}
-          >
-            {trans.__('Shrink')}
-          </button>
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
-            aria-label={trans.__('Stop %1, which is idle', cluster.name)}
-            onClick={() => actions.stop(cluster)}
-          >
-            {trans.__('Stop')}
-          </button>
-        </div>
-      )}
-    </div>
   );
 }
 

@@ -16,7 +16,7 @@ import {
 import { useNow } from '../ui/now';
 import { holds, SearchField } from '../ui/search';
 import { ClusterCard } from './card';
-import type { ICardActions } from './cardActions';
+import type { ICardActions } from '../details/cardActions';
 import { Shortened } from '../ui/timeline';
 
 const HISTORY_AT_FIRST = 8;

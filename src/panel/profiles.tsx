@@ -4,21 +4,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { IClustersModel, IProfile } from '../model/tokens';
-import { holds, SearchField } from '../ui/search';
+import { foundProfiles, MANY_PROFILES, SearchField } from '../ui/search';
 import { Failure } from './clusters';
-
-/** From more than so many on they are searched. */
-export const MANY_PROFILES = 5;
-
-/** The profiles whose name, title or words hold what was typed. */
-export function foundProfiles(
-  profiles: ReadonlyArray<IProfile>,
-  typed: string
-): IProfile[] {
-  return profiles.filter(({ name, title, summary, words, backend }) =>
-    holds(typed, name, title, summary, words, backend)
-  );
-}
 
 interface IProfileListProps {
   model: IClustersModel;

@@ -146,6 +146,50 @@ export function check(
   };
 }
 
+/** A cluster's name in our server's rules. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+
+/** What is wrong with a name. */
+export function checkName(
+  name: string,
+  taken: ReadonlyArray<string>,
+  trans: TranslationBundle
+): FieldErrors {
+  const wanted = name.trim();
+  if (wanted !== '' && !NAME.test(wanted)) {
+    return {
+      name: trans.__(
+        'Use letters, digits and . _ - (at most 63), with a letter or digit first.'
+      )
+    };
+  }
+  return taken.includes(wanted)
+    ? { name: trans.__('A cluster of this name is running.') }
+    : {};
+}
+
+/** A draft for a trial: what is known to be wrong gives way to the profile's defaults. */
+export function trialOf(
+  draft: IDraft,
+  profile: IProfile,
+  errors: FieldErrors
+): IDraft {
+  const { amounts, options } = draftFor(profile, draft);
+  const wrong = Object.keys(errors);
+  return {
+    ...draft,
+    amounts: wrong.some(path => path.startsWith('target.'))
+      ? amounts
+      : draft.amounts,
+    options: Object.fromEntries(
+      Object.entries(draft.options).map(([name, value]) => [
+        name,
+        wrong.includes(`options.${name}`) ? options[name] : value
+      ])
+    )
+  };
+}
+
 /** What the schema of a profile's options refuses. */
 export function checkOptions(
   draft: IDraft,

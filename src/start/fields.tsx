@@ -76,6 +76,8 @@ interface IAmountFieldsProps {
   id: string;
   amounts: IAmounts;
   unit: string;
+  /** What one gets. */
+  help?: string;
   errors: FieldErrors;
   trans: TranslationBundle;
   onChange: (amounts: IAmounts) => void;
@@ -120,6 +122,11 @@ export function AmountFields(props: IAmountFieldsProps): JSX.Element {
             ]
           : number('workers', unitLabel(props.unit, trans))}
       </div>
+      {props.help && (
+        <div className="jp-gpucluster-Field-help" role="status">
+          {props.help}
+        </div>
+      )}
       <label className="jp-gpucluster-Check">
         <input
           type="checkbox"

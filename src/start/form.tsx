@@ -6,15 +6,16 @@ import * as React from 'react';
 import { ApiError } from '../model/api';
 import { errorsOf, fieldsOf } from './blame';
 import type { FieldErrors, IDraft } from './draft';
-import { checkOptions } from './draft';
+import { checkAmounts, checkName, checkOptions } from './draft';
 import type { ICapacity, IEnvironment, IProfile } from '../model/tokens';
 import { EnvironmentChoice } from './environment';
 import { AmountFields, Field, FieldError } from './fields';
 import { useLoaded, useSettled } from '../ui/loaded';
-import { OptionFields } from './options';
+import { foundProfiles, MANY_PROFILES, SearchField } from '../ui/search';
+import { isFirst, OptionFields } from './options';
 import type { IScriptPreview } from '../ui/script';
 import { ScriptPreview } from '../ui/script';
-import { Capacity, StartSummary } from './summary';
+import { Capacity, StartSummary, wholeJobWords } from './summary';
 
 const TYPING_MS = 400;
 
@@ -26,7 +27,9 @@ interface INewClusterFormProps {
   /** Null while they are being checked. */
   environments: ReadonlyArray<IEnvironment> | null;
   errors: FieldErrors;
-  /** Null while the draft is wrong. */
+  /** Names of clusters that live. */
+  taken: string[];
+  /** Of the draft; where the browser knows a field to be wrong, with the profile's default for it. */
   script: IScriptPreview | null;
   capacity: (profile: string) => Promise<ICapacity | null>;
   /** A draft for another profile that keeps what it can. */
@@ -47,16 +50,19 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
     TYPING_MS
   );
   const settled = useSettled(draft, TYPING_MS);
-  // What is said of the fields as they are, until something is sent.
+  // What the server finds in the fields as they are, until something is sent.
   const told =
-    script !== null &&
     trial.failure instanceof ApiError &&
     trial.failure.status === 422
       ? errorsOf(trial.failure, fieldsOf(draft))
       : {};
   const wrong =
     settled && profile !== undefined
-      ? checkOptions(draft, { ...profile.options, required: [] }, trans)
+      ? {
+          ...checkOptions(draft, { ...profile.options, required: [] }, trans),
+          ...checkAmounts(draft.amounts, profile.limits.workers, trans),
+          ...checkName(draft.name, props.taken, trans)
+        }
       : {};
   const errors = { ...wrong, ...told, ...props.errors };
   // Runs after the effect of More, which uncovers a field that is wrong.
@@ -79,11 +85,11 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
       </p>
     );
   }
-  const options = (required: boolean): JSX.Element => (
+  const options = (first: boolean): JSX.Element => (
     <OptionFields
       key={profile.name}
       schema={profile.options}
-      required={required}
+      first={first}
       values={draft.options}
       errors={errors}
       trans={trans}
@@ -95,7 +101,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
   const kept = [
     'name',
     ...Object.keys(profile.options.properties)
-      .filter(name => !profile.options.required.includes(name))
+      .filter(name => !isFirst(name, profile.options))
       .map(name => `options.${name}`)
   ];
   return (
@@ -118,6 +124,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
         id="jp-gpucluster-new"
         amounts={draft.amounts}
         unit={profile.unit}
+        help={wholeJobWords(draft.amounts, profile, trans)}
         errors={errors}
         trans={trans}
         onChange={amounts => onChange(now => ({ ...now, amounts }))}
@@ -149,7 +156,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
         </Field>
       </More>
       <ScriptPreview
-        complete={script !== null && Object.keys(told).length === 0}
+        complete={script !== null && Object.keys(errors).length === 0}
         loaded={trial}
         trans={trans}
       />
@@ -186,6 +193,7 @@ function More(props: {
 function ProfileChoice(props: INewClusterFormProps): JSX.Element {
   const { draft, errors, trans } = props;
   const choice = React.useRef<HTMLFieldSetElement>(null);
+  const [wanted, setWanted] = React.useState('');
   React.useEffect(() => {
     choice.current
       ?.querySelector('input:checked')
@@ -195,7 +203,14 @@ function ProfileChoice(props: INewClusterFormProps): JSX.Element {
   return (
     <fieldset ref={choice} className="jp-gpucluster-Choice">
       <legend>{trans.__('Profile')}</legend>
-      {props.profiles.map(profile => (
+      {props.profiles.length > MANY_PROFILES && (
+        <SearchField
+          label={trans.__('Search profiles')}
+          value={wanted}
+          onChange={setWanted}
+        />
+      )}
+      {foundProfiles(props.profiles, wanted).map(profile => (
         <label key={profile.name} className="jp-gpucluster-Choice-item">
           <input
             type="radio"

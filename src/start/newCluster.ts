@@ -11,14 +11,17 @@ import { KeyDialog } from '../ui/dialogs';
 import type { FieldErrors, IDraft } from './draft';
 import {
   check,
+  checkName,
   draftFor,
   draftLike,
   newestOf,
   preferredEnvironment,
   preferredProfile,
   requestOf,
-  scriptRequestOf
+  scriptRequestOf,
+  trialOf
 } from './draft';
+import { isEnded } from '../model/words';
 import type {
   ICluster,
   IClustersModel,
@@ -108,10 +111,11 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
       newestOf(this._model.clusters)?.profile
     );
     if (profile !== undefined) {
+      const name = options.like?.name ?? '';
       const again = options.like?.profile === profile.name;
       this._draft = this._firstDraft(profile, {
         ...this._draft,
-        name: again ? (options.like?.name ?? '') : ''
+        name: again && !this._taken.includes(name) ? name : ''
       });
     }
     this._kernel = options.kernel ?? '';
@@ -160,7 +164,10 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     if (profile === undefined || this._busy) {
       return false;
     }
-    const errors = check(this._draft, profile, this._trans);
+    const errors = {
+      ...check(this._draft, profile, this._trans),
+      ...checkName(this._draft.name, this._taken, this._trans)
+    };
     if (Object.keys(errors).length > 0) {
       this._showErrors(errors);
       return false;
@@ -189,6 +196,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
           failure: this._model.profilesFailure,
           environments: this._model.environments,
           errors: this._errors,
+          taken: this._taken,
           script: this._script(),
           capacity: profile => this._model.api.capacity(profile),
           draftFor: profile => this._firstDraft(profile, this._draft),
@@ -198,16 +206,18 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     });
   }
 
-  /** What the script depends on; null while the draft is wrong. */
+  /** What the script depends on; null while something is missing that has no default. */
   private _script(): IScriptPreview | null {
     const profile = this._profile;
-    if (
-      profile === undefined ||
-      Object.keys(check(this._draft, profile, this._trans)).length > 0
-    ) {
+    if (profile === undefined) {
       return null;
     }
-    const request = scriptRequestOf(this._draft);
+    const errors = check(this._draft, profile, this._trans);
+    const draft = trialOf(this._draft, profile, errors);
+    if (Object.keys(check(draft, profile, this._trans)).length > 0) {
+      return null;
+    }
+    const request = scriptRequestOf(draft);
     return {
       key: JSON.stringify([profile.name, request]),
       load: () => this._model.api.script(profile.name, request)
@@ -216,6 +226,16 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
 
   private get _profiles(): ReadonlyArray<IProfile> {
     return this._model.profiles ?? [];
+  }
+
+  /** Names of other clusters that live. */
+  private get _taken(): string[] {
+    return this._model.clusters
+      .filter(
+        ({ id, phase }) =>
+          !isEnded(phase) && !(this._replace && id === this._like?.id)
+      )
+      .map(({ name }) => name);
   }
 
   private get _profile(): IProfile | undefined {

@@ -18,8 +18,8 @@ import { Field, inputProps } from './fields';
 
 interface IOptionFieldsProps {
   schema: IOptionsSchema;
-  /** Whether to draw the options that must be given, or the others. */
-  required: boolean;
+  /** Whether to draw the options that everyone looks at, or the others. */
+  first: boolean;
   values: IDraft['options'];
   /** By path, such as `options.account`. */
   errors: FieldErrors;
@@ -38,12 +38,24 @@ const WIDGETS = {
   CheckboxWidget: CheckBox
 };
 
-/** Those options of a profile that must be given, or the others. */
+/** Names of options that decide how long one waits. */
+const QUEUES = /^(queue|partition|qos|class)$/i;
+
+/** Whether everyone looks at an option: it must be given, or decides when jobs start and end. */
+export function isFirst(name: string, schema: IOptionsSchema): boolean {
+  return (
+    schema.required.includes(name) ||
+    schema.properties[name].kind === 'duration' ||
+    QUEUES.test(name)
+  );
+}
+
+/** The first options of a profile, or the others. */
 export function OptionFields(props: IOptionFieldsProps): JSX.Element | null {
-  const { schema, required, values, trans } = props;
+  const { schema, first, values, trans } = props;
   const drawn = React.useMemo(
-    () => drawnSchema(schema, required, trans),
-    [schema, required, trans]
+    () => drawnSchema(schema, first, trans),
+    [schema, first, trans]
   );
   const names = Object.keys(drawn.schema.properties ?? {});
   if (names.length === 0) {
@@ -86,14 +98,15 @@ export function OptionFields(props: IOptionFieldsProps): JSX.Element | null {
 /** A part of the schema, with words for its fields. The draft has the defaults, which may be cleared. */
 function drawnSchema(
   whole: IOptionsSchema,
-  required: boolean,
+  first: boolean,
   trans: TranslationBundle
 ): { schema: RJSFSchema; uiSchema: Record<string, object> } {
   const properties: Record<string, RJSFSchema> = {};
   const uiSchema: Record<string, object> = {};
   for (const [name, option] of Object.entries(whole.properties)) {
-    if (whole.required.includes(name) === required) {
+    if (isFirst(name, whole) === first) {
       const { title } = option;
+      const required = whole.required.includes(name);
       properties[name] = {
         ...option,
         title: required ? trans.__('%1 (needed)', title) : title
@@ -109,7 +122,7 @@ function drawnSchema(
     schema: {
       type: 'object',
       properties,
-      required: required ? whole.required : []
+      required: first ? whole.required : []
     },
     uiSchema
   };

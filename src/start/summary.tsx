@@ -78,6 +78,21 @@ export function Capacity(props: ICapacityProps): JSX.Element | null {
   );
 }
 
+/** "You get 4 GPUs: a job has 4."; '' where one gets what was typed. */
+export function wholeJobWords(
+  amounts: IAmounts,
+  profile: IProfile,
+  trans: TranslationBundle
+): string {
+  const wanted = Number(amounts.adaptive ? amounts.maximum : amounts.workers);
+  const each = Math.max(1, profile.gpus_per_job);
+  if (!Number.isInteger(wanted) || wanted < 1 || wanted % each === 0) {
+    return '';
+  }
+  const whole = amount(Math.ceil(wanted / each) * each, profile.unit, trans);
+  return trans.__('You get %1: each job has %2.', whole, each);
+}
+
 /** The amount, and how it becomes jobs where a job holds several GPUs; '' while it is no number. */
 function jobWords(props: IStartSummaryProps): string {
   const { amounts, profile, trans } = props;

@@ -84,7 +84,7 @@ export function RanScripts(props: {
       {items =>
         items.map(({ mark, command, text, written }) => (
           <section key={mark} aria-label={mark}>
-            <h4>{scriptTitle(mark, written, jobs, trans)}</h4>
+            <h3>{scriptTitle(mark, written, jobs, trans)}</h3>
             {command !== '' && (
               <Code
                 label={trans.__('Submit command of %1', mark)}

@@ -2,6 +2,8 @@
 
 import * as React from 'react';
 
+import type { IProfile } from '../model/tokens';
+
 interface ISearchFieldProps {
   label: string;
   value: string;
@@ -31,4 +33,17 @@ export function SearchField(props: ISearchFieldProps): JSX.Element {
 export function holds(typed: string, ...texts: string[]): boolean {
   const wanted = typed.trim().toLowerCase();
   return texts.some(text => text.toLowerCase().includes(wanted));
+}
+
+/** From more than so many on they are searched. */
+export const MANY_PROFILES = 5;
+
+/** The profiles whose name, title or words hold what was typed. */
+export function foundProfiles(
+  profiles: ReadonlyArray<IProfile>,
+  typed: string
+): IProfile[] {
+  return profiles.filter(({ name, title, summary, words, backend }) =>
+    holds(typed, name, title, summary, words, backend)
+  );
 }

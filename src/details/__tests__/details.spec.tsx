@@ -6,8 +6,15 @@ import { ClustersModel } from '../../model/model';
 import type { ICluster, IJobScript } from '../../model/tokens';
 import { DetailsPage } from '../detailsPage';
 import { moment } from '../../model/words';
-import { aCluster, aLoss, FakeServer, trans } from '../../__tests__/fakes';
+import {
+  aCluster,
+  aLoss,
+  FakeServer,
+  someActions,
+  trans
+} from '../../__tests__/fakes';
 
+const actions = someActions();
 let server: FakeServer;
 let model: ClustersModel;
 
@@ -34,6 +41,7 @@ async function page(cluster: ICluster, section: string): Promise<void> {
       model={model}
       cluster={cluster.id}
       section={section}
+      actions={actions}
       onSection={() => undefined}
       onShowCluster={() => undefined}
       trans={trans}
