@@ -83,7 +83,7 @@ export function addLifeCommands(options: ICommandOptions): void {
         // Nobody is there to be asked: only the processes and jobs themselves can be ended.
         await stopByForce(
           cluster,
-          trans.__('Its head does not answer.'),
+          trans.__('Its scheduler does not answer.'),
           options
         );
         return;
@@ -116,7 +116,7 @@ export function addLifeCommands(options: ICommandOptions): void {
   });
   addClusterCommand(options, CommandIDs.stopByForce, {
     label: trans.__('Stop cluster by force…'),
-    caption: trans.__('End a cluster whose head does not answer'),
+    caption: trans.__('End a cluster whose scheduler does not answer'),
     applies: cluster =>
       isOurs(cluster) &&
       (cluster.phase === 'unreachable' || isStuck(cluster, Date.now() / 1000)),
@@ -207,7 +207,7 @@ async function stopByForce(
   const answer = await showDialog({
     title: trans.__('Stop %1 by force?', cluster.name),
     body: trans.__(
-      '%1 Its head is killed, its jobs are ended without it, and results in memory are lost.',
+      '%1 Its scheduler process is killed, its jobs are ended without it, and results in memory are lost.',
       why
     ),
     buttons: [

@@ -265,7 +265,7 @@ function ClusterLog(
           value={job}
           onChange={event => setJob(event.target.value)}
         >
-          <option value="">{trans.__('head and all jobs')}</option>
+          <option value="">{trans.__('scheduler and all jobs')}</option>
           {props.jobs.jobs?.map(item => (
             <option
               key={`${item.mark}_${item.task}`}

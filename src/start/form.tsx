@@ -52,8 +52,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
   const settled = useSettled(draft, TYPING_MS);
   // What the server finds in the fields as they are, until something is sent.
   const told =
-    trial.failure instanceof ApiError &&
-    trial.failure.status === 422
+    trial.failure instanceof ApiError && trial.failure.status === 422
       ? errorsOf(trial.failure, fieldsOf(draft))
       : {};
   const wrong =

@@ -1,9 +1,12 @@
 /** A cluster's logs in a dialog: followed while they grow, and searched. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { Clipboard } from '@jupyterlab/apputils';
 import * as React from 'react';
 
 const FOLLOW_MS = 2000;
+/** Levels of Python's logging, and what errors without a level begin with. */
+const SEVERE = /\b(WARN(ING)?|ERROR|CRITICAL|FATAL|Traceback|\w*Error)\b/i;
 
 interface ILogViewProps {
   load: () => Promise<string>;
@@ -17,11 +20,15 @@ export function LogView(props: ILogViewProps): JSX.Element {
   const { load, live, trans } = props;
   const [follow, setFollow] = React.useState(live);
   const [wanted, setWanted] = React.useState('');
+  const [severe, setSevere] = React.useState(false);
   const { text, failure } = useText(load, follow);
   const area = React.useRef<HTMLPreElement>(null);
   const lines = (text ?? '').split('\n');
-  const shown =
-    wanted === '' ? lines : lines.filter(line => contains(line, wanted));
+  const shown = lines.filter(
+    line =>
+      (wanted === '' || contains(line, wanted)) &&
+      (!severe || SEVERE.test(line))
+  );
 
   React.useEffect(() => {
     area.current?.scrollTo({ top: area.current.scrollHeight });
@@ -39,9 +46,31 @@ export function LogView(props: ILogViewProps): JSX.Element {
           onChange={event => setWanted(event.target.value)}
         />
         <span role="status">
-          {wanted !== '' &&
+          {shown.length < lines.length &&
             trans.__('%1 of %2 lines', shown.length, lines.length)}
         </span>
+        <label className="jp-gpucluster-Check">
+          <input
+            type="checkbox"
+            checked={severe}
+            onChange={event => setSevere(event.target.checked)}
+          />
+          {trans.__('Warnings and errors only')}
+        </label>
+        <button
+          type="button"
+          className="jp-gpucluster-Button"
+          onClick={() => Clipboard.copyToSystem(shown.join('\n'))}
+        >
+          {trans.__('Copy')}
+        </button>
+        <a
+          className="jp-gpucluster-Button"
+          download="cluster.log"
+          href={`data:text/plain;charset=utf-8,${encodeURIComponent(shown.join('\n'))}`}
+        >
+          {trans.__('Download')}
+        </a>
         {live && (
           <label className="jp-gpucluster-Check">
             <input

@@ -4,10 +4,18 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICluster, IClusterEvent, IJob } from '../model/tokens';
-import { moment } from '../model/words';
+import { duration, moment } from '../model/words';
 import { useLoaded } from './loaded';
 
 const SHOWN_AT_FIRST = 12;
+/** States of jobs that did not end as planned. */
+const LOST = new Set([
+  'failed',
+  'timeout',
+  'out_of_memory',
+  'node_fail',
+  'preempted'
+]);
 
 /** Where jobs and events come from. */
 export interface ITimelineSource {
@@ -83,6 +91,8 @@ export function Jobs(
   }
   // Most clusters have workers of one kind, and no use for a column about it.
   const grouped = props.jobs.some(job => job.group);
+  const now = Date.now() / 1000;
+  const first = Math.min(...props.jobs.map(job => job.submitted));
   const newestFirst = [...props.jobs].sort((a, b) => b.submitted - a.submitted);
   return (
     <Shortened items={newestFirst} trans={trans}>
@@ -106,6 +116,9 @@ export function Jobs(
                     <th scope="col">{trans.__('Requested')}</th>
                     <th scope="col">{trans.__('Started')}</th>
                     <th scope="col">{trans.__('Ended')}</th>
+                    <th scope="col">{trans.__('Waited')}</th>
+                    <th scope="col">{trans.__('Ran')}</th>
+                    <th scope="col">{trans.__('Course')}</th>
                   </>
                 )}
               </tr>
@@ -131,6 +144,9 @@ export function Jobs(
                         </td>
                       )
                     )}
+                  {wide && (
+                    <Course job={job} first={first} now={now} trans={trans} />
+                  )}
                 </tr>
               ))}
             </tbody>
@@ -138,6 +154,42 @@ export function Jobs(
         </div>
       )}
     </Shortened>
+  );
+}
+
+/** How long a job waited and ran, in words, and as parts of the cluster's time until now. */
+function Course(props: {
+  job: IJob;
+  /** When the first of the jobs was submitted. */
+  first: number;
+  now: number;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { first, job, now, trans } = props;
+  const end = job.ended ?? now;
+  const start = job.started ?? end;
+  const part = (seconds: number): string =>
+    `${(100 * Math.max(0, seconds)) / Math.max(1, now - first)}%`;
+  return (
+    <>
+      <td>{duration(start - job.submitted, trans)}</td>
+      <td>{job.started === null ? '–' : duration(end - start, trans)}</td>
+      <td>
+        <div className="jp-gpucluster-Course" aria-hidden="true">
+          <span style={{ width: part(job.submitted - first) }} />
+          <span
+            className="jp-gpucluster-Bar-part"
+            data-kind="pending"
+            style={{ width: part(start - job.submitted) }}
+          />
+          <span
+            className="jp-gpucluster-Bar-part"
+            data-kind={LOST.has(job.state) ? 'lost' : 'ready'}
+            style={{ width: part(end - start) }}
+          />
+        </div>
+      </td>
+    </>
   );
 }
 

@@ -27,7 +27,20 @@ test('the bundled notebook measures a cluster, which a second page shows and sto
   await second.openPanel();
   await expect(second.panel).toContainText('No cluster');
 
+  // One click and one Shift+Enter lead to a live task stream.
   await lab.button('Try on this machine (2 CPU workers)').click();
+  const example = page.locator('.jp-Notebook .jp-CodeCell').first();
+  await expect(example).toContainText('square');
+  await expect(example.locator('.cm-content')).toBeVisible();
+  await page.keyboard.press('Shift+Enter');
+  await expect(lab.dashboard().locator('canvas').first()).toBeVisible({
+    timeout: 60_000
+  });
+  await expect(example.locator('.jp-OutputArea-output').last()).toContainText(
+    '2646700',
+    { timeout: 90_000 }
+  );
+  await lab.screenshot('first-run');
   const card = lab.panel.getByRole('article').first();
   await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
   const cluster = await card.getByRole('heading').innerText();
@@ -41,7 +54,7 @@ test('the bundled notebook measures a cluster, which a second page shows and sto
     .selectOption('Parallel sum');
   await lab.screenshot('benchmark-choice');
   await lab.dialog.getByRole('button', { name: 'Open notebook' }).click();
-  const cells = page.locator('.jp-Notebook .jp-CodeCell');
+  const cells = page.locator('.jp-NotebookPanel:visible .jp-CodeCell');
   const parameters = cells.filter({ hasText: 'report_file = ""' });
   await expect(parameters).toContainText(`cluster_name = "${cluster}"`);
   await expect(page.getByText('Python 3 (ipykernel) | Idle')).toBeVisible({

@@ -67,7 +67,7 @@ test('an open dashboard of a busy cluster reconnects after each restart of the s
   test.setTimeout(600_000);
   const lab = new Lab(page);
   await lab.open();
-  await lab.button('Try on this machine (2 CPU workers)').click();
+  await lab.start();
   const card = lab.panel.getByRole('article').first();
   await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
   const cluster = (await card.getAttribute('data-cluster')) ?? '';
@@ -121,7 +121,7 @@ test('every plot of a layout is live again when only its websocket was cut', asy
   });
   const lab = new Lab(page);
   await lab.open();
-  await lab.button('Try on this machine (2 CPU workers)').click();
+  await lab.start();
   const card = lab.panel.getByRole('article').first();
   await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
   const cluster = (await card.getAttribute('data-cluster')) ?? '';
@@ -160,7 +160,7 @@ test('a cluster outlives the server, and ends by force when its head hangs', asy
 }) => {
   const lab = new Lab(page);
   await lab.open();
-  await lab.button('Try on this machine (2 CPU workers)').click();
+  await lab.start();
   const card = lab.panel.getByRole('article').first();
   await expect(card).toContainText('2 of 2 workers ready', { timeout: 60_000 });
 

@@ -190,7 +190,9 @@ describe('stopping by force', () => {
     });
     const run = commands.execute(CommandIDs.stop);
     fireEvent.click(await screen.findByText('Stop cluster'));
-    await screen.findByText(/head does not answer. Its head is killed/);
+    await screen.findByText(
+      /head does not answer. Its scheduler process is killed/
+    );
     fireEvent.click(screen.getByText('Stop by force'));
     await run;
     expect(server.countOf('DELETE clusters/c1?force=1')).toBe(1);

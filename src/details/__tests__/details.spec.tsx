@@ -1,4 +1,4 @@
-import { cleanup, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import * as React from 'react';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
@@ -138,6 +138,48 @@ describe('the scripts of a cluster', () => {
 });
 
 describe('the details of a cluster', () => {
+  it('have its actions, and how long each job waited and ran', async () => {
+    const submitted = 1_700_000_000;
+    server.routes['GET clusters/c1/jobs'] = () => ({
+      body: {
+        jobs: [
+          {
+            mark: 'gpc-c1-1',
+            task: 0,
+            id: '17',
+            state: 'node_fail',
+            reason: '',
+            nodes: ['n1'],
+            exit_code: null,
+            cause: '',
+            submitted,
+            started: submitted + 42,
+            ended: submitted + 342
+          }
+        ]
+      }
+    });
+    const cluster = aCluster();
+    await page(cluster, 'jobs');
+    const cells = (await screen.findAllByRole('cell')).map(
+      cell => cell.textContent
+    );
+    expect(cells.slice(-3, -1)).toEqual(['42 s', '5 min']);
+    fireEvent.click(screen.getByRole('button', { name: /^Dashboard/ }));
+    expect(actions.openDashboard).toHaveBeenCalledWith(cluster);
+  });
+
+  it('show a log’s warnings alone', async () => {
+    server.routes['GET clusters/c1/logs'] = () => ({
+      body: { text: 'INFO - ready\nWARNING - slow\nKeyError: 7' }
+    });
+    await page(aCluster(), 'log');
+    const log = await screen.findByText(/ready/);
+    fireEvent.click(screen.getByLabelText('Warnings and errors only'));
+    expect(log.textContent).toBe('WARNING - slow\nKeyError: 7\n');
+    screen.getByText('2 of 3 lines');
+  });
+
   it('tell its last loss first', async () => {
     await page(aCluster({ phase: 'degraded', loss: aLoss() }), 'facts');
     const text = document.body.textContent ?? '';

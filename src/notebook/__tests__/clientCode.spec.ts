@@ -1,4 +1,5 @@
 import type { INotebookTracker } from '@jupyterlab/notebook';
+import { NotebookActions } from '@jupyterlab/notebook';
 import { CommandRegistry } from '@lumino/commands';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
@@ -6,7 +7,8 @@ import {
   insertClientCode,
   kernelFor,
   notebooksOf,
-  selectDropped
+  selectDropped,
+  withExample
 } from '../clientCode';
 import { aCluster, anEnvironment } from '../../__tests__/fakes';
 
@@ -28,8 +30,10 @@ function aPanel(sources: string[], language = 'python') {
     };
     return cell;
   });
+  const node = document.body.appendChild(document.createElement('div'));
   return {
     cells,
+    node,
     isVisible: true,
     sessionContext: {
       ready: Promise.resolve(),
@@ -54,6 +58,7 @@ function aPanel(sources: string[], language = 'python') {
 
 let commands: CommandRegistry;
 const created = vi.fn();
+const run = vi.spyOn(NotebookActions, 'runAndAdvance').mockResolvedValue(true);
 /** Whether the kernel says that it has this package. */
 let has = 'True';
 
@@ -123,6 +128,50 @@ describe('client code', () => {
       kernelName: 'python3'
     });
     expect(panel.cells.map(cell => cell.source)).toEqual(['connect()']);
+  });
+
+  it('keeps the Shift+Enter of a user who is faster than the kernel', async () => {
+    const panel = aPanel(['']);
+    let ready = (): void => undefined;
+    panel.sessionContext.ready = new Promise<void>(resolve => {
+      ready = resolve;
+    });
+    created.mockResolvedValue(panel);
+    await insert(null);
+    const key = (shiftKey: boolean): KeyboardEvent =>
+      new KeyboardEvent('keydown', {
+        key: 'Enter',
+        shiftKey,
+        bubbles: true,
+        cancelable: true
+      });
+    const [plain, early, late] = [key(false), key(true), key(true)];
+    panel.node.dispatchEvent(plain);
+    panel.node.dispatchEvent(early);
+    expect([plain, early].map(event => event.defaultPrevented)).toEqual([
+      false,
+      true
+    ]);
+    expect(run).not.toHaveBeenCalled();
+    ready();
+    await vi.waitFor(() =>
+      expect(run).toHaveBeenCalledExactlyOnceWith(
+        panel.content,
+        panel.sessionContext
+      )
+    );
+    panel.node.dispatchEvent(late);
+    expect(late.defaultPrevented).toBe(false);
+  });
+
+  it('with an example still shows what it computes last', () => {
+    const { connect } = withExample({
+      connect: 'client = connect("a")\nclient',
+      magic: '',
+      dask: ''
+    });
+    expect(connect).toMatch(/^client = connect\("a"\)\n\n# An example/);
+    expect(connect).toMatch(/sum\(client\.gather\(futures\)\)$/);
   });
 
   it('turns into plain Dask where the kernel lacks the package', async () => {

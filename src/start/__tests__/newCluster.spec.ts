@@ -302,6 +302,34 @@ describe('the dialog for a new cluster', () => {
     await result;
   });
 
+  it('checks name and amount while they are typed, beside what the server finds', async () => {
+    server.clusters = [aCluster()];
+    await model.refresh();
+    let asked: unknown = null;
+    server.routes['POST profiles/big/script'] = body => {
+      asked = body;
+      return {
+        status: 422,
+        body: { message: 'No such account.', detail: 'options.account' }
+      };
+    };
+    await open('big');
+    type('options.account', 'x1');
+    type('target.workers', '17');
+    type('name', 'quiet-fox');
+    await screen.findByText('This profile allows at most 16.');
+    screen.getByText('A cluster of this name is running.');
+    await screen.findByText('No such account.');
+    // The server checks the rest with the profile's own amount.
+    expect(asked).toMatchObject({ workers: 4, options: { account: 'x1' } });
+    type('name', '-x');
+    await screen.findByText(/^Use letters, digits/);
+    type('target.workers', '5');
+    await screen.findByText('You get 8 GPUs: each job has 4.');
+    press('Start');
+    expect(server.countOf('POST clusters')).toBe(0);
+  });
+
   it('begins with what was chosen the last time', async () => {
     server.clusters = [
       aCluster({ profile: 'big', created: 1, options: { account: 'old' } }),
