@@ -190,12 +190,14 @@ function spentWords(cluster: ICluster, trans: TranslationBundle): string {
   if (isEnded(cluster.phase)) {
     return spent;
   }
-  return cluster.gpu_hours_estimate === null
+  const most = cluster.gpu_hours_estimate;
+  // Jobs that follow others were not foreseen.
+  return most === null || most < cluster.gpu_hours
     ? trans.__('%1 so far', spent)
     : trans.__(
         '%1 so far, at most %2',
         spent,
-        Math.round(cluster.gpu_hours_estimate)
+        Math.round(most)
       );
 }
 
