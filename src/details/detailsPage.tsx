@@ -122,7 +122,12 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
       'timeline',
       trans.__('Timeline'),
       () => (
-        <Events events={timeline.events ?? []} cluster={known} trans={trans} />
+        <Events
+          events={timeline.events ?? []}
+          cluster={known}
+          heading="h3"
+          trans={trans}
+        />
       )
     ],
     [

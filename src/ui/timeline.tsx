@@ -68,7 +68,12 @@ export function Timeline(props: ITimelineProps): JSX.Element {
         </p>
       )}
       <Jobs jobs={jobs ?? []} cluster={cluster} trans={trans} />
-      <Events events={events ?? []} cluster={cluster} trans={trans} />
+      <Events
+        events={events ?? []}
+        cluster={cluster}
+        heading="h4"
+        trans={trans}
+      />
     </>
   );
 }
@@ -194,9 +199,13 @@ function Course(props: {
 }
 
 export function Events(
-  props: IPartProps & { events: IClusterEvent[] }
+  props: IPartProps & {
+    events: IClusterEvent[];
+    /** One level below the heading above. */
+    heading: 'h3' | 'h4';
+  }
 ): JSX.Element | null {
-  const { cluster, trans } = props;
+  const { cluster, heading: Heading, trans } = props;
   if (props.events.length === 0) {
     return null;
   }
@@ -204,7 +213,7 @@ export function Events(
     <Shortened items={[...props.events].reverse()} trans={trans}>
       {events => (
         <>
-          <h4>{trans.__('Timeline')}</h4>
+          <Heading>{trans.__('Timeline')}</Heading>
           <ol
             className="jp-gpucluster-Events"
             aria-label={trans.__('Timeline of %1, newest first', cluster.name)}

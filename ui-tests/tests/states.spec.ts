@@ -97,13 +97,15 @@ test('every phase has its look', async () => {
     'Degraded',
     'Stopping',
     'Unreachable',
-    'Failed',
-    'Stopped'
+    'Failed'
   ]) {
     await expect(
       lab.panel.locator('strong').getByText(phase, { exact: true })
     ).toBeVisible();
   }
+  await expect(lab.panel.getByRole('row', { name: 'done-tern' })).toContainText(
+    'Stopped'
+  );
   await expect(lab.card('limping-heron')).toContainText('not encrypted');
   await expect(lab.card('limping-heron')).toContainText('simulation');
   await expect(lab.card('limping-heron')).toContainText('ends with Jupyter');

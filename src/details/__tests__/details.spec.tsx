@@ -174,7 +174,7 @@ describe('the details of a cluster', () => {
       body: { text: 'INFO - ready\nWARNING - slow\nKeyError: 7' }
     });
     await page(aCluster(), 'log');
-    const log = await screen.findByText(/ready/);
+    const log = await screen.findByText(/INFO - ready/);
     fireEvent.click(screen.getByLabelText('Warnings and errors only'));
     expect(log.textContent).toBe('WARNING - slow\nKeyError: 7\n');
     screen.getByText('2 of 3 lines');
