@@ -194,11 +194,7 @@ function spentWords(cluster: ICluster, trans: TranslationBundle): string {
   // Jobs that follow others were not foreseen.
   return most === null || most < cluster.gpu_hours
     ? trans.__('%1 so far', spent)
-    : trans.__(
-        '%1 so far, at most %2',
-        spent,
-        Math.round(most)
-      );
+    : trans.__('%1 so far, at most %2', spent, Math.round(most));
 }
 
 function memoryWords(cluster: ICluster, trans: TranslationBundle): string {
