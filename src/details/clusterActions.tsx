@@ -53,7 +53,7 @@ function IdleGpus(
   props: IClusterActionsProps & { onScale: () => void }
 ): JSX.Element | null {
   const { cluster, actions, trans } = props;
-  if (cluster.gpu_words === '' || isEnded(cluster.phase)) {
+  if (!cluster.gpu_words || isEnded(cluster.phase)) {
     return null;
   }
   return (

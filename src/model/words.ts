@@ -99,8 +99,8 @@ export function clusterWords(
 export function needsAttention(cluster: ICluster, now: number): boolean {
   return (
     ['degraded', 'unreachable'].includes(cluster.phase) ||
-    cluster.loss !== null ||
-    cluster.gpu_words !== '' ||
+    Boolean(cluster.loss) ||
+    Boolean(cluster.gpu_words) ||
     isStuck(cluster, now)
   );
 }

@@ -52,7 +52,7 @@ export class Absence {
   }
 
   isLossDismissed({ id, loss }: ICluster): boolean {
-    return loss !== null && loss.time <= (this._seen[id]?.loss ?? 0);
+    return Boolean(loss && loss.time <= (this._seen[id]?.loss ?? 0));
   }
 
   /** Put the last loss of a cluster aside, also in pages to come. */

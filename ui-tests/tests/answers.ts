@@ -43,6 +43,10 @@ export function cluster(changes: Record<string, unknown> = {}): object {
     gpu_hours_estimate: null,
     expected_start: null,
     gpu_words: '',
+    loss: null,
+    tasks: 0,
+    tasks_done: 0,
+    busy: null,
     dashboard: '/gpucluster/dashboard/abc123/',
     ...changes
   };
