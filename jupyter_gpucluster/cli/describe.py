@@ -120,17 +120,12 @@ def target_text(view: ClusterView) -> str:
     return words
 
 
-def log_name(job: Job) -> str:
-    """Return a job's name, also used for its log files."""
-    return job.key
-
-
 def job_table(jobs: Sequence[Job], shown: set[str]) -> Table:
     """Return the jobs of a cluster, one a line; long texts in ``shown`` are not repeated."""
     rows = tuple(
         (
-            f"{log_name(job)} ({job.group})" if job.group else log_name(job),
-            "" if job.id == log_name(job) else job.id,  # local jobs have no other number
+            f"{job.key} ({job.group})" if job.group else job.key,
+            "" if job.id == job.key else job.id,  # local jobs have no other number
             job.state.value,
             ago(job.ended or job.started or job.submitted or None),
             ", ".join(job.nodes),

@@ -43,6 +43,11 @@ KEPT_TASKS = 300
 LISTED = "id mark number state pid started_ticks devices exit_code reason started ended"
 """A job in a status: these of its attributes."""
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+SHOWN = (
+    *("mark", "number", "state", "pid", "started_ticks", "devices", "exit_code", "reason"),
+    *("started", "ended"),
+)
+"""Fields of a task that a status shows."""
 LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
@@ -78,7 +83,7 @@ class Task:
         return f"{self.id}.r{self.restarts}" if self.restarts else self.id
 
     def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in LISTED.split()}
+        return {"id": self.id, **{name: getattr(self, name) for name in SHOWN}}
 
 
 class JobServer:

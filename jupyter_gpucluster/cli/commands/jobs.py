@@ -15,7 +15,6 @@ from ...batch.variables import inherited
 from ...core.cluster import ENDED
 from ...core.errors import GpuClusterError, InvalidInput
 from ..arguments import Parser, whole_number
-from ..describe import log_name
 from ..output import Outcome, Session, Text
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def _log_of(arguments: argparse.Namespace, session: Session) -> str:
     """Return the name of the log of ``--job``, which may be the batch system's id."""
     for job in session.clusters.jobs(arguments.name) if arguments.job else ():
         if arguments.job == job.id:
-            return log_name(job)
+            return job.key
     return str(arguments.job)
 
 
