@@ -20,6 +20,7 @@ GPU_LIMIT = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 UNSET = ("", "(null)", "N/A", "NONE")
 LEAST_MEBIBYTES = 1024
 """Less memory than this was never configured: RealMemory is 1 by default."""
+PREEMPTING = ("REQUEUE", "CANCEL", "SUSPEND")
 USUAL_QOS = "normal"
 """The QoS of jobs that name none, if the association has no DefaultQOS."""
 
@@ -124,8 +125,8 @@ def _queue(partition: Row, config: Row, gpu_type: str, nodes: Sequence[Node]) ->
         for node in nodes
     )
     longest = _seconds(partition.get("MaxTime", ""))
-    preempts = config.get("PreemptType", "preempt/none") != "preempt/none"
     mode = partition.get("PreemptMode", "OFF")
+    preempts = mode in PREEMPTING and config.get("PreemptType", "none").rpartition("/")[2] != "none"
     return GpuQueue(
         partition["PartitionName"],
         max(node.gpus for node in nodes),
@@ -137,11 +138,7 @@ def _queue(partition: Row, config: Row, gpu_type: str, nodes: Sequence[Node]) ->
         or config.get("SelectType") == "select/linear",
         longest,
         _seconds(partition.get("DefaultTime", "")) or longest,
-        remarks=(
-            (f"Jobs may be preempted (PreemptMode={mode}).",)
-            if preempts and mode in ("REQUEUE", "CANCEL", "SUSPEND")
-            else ()
-        ),
+        remark=f"Jobs may be preempted (PreemptMode={mode})." if preempts else "",
         # Other plugins know GPUs only as generic resources.
         keys={}
         if "cons_tres" in config.get("SelectType", "cons_tres")

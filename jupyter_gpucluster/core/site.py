@@ -39,7 +39,8 @@ class GpuQueue:
     """Qualities of service that the user may choose."""
     qos_needed: bool = False
     """True if a job must name one."""
-    remarks: tuple[str, ...] = ()
+    remark: str = ""
+    """A sentence about its jobs."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """More keys of a profile's ``job``, such as how memory is requested."""
     address: str = ""

@@ -52,35 +52,34 @@ def profile_text(name: str, site: Site, queues: Sequence[GpuQueue], choices: Cho
 
 def template(backend: Backend) -> str:
     """Return the profile of a system whose answers this version cannot read: questions only."""
-    questions = {
-        "queue": "Which queue leads to GPUs?",
-        "account": "Which account is charged?",
-        "gpus": "How many GPUs has a job?",
-        "cpus": "How many cores?",
-        "memory": "How much memory, such as 64 GiB?",
-        "walltime": "How long, such as 1 h?",
-    }
-    unasked = [f"  # {key}:{'':<{10 - len(key)}}# {words}" for key, words in questions.items()]
-    head = [f"title: {_text(backend.title)}", f"backend: {backend.name}", "job:", "  nodes: 1"]
-    return "\n".join(["# Answer the questions, then remove the # before the key.", *head, *unasked,
-                      "policy:", "  idle_timeout: 1 h", ""])  # fmt: skip
+    return f"""\
+# Answer the questions, then remove the # before the key.
+title: {_text(backend.title)}
+backend: {backend.name}
+job:
+  nodes: 1
+  # queue:    # Which queue leads to GPUs?
+  # account:  # Which account is charged?
+  # gpus:     # How many GPUs has a job?
+  # cpus:     # How many cores?
+  # memory:   # How much memory, such as 64 GiB?
+  # walltime: # How long, such as 1 h?
+policy:
+  idle_timeout: 1 h
+"""
 
 
 def allocation_text(job: str, launcher: str) -> str:
     """Return the profile of the batch job that this host is in."""
-    spread = [_line(f"launcher: {launcher}", "starts workers on all nodes of the job")]
-    return "\n".join(
-        [
-            f"# Written by `jupyter gpucluster setup` in {job}: this node cannot submit jobs.",
-            "title: This allocation",
-            "summary: Workers on the nodes of the batch job that Jupyter runs in.",
-            "backend: local",
-            *(spread if launcher else []),
-            "policy:",
-            "  idle_timeout: 1 h",
-            "",
-        ]
-    )
+    spread = f"launcher: {launcher}  # starts workers on all nodes of the job\n" if launcher else ""
+    return f"""\
+# Written by `jupyter gpucluster setup` in {job}: this node cannot submit jobs.
+title: This allocation
+summary: Workers on the nodes of the batch job that Jupyter runs in.
+backend: local
+{spread}policy:
+  idle_timeout: 1 h
+"""
 
 
 def _head(backend: Backend, queue: GpuQueue) -> Iterator[str]:
@@ -88,8 +87,7 @@ def _head(backend: Backend, queue: GpuQueue) -> Iterator[str]:
     yield f"title: {_text(f'{backend.title}: {queue.name}{kind}')}"
     nodes = f"{queue.nodes} {'node' if queue.nodes == 1 else 'nodes'}" if queue.nodes else "Nodes"
     gpus = "1 GPU" if queue.gpus == 1 else f"{queue.gpus} GPUs"
-    parts = [f"{nodes} with {gpus}.", *queue.remarks]
-    yield f"summary: {_text(' '.join(parts))}"
+    yield f"summary: {_text(f'{nodes} with {gpus}. {queue.remark}'.strip())}"
     yield f"backend: {backend.name}"
 
 

@@ -19,6 +19,7 @@ from jupyter_gpucluster.cli.terminal import Terminal
 from jupyter_gpucluster.node.probe import usual_address
 from jupyter_gpucluster.profiles import read_profile
 from jupyter_gpucluster.setup import decisions
+from jupyter_gpucluster.setup.profile_text import template
 from tests.batch.recorded import CAPTURED
 from tests.commands import put_command
 from tests.setup.facts import TRUTH, answers, by_key, measure
@@ -345,3 +346,16 @@ def test_grid_engine_gets_no_more_gpus_than_requested_whatever_its_complexes_cou
     [queue] = find_backend("sge").parse_survey(told).queues
     assert (dict(queue.keys), queue.cpus_per_gpu) == (keys, cores)
     assert queue.memory_per_gpu == (16 * 2**30 if memory != "NO" else 0)
+
+
+@pytest.mark.parametrize("system", ["torque", "moab", "lsf", "cobalt", "htcondor", "kubernetes"])
+def test_a_system_whose_answers_cannot_be_read_gets_a_template_of_questions(
+    system: str, tmp_path: Path
+) -> None:
+    dialect = find_backend(system)
+    assert dialect.survey("alice") == {}
+    file = tmp_path / "site.yaml"
+    file.write_text(template(dialect))
+    job = read_profile(file).profile.job
+    assert (job.queue, job.gpus, job.walltime) == ("", "auto", None)
+    assert file.read_text().count("?") == 6
