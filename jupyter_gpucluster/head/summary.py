@@ -115,8 +115,8 @@ def unlisted(record: Record, seen: Observation) -> str:
     first = min(missing, key=lambda job: job.missing_since or 0.0)
     is_ = "is" if len(missing) == 1 else "are"
     keys = ", ".join(job.key for job in missing[:3]) + (", ..." if len(missing) > 3 else "")
-    told = f"{keys} {is_} not in {seen.system}'s listing since {since_when(first)}; asking again."
-    return f"{told} {seen.personal}".rstrip()
+    words = f"{keys} {is_} not in {seen.system}'s listing since {since_when(first)}; asking again."
+    return f"{words} {seen.personal}".rstrip()
 
 
 def summarise(record: Record, seen: Observation, now: float) -> Summary:

@@ -229,9 +229,14 @@ def test_ctrl_c_while_stopping_says_that_it_goes_on(desk: Desk) -> None:
     assert "No longer waiting; cluster alpha stops by itself." in desk.err
 
 
-def test_forget_forgets_the_dead_only(desk: Desk) -> None:
-    assert desk.types("forget", "omega", "alpha") == 1
-    assert desk.out == "omega: forgotten\n"
+@pytest.mark.parametrize(
+    "force,words", [((), ""), (("--force",), ". Nothing proves the end of job 7.")]
+)
+def test_forget_forgets_the_dead_only_and_names_by_force_what_it_lets_go(
+    force: tuple[str, ...], words: str, desk: Desk
+) -> None:
+    assert desk.types("forget", "omega", "alpha", *force) == 1
+    assert desk.out == f"omega: forgotten{words}\n"
     assert "Cluster alpha has not ended." in desk.err
 
 
