@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from ..batch import dialect_file, find_backend, on_this_machine
 from ..batch.contradictions import unasked
-from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, heads_mark
+from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, Target, heads_mark
 from ..core.errors import (
     ClusterConflict,
     GpuClusterError,
@@ -40,7 +39,7 @@ from .allocation import held_from_inside, is_spread
 from .attaching import attach
 from .certificates import make_certificates
 from .naming import choose_name, new_id
-from .plan import Plan, make_plan, oversubscribed
+from .plan import Plan, make_plan, start_remarks
 from .request import Request
 from .script.job import environment_script, group_scripts, render, write_node_files
 from .site_limits import forget_old, rules, within_site
@@ -129,8 +128,7 @@ def refuse_other(record: Record, plan: Plan) -> None:
     for name in sorted({*spec.options, *request.options}):
         pairs[f"option {name}"] = (spec.options.get(name), request.options.get(name))
     if request.target is not None:
-        sizes = [json.dumps(target.as_json()) for target in (record.target, request.target)]
-        pairs["target"] = (sizes[0], sizes[1])
+        pairs["number of workers"] = (_range(record.target), _range(request.target))
     different = [
         f"{what} is {has}, not {asked}"
         for what, (has, asked) in pairs.items()
@@ -142,6 +140,10 @@ def refuse_other(record: Record, plan: Plan) -> None:
             hint="Request the same, choose another name, scale it, or stop it first.",
             detail="name",
         )
+
+
+def _range(target: Target) -> str:
+    return f"{target.minimum} to {target.maximum}" if target.adaptive else str(target.maximum)
 
 
 def check_network(profile: Profile) -> None:
@@ -253,7 +255,7 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         owner=owner,
     )
     directory.write_record(record)
-    for words in (*plan.environment.problems, *oversubscribed(spec, plan)):
+    for words in (*plan.environment.problems, *start_remarks(spec, plan)):
         directory.append_event(Event(now, "start", words))
     if plan.without_ucx:
         protocol = plan.profile.network.protocol

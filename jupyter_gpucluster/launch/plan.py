@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -223,16 +223,21 @@ def refuse_memory(plan: Plan) -> None:
     check_memory(spec, plan.target.maximum, automatic=automatic)
 
 
-def oversubscribed(spec: Spec, plan: Plan) -> list[str]:
-    """Return a remark if the workers have more threads than cores."""
-    here = spec.shared_memory is not None
-    workers = plan.target.maximum if here else spec.worker.per_job
+def start_remarks(spec: Spec, plan: Plan) -> Iterator[str]:
+    """Yield remarks on a start: its jobs and nodes, and more threads than cores."""
+    here, each, most = spec.shared_memory is not None, spec.worker.per_job, plan.target.maximum
+    jobs = -(-most // each)
+    if each > 1 or spec.job.nodes > 1:
+        nodes, unit = jobs * spec.job.nodes, "GPUs" if spec.job.gpus else "workers"
+        layout = f"{jobs * each} {unit} = {jobs} job{'s' * (jobs > 1)} of"
+        place = f", on {nodes} node{'s' * (nodes > 1)}" if not plan.joined else ""
+        yield f"{layout} {each}{place}{f' ({most} requested)' if most % each else ''}."
     cores = spec.job.cpus or (plan.machine.cpus if here else None)
-    if cores is None or workers * spec.worker.threads <= cores:
-        return []
-    threads = f"{workers} x {spec.worker.threads} = {workers * spec.worker.threads} threads"
-    place = "this machine" if here else "each job"
-    return [f"{threads} of workers share the {cores} cores of {place}."]
+    workers = most if here else each
+    if cores is not None and workers * spec.worker.threads > cores:
+        threads = f"{workers} x {spec.worker.threads} = {workers * spec.worker.threads} threads"
+        place = "this machine" if here else "each job"
+        yield f"{threads} of workers share the {cores} cores of {place}."
 
 
 def refuse_unbuilt(profile: Profile) -> None:

@@ -13,7 +13,7 @@ from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch import login_node
 from jupyter_gpucluster.launch.login_node import SWITCH, is_login_node
-from jupyter_gpucluster.launch.plan import make_plan
+from jupyter_gpucluster.launch.plan import make_plan, start_remarks
 from jupyter_gpucluster.launch.profile_catalog import places
 from jupyter_gpucluster.launch.request import Request
 
@@ -97,3 +97,32 @@ def test_without_a_profile_commands_take_the_only_one_with_jobs(write: Write) ->
     assert "--profile cpu or gpu" in both.value.hint
     write("cpu", "backend: slurm\ndefault: true\n")
     assert default_profile() == "cpu"
+
+
+@pytest.mark.parametrize(
+    "text, workers, remarks",
+    [
+        ("backend: slurm\njob: {gpus: 1}\n", 3, []),
+        ("backend: slurm\njob: {gpus: 4}\n", 8, ["8 GPUs = 2 jobs of 4, on 2 nodes."]),
+        (
+            "backend: slurm\njob: {gpus: 8, nodes: 2}\nlauncher: srun\n",
+            12,
+            ["16 GPUs = 2 jobs of 8, on 4 nodes (12 requested)."],
+        ),
+        (
+            "backend: slurm\njob: {gpus: 4, cpus: 2}\n",
+            4,
+            [
+                "4 GPUs = 1 job of 4, on 1 node.",
+                "4 x 1 = 4 threads of workers share the 2 cores of each job.",
+            ],
+        ),
+    ],
+)
+def test_a_start_says_how_many_jobs_it_submits_and_which_share_cores(
+    write: Write, text: str, workers: int, remarks: list[str]
+) -> None:
+    write("site", text)
+    plan = make_plan(Request("site", target=Target(workers, workers)))
+    spec = plan.spec(ClusterDirectory(Path("/x")), Path("/y"))
+    assert list(start_remarks(spec, plan)) == remarks

@@ -142,6 +142,17 @@ def test_each_way_to_lose_a_job_has_its_own_words(
     assert view.phase is Phase.RUNNING
 
 
+def test_a_cluster_that_nobody_uses_holds_nothing_after_its_walltime(
+    clusters: Clusters, site: SlurmSite, run: Run
+) -> None:
+    view = run('job: {cpus: 1, memory: 400 MiB, walltime: "00:01:00", queue: cpu}\n', 1)
+    with connect(view.name):  # a notebook that was left open
+        view = wait_until(clusters, view.id, lambda v: v.phase is Phase.STOPPED)
+    assert view.reason == "All jobs reached their time limit, and no task ran in the last 1 min."
+    assert any("gets no successor" in event.message for event in clusters.events(view.id))
+    assert f"gpc-{view.id}" not in site.run("squeue", "-h", "-o", "%j")
+
+
 def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:
     def ended() -> Job | None:
         found = (each for each in clusters.jobs(name) if each.id == job.id)
