@@ -85,6 +85,8 @@ function liveCards(output: IOutput, options: IOutputOptions): Widget {
   const actions: IOutputActions = {
     openDetails: run(CommandIDs.openDetails),
     openDashboard: run(CommandIDs.openDashboard),
+    connect: run(CommandIDs.connect),
+    stop: run(CommandIDs.stop),
     showCluster: run(CommandIDs.showPanel)
   };
   return ReactWidget.create(

@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICluster, IClustersModel } from '../model/tokens';
-import { isEnded } from '../model/words';
+import { isConnectable, isEnded, isOurs, isSteerable } from '../model/words';
 import { WorkersBar } from '../ui/bar';
 import { useNow } from '../ui/now';
 import { Badges, LossLine, PhaseLine, Readings, Reasons } from '../ui/state';
@@ -20,6 +20,8 @@ export interface IOutput {
 export interface IOutputActions {
   openDetails: (cluster: ICluster) => void;
   openDashboard: (cluster: ICluster) => void;
+  connect: (cluster: ICluster) => void;
+  stop: (cluster: ICluster) => void;
   showCluster: (cluster: ICluster) => void;
 }
 
@@ -75,6 +77,20 @@ function OutputCard(
       actions.showCluster
     ]
   ];
+  if (isConnectable(cluster)) {
+    buttons.unshift([
+      trans.__('Connect'),
+      trans.__('Connect a notebook to %1', cluster.name),
+      actions.connect
+    ]);
+  }
+  if (isOurs(cluster) && isSteerable(cluster.phase)) {
+    buttons.push([
+      trans.__('Stop'),
+      trans.__('Stop %1', cluster.name),
+      actions.stop
+    ]);
+  }
   if (cluster.dashboard !== null) {
     buttons.unshift([
       trans.__('Dashboard'),

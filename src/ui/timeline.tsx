@@ -140,7 +140,11 @@ export function Jobs(
                   >
                     {stateWords(job, trans)}
                   </td>
-                  <td>{job.nodes.join(', ')}</td>
+                  <td>
+                    {job.nodes.length === 0 && cluster.backend === 'local'
+                      ? trans.__('this machine')
+                      : job.nodes.join(', ')}
+                  </td>
                   {wide &&
                     [job.submitted, job.started, job.ended].map(
                       (time, index) => (

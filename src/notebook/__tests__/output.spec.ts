@@ -24,7 +24,12 @@ beforeEach(() => {
   server = new FakeServer();
   model = new ClustersModel({ api: server.api });
   const commands = new CommandRegistry();
-  for (const id of [CommandIDs.openDetails, CommandIDs.openDashboard]) {
+  for (const id of [
+    CommandIDs.openDetails,
+    CommandIDs.openDashboard,
+    CommandIDs.connect,
+    CommandIDs.stop
+  ]) {
     commands.addCommand(id, {
       execute: args => executed(id, args.cluster) as unknown
     });
@@ -64,7 +69,9 @@ describe('an output of the magic', () => {
     ];
     await model.refresh();
     await screen.findByText('Stopped');
-    expect(screen.queryByText('Dashboard')).toBeNull();
+    for (const name of ['Dashboard', 'Connect', 'Stop']) {
+      expect(screen.queryByText(name)).toBeNull();
+    }
   });
 
   it('keeps what the cell printed', async () => {
@@ -74,14 +81,18 @@ describe('an output of the magic', () => {
     );
   });
 
-  it('leads to details and dashboard', async () => {
+  it('leads to details and dashboard, connects and stops', async () => {
     server.clusters = [aCluster()];
     await draw(output);
     fireEvent.click(await screen.findByText('Details'));
     fireEvent.click(screen.getByText('Dashboard'));
+    fireEvent.click(screen.getByText('Connect'));
+    fireEvent.click(screen.getByText('Stop'));
     expect(executed.mock.calls).toEqual([
       [CommandIDs.openDetails, 'c1'],
-      [CommandIDs.openDashboard, 'c1']
+      [CommandIDs.openDashboard, 'c1'],
+      [CommandIDs.connect, 'c1'],
+      [CommandIDs.stop, 'c1']
     ]);
   });
 
