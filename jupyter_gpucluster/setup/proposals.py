@@ -131,15 +131,17 @@ def save(name: str, text: str) -> Path:
     Raises
     ------
     InvalidInput
-        The file exists.
+        The file exists, or it cannot be written.
     """
     path = Path(data_directory(), "gpucluster", "profiles", f"{name}.yaml")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         raise InvalidInput(f"{path} exists; it was not changed.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
     return path
 
 

@@ -359,3 +359,11 @@ def test_a_system_whose_answers_cannot_be_read_gets_a_template_of_questions(
     job = read_profile(file).profile.job
     assert (job.queue, job.gpus, job.walltime) == ("", "auto", None)
     assert file.read_text().count("?") == 6
+
+
+def test_a_folder_that_cannot_be_written_is_named(slurm: Path, home: Path) -> None:
+    (home / "data").mkdir(exist_ok=True)
+    (home / "data" / "gpucluster").write_text("a file")
+    code, _, err = types("setup", "chem", "--yes")
+    assert code == 2
+    assert "slurm-chem.yaml cannot be written: Not a directory." in err

@@ -55,6 +55,7 @@ def test_a_rehearsal_decides_about_accounts_and_a_saved_profile_starts_a_job(
         home = Path(tempfile.mkdtemp(prefix="user-", dir=OPEN_TO_ALL))
         shutil.chown(home, USER)
         environment = {**NEUTRAL, **site.environment, "HOME": str(home), "TMPDIR": str(home)}
+        environment["JUPYTER_DATA_DIR"] = str(home / "data")
         environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
         typed = ["runuser", "-u", USER, "--", python, "-m", "jupyter_gpucluster"]
 
@@ -66,8 +67,9 @@ def test_a_rehearsal_decides_about_accounts_and_a_saved_profile_starts_a_job(
 
         try:
             assert "yours: chem, lab1" in types("setup", "--yes")["hint"]
-            systems = types("setup", "--yes", "--account", "lab1")["systems"]
-            [slurm] = [each for each in systems if each["title"] == "Slurm"]
+            told = types("setup", "--yes", "--account", "lab1")
+            assert "systems" in told, told
+            [slurm] = [each for each in told["systems"] if each["title"] == "Slurm"]
             found = {each["name"]: each for each in slurm["proposals"]}
             unusable = [name for name, each in found.items() if not each["usable"]]
             assert unusable == ["slurm-parent"]
