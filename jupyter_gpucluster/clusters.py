@@ -16,7 +16,7 @@ from .core.summary import Event
 from .host.private_files import check_writable
 from .launch.naming import check_gpus, check_name, check_target
 from .launch.request import Request
-from .state.control import POLL_SECONDS, ask_started, endpoint_of, find_answered, stop
+from .state.control import POLL_SECONDS, as_now, ask_started, endpoint_of, find_answered, stop
 from .state.control_client import Endpoint
 from .state.logs import read_logs, read_scripts
 from .state.paths import default_root
@@ -56,7 +56,7 @@ class Clusters:
     ) -> tuple[Sequence[ClusterView], Sequence[GpuClusterError]]:
         """Return what `list` does, and why others cannot be read, in one look at the disk."""
         troubles: list[GpuClusterError] = []
-        found = self.memory.survey(self.root, ended=ended, troubles=troubles)
+        found = as_now(self.memory.looks(self.root, ended=ended, troubles=troubles))
         return sorted(found, key=lambda view: view.created), troubles
 
     def live(self) -> Sequence[ClusterView]:

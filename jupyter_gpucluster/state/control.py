@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,13 @@ from ..core.summary import Summary
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import DAMAGE
 from ..host.processes import is_alive
-from .control_client import QUICK_SECONDS, Endpoint, ask, endpoint_at
+from .control_client import AT_ONCE, QUICK_SECONDS, Endpoint, ask, endpoint_at
 from .reader import find, head_of, look_at
 from .view import ClusterView, Look, view_of
 
 POLL_SECONDS = 0.03
+OLD_SECONDS = 30.0
+"""A head writes its summary every 10 s, unless it cannot."""
 STARTING_SECONDS = 10.0
 """For so long a change waits for a head that is only just starting."""
 
@@ -96,6 +99,31 @@ def as_answered(look: Look, answer: Mapping[str, Any]) -> Look:
         revision=summary.revision,
     )
     return Look(look.directory, record, summary)
+
+
+def as_now(looks: Sequence[tuple[Look, ClusterView]]) -> list[ClusterView]:
+    """Return the views of many looks; heads whose summary on disk is old are asked at once."""
+
+    def answered(look: Look) -> ClusterView | None:
+        try:
+            endpoint = endpoint_of(look)
+            answer = ask(endpoint, "GET", "/gpucluster/summary", seconds=QUICK_SECONDS)
+            return view_of(as_answered(look, answer))
+        except (GpuClusterError, *DAMAGE):
+            return None
+
+    now = time.time()
+    old = {
+        id(look): look
+        for look, _ in looks
+        if look.head_alive and look.record.http_address and look.record.phase not in ENDED
+        if look.summary is not None and now - look.summary.written > OLD_SECONDS
+    }
+    if not old:
+        return [view for _, view in looks]
+    with ThreadPoolExecutor(min(len(old), AT_ONCE)) as threads:
+        found = dict(zip(old, threads.map(answered, old.values()), strict=True))
+    return [found.get(id(look)) or view for look, view in looks]
 
 
 def ask_started(directory: ClusterDirectory, method: str, path: str, body: object) -> None:

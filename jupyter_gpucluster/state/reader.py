@@ -107,12 +107,6 @@ class Memory:
         self._over: dict[str, Files] = {}
         """Clusters that are not shown among the live ones."""
 
-    def survey(
-        self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
-    ) -> list[ClusterView]:
-        """Return the views of all clusters that `see` shows."""
-        return [view for _, view in self.looks(root, ended=ended, troubles=troubles)]
-
     def looks(
         self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
     ) -> list[tuple[Look, ClusterView]]:

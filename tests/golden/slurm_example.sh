@@ -64,6 +64,14 @@ wait "$worker"
 code=$?
 while kill -0 "$worker" 2>/dev/null; do wait "$worker"; code=$?; done
 kill "$guard" 2>/dev/null
-rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
-echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
+# The disk may hang, which must not keep the job.
+{
+    rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
+    echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
+} &
+for ((tries = 0; tries < 100; tries++)); do
+    kill -0 "$!" 2>/dev/null || break
+    sleep 0.1
+done
+kill -KILL "$!" 2>/dev/null
 exit "$code"

@@ -46,7 +46,7 @@ def test_a_cluster_elsewhere_is_listed_and_found_like_the_others(
     an_ended_cluster(cluster_at(root, "def456"), "near")
     assert [each.path for each in directories(root)] == [elsewhere.path, root / "def456"]
     for _ in range(2):  # the second time from memory
-        views = Memory().survey(root, ended=True, troubles=[])
+        views = [view for _, view in Memory().looks(root, ended=True, troubles=[])]
         assert [(view.name, view.directory) for view in views] == [
             ("far", str(elsewhere.path)),
             ("near", str(root / "def456")),
@@ -71,7 +71,7 @@ def test_an_entry_whose_directory_is_gone_is_reported(
 ) -> None:
     ClusterDirectory(elsewhere.path).remove()
     troubles: list[GpuClusterError] = []
-    assert Memory().survey(root, ended=True, troubles=troubles) == []
+    assert Memory().looks(root, ended=True, troubles=troubles) == []
     assert [str(elsewhere.path) in trouble.message for trouble in troubles] == [True]
 
 
@@ -99,7 +99,7 @@ def test_a_bad_entry_is_refused_and_kept_and_hides_no_other_cluster(
     good = entry.read_bytes()
     damage(entry)
     troubles: list[GpuClusterError] = []
-    assert [v.name for v in memory.survey(root, ended=True, troubles=troubles)] == ["near"]
+    assert [v.name for _, v in memory.looks(root, ended=True, troubles=troubles)] == ["near"]
     assert [str(entry) in trouble.message for trouble in troubles] == [True]
     with pytest.raises(StateError, match="refusing to use it"):
         find(root, "abc123")
@@ -109,7 +109,7 @@ def test_a_bad_entry_is_refused_and_kept_and_hides_no_other_cluster(
     entry.unlink()
     entry.touch(0o600)
     entry.write_bytes(good)
-    assert [v.name for v in memory.survey(root, ended=True, troubles=[])] == ["far", "near"]
+    assert [v.name for _, v in memory.looks(root, ended=True, troubles=[])] == ["far", "near"]
 
 
 def test_a_link_is_no_entry(root: Path, elsewhere: ClusterDirectory) -> None:

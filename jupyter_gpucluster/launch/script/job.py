@@ -233,6 +233,14 @@ guard &
 guard=$!
 {WAIT}
 kill "$guard" 2>/dev/null
-rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
-echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
+# The disk may hang, which must not keep the job.
+{{
+    rm -f "$GPUCLUSTER_DIRECTORY/exit/.$GPUCLUSTER_JOB"
+    echo "$code" >"$GPUCLUSTER_DIRECTORY/exit/$GPUCLUSTER_JOB"
+}} &
+for ((tries = 0; tries < 100; tries++)); do
+    kill -0 "$!" 2>/dev/null || break
+    sleep 0.1
+done
+kill -KILL "$!" 2>/dev/null
 exit "$code\"""".splitlines()

@@ -20,6 +20,7 @@ from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import StateError
 from jupyter_gpucluster.core.lease import LEASE_SECONDS
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.state import control
 from jupyter_gpucluster.state.view import ClusterView
 from tests.mounting import ROOT_ONLY, fill, fill_inodes, mounted
 
@@ -80,7 +81,11 @@ def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("use_up", [use_all_bytes, fill_inodes])
 def test_the_live_head_is_asked_and_the_record_is_current_soon_after_room_is_made(
-    clusters: Clusters, place: Path, start: Start, use_up: Callable[[Path], list[Path]]
+    clusters: Clusters,
+    place: Path,
+    start: Start,
+    use_up: Callable[[Path], list[Path]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     view = start(name="k")
     with client_of(view) as client:
@@ -95,6 +100,8 @@ def test_the_live_head_is_asked_and_the_record_is_current_soon_after_room_is_mad
             time.strftime("%H:%M: ", time.localtime(shown.unsaved_since)) + WORDS
         )
         assert "Free some space" in shown.reason
+        monkeypatch.setattr(control, "OLD_SECONDS", 0.0)  # as after half a minute
+        assert [listed.words for listed in clusters.list()] == [shown.words]
         assert "No space left on device" in clusters.why("k")
         assert [job.connected for job in clusters.jobs("k") if job.ended is None] == [True]
         assert record_of(view).target == fixed(1)

@@ -178,5 +178,5 @@ def test_a_job_ends_although_its_disk_hangs(tmp_path: Path) -> None:
     process = job.begin()
     with (job.directory.logs / f"{JOB}.log").open() as log, failing(job.directory.path):
         until(lambda: "ending this job" in log.read())
-    assert process.wait(30) in (5, -signal.SIGKILL)
+        assert process.wait(30) in (5, -signal.SIGKILL)
     until(lambda: not job.guards())
