@@ -149,12 +149,13 @@ def test_a_terminal_with_another_slurm_conf_ends_the_jobs_where_they_were_submit
 def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
     clusters: Clusters, write_profile: WriteProfile
 ) -> None:
-    more = "environment: {prologue: ['spack load cuda || exit 1']}\npolicy: {replacements: 0}\n"
+    more = "environment: {prologue: ['spack load cuda']}\npolicy: {replacements: 0}\n"
     view = clusters.start(write_profile("broken", SMALL + more), target=fixed(1))
     view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
     assert view.phase is Phase.FAILED
-    assert "It ended with exit code 1." in view.reason
+    assert "It ended with exit code 127 (command not found)." in view.reason
     assert "The node has no such command" in view.reason
+    assert "environment.prologue: exit code 127: command not found: spack load cuda" in view.reason
 
 
 def test_gpu_jobs_are_asked_for_as_gpus(
