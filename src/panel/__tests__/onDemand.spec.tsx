@@ -66,7 +66,7 @@ describe('a timeline', () => {
     await screen.findByText('4711');
     const rows = screen.getAllByRole('row').map(row => row.textContent);
     expect(rows.slice(1)).toEqual([
-      'gpc-c1-1.3out of memory, exit code 137: It used more than it asked for.',
+      'gpc-c1-1.3out of memory, exit code 137: It used more than it asked for.this machine',
       '4711runningnode7'
     ]);
   });
@@ -175,7 +175,7 @@ describe('a log', () => {
     await act(() => vi.advanceTimersByTimeAsync(10_000));
     expect(load).toHaveBeenCalledTimes(1);
     screen.getByText('Nothing logged yet.');
-    expect(screen.queryByRole('checkbox')).toBeNull();
+    expect(screen.queryByLabelText('Follow')).toBeNull();
   });
 
   it('tells why it cannot be read, and goes on trying', async () => {
