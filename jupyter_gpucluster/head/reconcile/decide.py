@@ -36,6 +36,8 @@ from .walltime import drain_time, is_unused, relief_time, used_window
 CANCEL_AGAIN = 5.0
 """Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
 is down holds its jobs for hours."""
+CANCEL_SELDOM = 300.0
+"""Seconds at most: a job that was unlisted for hours may be listed again, and hold its GPUs."""
 CANCEL_UNSEEN = 60.0
 """So long a cancellation is not repeated before a listing shows whether it had an effect."""
 ABSENT_CAUSE = (
@@ -287,7 +289,7 @@ class _Step(News):
         """Return after how many seconds to ask again for the end of a job."""
         since, listed = job.leaving or job.ended, self.seen.listed
         unseen = listed is not None and job.cancelled is not None and listed <= job.cancelled
-        waited = 0.0 if since is None else (self.now - since) / 10
+        waited = 0.0 if since is None else min((self.now - since) / 10, CANCEL_SELDOM)
         return max(CANCEL_UNSEEN if unseen else CANCEL_AGAIN, waited)
 
     def grow(self) -> None:

@@ -282,6 +282,8 @@ def test_what_has_ended_is_removed_where_it_stays_listed() -> None:
     assert Cancel((id,)) in play.step()
     assert Cancel((id,)) not in play.step()
     assert Cancel((id,)) in play.step(CANCEL_AGAIN)
+    assert Cancel((id,)) in play.step(10 * 3600)
+    assert Cancel((id,)) in play.step(300.0), "asked ever more seldom, but every five minutes"
     assert play.record.jobs[0].state is JobState.FAILED
     play.queue.hidden.add(id)
     assert Cancel((id,)) not in play.step(CANCEL_AGAIN)
