@@ -185,14 +185,13 @@ def test_the_lease_is_renewed_without_a_new_file_and_a_failure_is_shown(
     assert str(lease) not in clusters.get(view.id).reason
     lease.unlink()
     filler += fill_inodes(place, name="filler-more")
-    until(lambda: str(lease) in clusters.get(view.id).reason, LEASE_SECONDS + 10)
-    shown = clusters.get(view.id)
+    shown = until(lambda: full if (full := clusters.get(view.id)).unsaved_since else None)
     assert WORDS in shown.words
     assert "the cluster runs" in shown.reason
     for path in filler:
         path.unlink()
     until(lambda: clusters.get(view.id).unsaved_since is None)
-    assert lease.exists()
+    until(lease.exists, LEASE_SECONDS + 10)
 
 
 def test_a_wait_outlasts_a_disk_that_is_full_for_a_moment(
