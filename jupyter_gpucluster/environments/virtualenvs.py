@@ -14,9 +14,11 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
 
 from ..core.errors import InvalidInput, StateError
 from ..launch.python_environments import (
+    NEWEST,
     Environment,
     ask_python,
     check_python,
@@ -139,7 +141,11 @@ def requirements_for(wanted: Wanted, *, has_cuda: bool) -> list[str]:
         if name in OURS and marker is None:
             # No index has local versions (the part after a plus).
             own = f"{name}=={metadata.version(name).partition('+')[0]}"
-            lines.append(str(requirement) if decided or name == "bokeh" else own)
+            if name == "bokeh":  # a new environment gets no newer one than was tested
+                tested = Version(NEWEST[name])
+                requirement.specifier &= f"<{tested.major}.{tested.minor + 1}"
+                own = str(requirement)
+            lines.append(str(requirement) if decided else own)
         elif wanted.cuda and marker and marker.evaluate({"extra": f"cuda{wanted.cuda}"}):
             requirement.marker = None
             lines.append(str(requirement))

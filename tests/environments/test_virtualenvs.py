@@ -44,7 +44,7 @@ CUDA = (
 WHEELS = (
     *((name, number, "") for name in ("dask", "distributed") for number in {OWN, PINNED}),
     ("bokeh", "3.9.0", ""),
-    ("bokeh", "3.10.0", ""),  # newer than what we can use
+    ("bokeh", "3.10.0", ""),  # newer than what was tested
     ("ipykernel", "7.0.0", ""),
     ("cupy-cuda12x", "14.0.0", ""),
     ("nvidia-ml-py", "13.0.0", ""),

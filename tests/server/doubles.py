@@ -133,8 +133,9 @@ class InMemoryClusters:
         self.views[view.id] = dataclasses.replace(view, phase=phase)
         return self.views[view.id]
 
-    async def forget(self, name: str) -> None:
+    async def forget(self, name: str, *, force: bool = False) -> str:
         del self.views[(await self.get(name)).id]
+        return ""
 
     async def jobs(self, name: str) -> Sequence[Job]:
         await self.get(name)
