@@ -328,6 +328,8 @@ describe('the dialog for a new cluster', () => {
     await screen.findByText('You get 8 GPUs: each job has 4.');
     press('Start');
     expect(server.countOf('POST clusters')).toBe(0);
+    press('Cancel');
+    await result;
   });
 
   it('begins with what was chosen the last time', async () => {
