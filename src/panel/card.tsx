@@ -71,6 +71,13 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
           {leftWords(cluster, now, trans)}
         </span>
       </header>
+      {!actions.isLossDismissed(cluster) && (
+        <LossLine
+          cluster={cluster}
+          onDismiss={() => actions.dismissLoss(cluster)}
+          trans={trans}
+        />
+      )}
       {open ? (
         <OpenCard {...props} />
       ) : (
@@ -125,13 +132,6 @@ function OpenCard(props: IClusterCardProps): JSX.Element {
         <Badges cluster={cluster} trans={trans} />
       </div>
       <News cluster={cluster} actions={actions} trans={trans} />
-      {!actions.isLossDismissed(cluster) && (
-        <LossLine
-          cluster={cluster}
-          onDismiss={() => actions.dismissLoss(cluster)}
-          trans={trans}
-        />
-      )}
       <PhaseLine cluster={cluster} now={now} trans={trans} />
       <Reasons cluster={cluster} trans={trans} />
       <CardBar cluster={cluster} trans={trans} />
