@@ -70,6 +70,9 @@ def job_files(root: Path) -> Iterator[ClusterDirectory]:
         yield directory
     finally:
         directory.remove()
+        if not any(other.is_dir() for other in place.iterdir()):
+            for shared in place.iterdir():  # listings and limits, which checks share
+                shared.unlink(missing_ok=True)
 
 
 def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -> Probe:

@@ -76,7 +76,8 @@ def start(root: Path, memory: Memory, request: Request) -> Look:
                     return look
         live = [view for _, view in seen if view.phase not in ENDED]
         listed = [view for _, view in memory.looks(root, ended=False, troubles=[])]
-        wanted = request.name or (request.profile if request.reuse else None)
+        unnamed = request.reuse and request.name is None
+        wanted = request.profile if unnamed else request.name
         if request.reuse:
             for look, view in seen:
                 if view.name == wanted and view.phase not in (*ENDED, Phase.STOPPING):

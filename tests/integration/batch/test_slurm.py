@@ -173,7 +173,7 @@ def test_gpu_jobs_are_asked_for_as_gpus(
 def test_results_outlive_the_walltime_of_the_job_that_holds_them(
     clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:
-    view = run(SMALL + "policy: {replacements: 0, drain_before: 10 min}\n")
+    view = run(SMALL + "policy: {replacements: 0, drain_before: 10 min, at_walltime: replace}\n")
     [first] = site.queue()
     with connect(view.name) as client:
         kept = client.scatter(list(range(30)))

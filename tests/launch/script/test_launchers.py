@@ -232,7 +232,7 @@ def test_each_rank_has_its_own_name_and_its_own_gpus(tmp_path: Path, name: str) 
     told = {line for line in job.log().splitlines() if " worker " in line}
     key = " worker gpc-abc123-1_0"
     assert told == {
-        f"{key}-n{rank} sees {'4,5' if rank % 2 == 0 else '6,7'} of 1" for rank in range(4)
+        f"{key}-n{rank} sees {'4,5' if rank % 2 == 0 else '6,7'} of 8" for rank in range(4)
     }
 
 
