@@ -96,6 +96,9 @@ class SgeSite(RealSite):
         self.put("-Aq", "-Mq", changed(queue, changes))
         better = {"qname": "better.q", "subordinate_list": "all.q=1"}
         self.put("-Aq", "-Mq", changed(changed(queue, changes), better))
+        # Spooled states of a run that was interrupted: disabled, in error, suspended.
+        for clear in ("-e", "-c", "-us"):
+            self.run("qmod", clear, "*", check=False)
 
     def edit(self, show: str, modify: str, changes: dict[str, str]) -> None:
         self.run("qconf", modify, self.given(changed(self.run("qconf", show), changes)))
