@@ -169,9 +169,8 @@ class Sge(Backend):
         raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
-        # -g d: array tasks one by one; -r: whole names.  "-s prs -q *" would override .sge_qstat,
-        # but jobs that a better queue suspends were not shown as suspended then [tried, 8.1.9].
-        return ["qstat", "-u", user, "-g", "d", "-r", "-xml"]
+        # -g d: array tasks one by one; -r: whole names.  -s and -q override those of .sge_qstat.
+        return ["qstat", "-s", "prs", "-q", "*", "-g", "d", "-r", "-xml", "-u", user]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         if result.exit_code != 0:

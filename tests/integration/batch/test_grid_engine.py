@@ -17,7 +17,7 @@ from .life import (
 from .ordinary_user import Person
 from .places import RealPlace
 from .refusing import refusal
-from .sge_site import SgeSite
+from .sge_site import ROOT, SgeSite
 
 pytestmark = pytest.mark.parametrize("place", ["sge"], indirect=True)
 
@@ -40,7 +40,13 @@ def test_a_cluster_lives_and_ends_clean(
         lose_the_node(life, grid_engine)
         assert somebody.owners() == {somebody.name}
 
-    live_and_end_clean(place, somebody, suffer)
+    # All users have this file, which is read like a user's own; else it hides all jobs.
+    defaults = ROOT / "default/common/sge_qstat"
+    defaults.write_text("-s z -q nosuch.q\n")
+    try:
+        live_and_end_clean(place, somebody, suffer)
+    finally:
+        defaults.unlink()
 
 
 def test_the_doctor_tells_what_a_submission_would_come_to_and_submits_nothing(
