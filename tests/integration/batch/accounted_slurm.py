@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -100,4 +102,15 @@ class AccountedSlurm(SlurmSite):
         self.mariadb.wait(30)
         # Groups are folders; those that hold others are refused, and gone after them.
         for group in sorted(MEMORY.parent.glob("*/slurm_*/**/"), reverse=True):
-            group.rmdir()
+            self.wait(functools.partial(removed, group))
+
+
+def removed(group: Path) -> bool:
+    """Remove a control group; return False while its last process is still ending."""
+    try:
+        group.rmdir()
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
