@@ -30,6 +30,7 @@ from jupyter_gpucluster.core.errors import (
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.certificates import make_certificates
 from jupyter_gpucluster.state import external
+from tests.waiting import until
 
 START_SECONDS = 60.0
 
@@ -267,8 +268,8 @@ def test_a_scheduler_that_ends_is_unreachable_and_one_that_comes_back_is_found(
     file.unlink(missing_ok=True)
     assert clusters.get(view.id).phase is Phase.UNREACHABLE
     with a_scheduler(files, "passing"):
+        until(lambda: clusters.get(view.id).phase is Phase.RUNNING)
         again = clusters.get(view.id)
-        assert again.phase is Phase.RUNNING
         assert again.scheduler_address != view.scheduler_address
     clusters.stop(view.id)
 

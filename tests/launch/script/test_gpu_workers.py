@@ -109,7 +109,8 @@ def test_clusters_without_gpus_or_without_an_end_have_no_estimate(home: Path) ->
 
 
 if importlib.util.find_spec("dask_cuda"):
-
+    # dask-cuda 26.02 imports a module of distributed that distributed has deprecated.
+    @pytest.mark.filterwarnings("ignore:the distributed.cli.utils module:DeprecationWarning")
     @pytest.mark.parametrize("workers", [{}, POOL, ASYNC])
     def test_dask_cuda_itself_understands_the_line(workers: dict[str, Any]) -> None:
         parser = importlib.import_module("dask_cuda.cli").worker
