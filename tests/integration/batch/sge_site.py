@@ -96,7 +96,8 @@ class SgeSite(RealSite):
         self.put("-Aq", "-Mq", changed(queue, changes))
         better = {"qname": "better.q", "subordinate_list": "all.q=1"}
         self.put("-Aq", "-Mq", changed(changed(queue, changes), better))
-        # Spooled states of a run that was interrupted: disabled, in error, suspended.
+        # What a run that was interrupted has left in the spool: jobs, and states of queues.
+        self.run("qdel", "-f", "-u", "*", check=False)
         for clear in ("-e", "-c", "-us"):
             self.run("qmod", clear, "*", check=False)
 

@@ -67,8 +67,8 @@ def give_way_and_lose_a_worker(life: Life, site: SgeSite, somebody: Person) -> N
     assert lost.state is JobState.FAILED
     assert "killed by signal 9, as when memory runs out" in lost.cause
     with site.better_job():
-        view = life.until(lambda v: life.now(first).state is JobState.SUSPENDED)
-        assert view.workers.ready == 0
+        life.until(lambda v: life.now(first).state is JobState.SUSPENDED)
+        view = life.until(lambda v: v.workers.ready == 0)
         assert view.reason.startswith("Suspended because its queue gives way to a busier one")
     life.ready(3)
 
