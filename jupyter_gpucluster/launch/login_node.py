@@ -18,7 +18,7 @@ WORDS = "This login node, shared with others: by default 2 workers of 1 thread, 
 
 
 def is_login_node() -> bool:
-    """Return whether this host has commands of a batch system, and is in none of its jobs."""
+    """Return True on a host with a batch system's commands, outside of its jobs."""
     return os.environ.get(SWITCH) != "no" and not surrounding_job() and bool(_systems())
 
 

@@ -30,9 +30,9 @@ LISTED = f"7|RUNNING|None|node1|N/A|N/A|0|{TAG}"
 
 
 class Site:
-    """A Slurm whose squeue, scontrol and scancel are scripts, and that lies while it is told to.
+    """A Slurm whose squeue, scontrol and scancel are scripts that can be switched to false answers.
 
-    It then lists nothing, knows of nothing, and ends nothing.
+    Then squeue lists no job, scontrol knows no id, and scancel ends no job.
     """
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
