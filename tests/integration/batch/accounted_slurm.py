@@ -109,6 +109,9 @@ def removed(group: Path) -> bool:
     """Remove a control group; return False while its last process is still ending."""
     try:
         group.rmdir()
+    except FileNotFoundError:
+        # The job's own step daemon, which outlives the node's daemon, removes it, too.
+        return True
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise
