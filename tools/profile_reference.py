@@ -1,6 +1,6 @@
 """Write the JSON Schema of a profile and the reference of its keys from the model.
 
-Run ``python -m tools.profile_reference docs/profiles.md docs/site-settings.md`` after changes.
+Run ``python -m tools.profile_reference docs/reference/profiles.md docs/site-settings.md`` after changes.
 """
 
 from __future__ import annotations
@@ -73,13 +73,16 @@ def _tables(schema: dict[str, Any]) -> str:
 
 
 def _sections(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    shown = set()  # `groups` has the sections `job` and `workers` again
     for name, field in schema["properties"].items():
         for reference_, suffix in _references(field):
+            shown.add(reference_)
             definition = schema["$defs"][reference_]
             yield name + suffix, definition
             for inner, inner_field in definition["properties"].items():
                 for below, _ in _references(inner_field):
-                    yield f"{name}.{inner}", schema["$defs"][below]
+                    if below not in shown:
+                        yield f"{name}.{inner}", schema["$defs"][below]
 
 
 def _references(field: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -118,7 +121,7 @@ def _default(field: dict[str, Any]) -> str:
     if value in (None, "", [], {}):
         return "empty"
     if isinstance(value, dict):
-        return "below"
+        return "by key"
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 

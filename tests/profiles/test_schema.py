@@ -19,8 +19,9 @@ from jupyter_gpucluster.profiles.values import parse_duration, parse_memory
 from tools import profile_reference
 from tools.profile_reference import SCHEMA_FILE, profile_schema
 
-PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
-SITE_PAGE = PAGE.with_name("site-settings.md")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "reference" / "profiles.md"
+SITE_PAGE = DOCS / "site-settings.md"
 SHIPPED = sorted(BUILT_IN.glob("*.yaml"))
 
 BASE: dict[str, Any] = {"title": "x", "backend": "slurm"}
@@ -37,7 +38,7 @@ def test_the_shipped_schema_and_the_reference_are_what_the_model_gives(
 ) -> None:
     file = tmp_path / "schema.json"
     monkeypatch.setattr(profile_reference, "SCHEMA_FILE", file)
-    fix = "run: python -m tools.profile_reference docs/profiles.md docs/site-settings.md"
+    fix = "run: python -m tools.profile_reference docs/reference/profiles.md docs/site-settings.md"
     for page, mark in ((PAGE, profile_reference.BEGIN), (SITE_PAGE, profile_reference.SITE)):
         made = tmp_path / page.name
         made.write_text(page.read_text())
