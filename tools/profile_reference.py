@@ -1,6 +1,7 @@
 """Write the JSON Schema of a profile and the reference of its keys from the model.
 
-Run ``python -m tools.profile_reference docs/reference/profiles.md docs/site-settings.md`` after changes.
+Run ``python -m tools.profile_reference docs/reference/profiles.md docs/site-settings.md`` after
+changes.
 """
 
 from __future__ import annotations
