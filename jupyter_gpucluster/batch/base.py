@@ -326,10 +326,6 @@ class Backend(Protocol):
         """Return the keys of a profile that have no meaning on this system, with a launcher."""
         return ("job.submit_by", "existing")
 
-    def spellings(self, job: JobShape) -> list[str]:
-        """Return other lines for the keys' amounts, which count as ours for one more release."""
-        return []
-
     def questions(self, job: Sent, variables: Mapping[str, str]) -> list[Question]:
         """Return the commands whose answers `completed` reads before a start."""
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..core.errors import BackendError, InvalidInput
 from ..core.job import JobShape
 from . import BACKENDS
 from .base import Backend
-from .directives import bare, merge, options_in, without_skipped
+from .directives import merge, options_in, without_skipped
 
 SPELLED_BY = {"gpus": "gpu_request", "memory": "memory_request"}
 """The key that chooses how a system is asked for what another key sets."""
@@ -39,7 +39,7 @@ def directives_of(
         refuse_reserved(backend, text)
     lines = merge(backend.syntax, generated, job.directives, job.skip_directives)
     if not as_given:
-        refuse_twice(set_twice(backend, job, generated, job.directives))
+        refuse_twice(backend, job, generated, job.directives)
     backend.syntax.check(generated, lines)
     refuse_arguments(backend, job, generated)
     return lines
@@ -62,20 +62,17 @@ def refuse_arguments(backend: Backend, job: JobShape, generated: Sequence[str]) 
         for text in texts:
             refuse_reserved(backend, text)
         merge(backend.syntax, generated, texts, job.skip_directives)
-        refuse_twice(set_twice(backend, job, generated, texts))
+        refuse_twice(backend, job, generated, texts)
     except InvalidInput as error:
         raise _of_argument(error) from error
 
 
 def _of_argument(error: InvalidInput) -> InvalidInput:
-    message = error.message.replace("job.directives ask", "job.submit_args ask")
-    return InvalidInput(
-        message.replace("The directive", "The argument"),
-        hint=error.hint.replace("the directive", "the argument").replace(
-            "job.directives", "job.submit_args"
-        ),
-        detail="job.submit_args",
+    message, hint = (
+        re.sub(r"\bdirective\b", "argument", text.replace("job.directives", "job.submit_args"))
+        for text in (error.message, error.hint)
     )
+    return InvalidInput(message, hint=hint, detail="job.submit_args")
 
 
 def names_the_job(backend: str, text: str) -> bool:
@@ -168,44 +165,32 @@ def unasked(backend: Backend, job: JobShape) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class Twice:
-    """A directive that sets what keys set."""
-
-    place: int
-    """The number of the directive."""
-    keys: tuple[str, ...]
-    same: bool
-    """True if it requests the keys' amounts in another spelling."""
-    error: InvalidInput
-
-
-def refuse_twice(found: Iterable[Twice]) -> None:
-    """Raise the error of the first directive that is not accepted for one more release."""
-    for each in found:
-        if not each.same:
-            raise each.error
+def refuse_twice(
+    backend: Backend, job: JobShape, generated: Sequence[str], texts: Sequence[str]
+) -> None:
+    """Raise the error of the first directive that `set_twice` yields."""
+    for _, _, error in set_twice(backend, job, generated, texts):
+        raise error
 
 
 def set_twice(
     backend: Backend, job: JobShape, generated: Sequence[str], texts: Sequence[str]
-) -> Iterator[Twice]:
-    """Yield the directives among texts that set what keys of ``job`` set by our own lines."""
+) -> Iterator[tuple[int, tuple[str, ...], InvalidInput]]:
+    """Yield directives that set what keys of ``job`` set by our own lines.
+
+    Each is its place among the texts, the keys and the error.
+    """
     kept = without_skipped(generated, job.skip_directives)
     ours = {key for line in kept for key in keys_of(backend, job, line) if _counts(job, key)}
     for place, text in enumerate(texts):
         line = f"{backend.syntax.prefix} {text}"
         if keys := tuple(key for key in keys_of(backend, job, line) if key in ours):
-            same = same_amounts(backend, job, kept, line, keys)
-            yield Twice(place, keys, same, _error(backend, job, kept, text, keys))
+            yield place, keys, _error(backend, job, kept, text, keys)
 
 
 def keys_of(backend: Backend, job: JobShape, line: str) -> tuple[str, ...]:
     """Return the keys of ``job`` that a directive sets, by the names of its option and values."""
-    return _keys_of_names(backend, job, backend.syntax.names_in(line))
-
-
-def _keys_of_names(backend: Backend, job: JobShape, names: Collection[str]) -> tuple[str, ...]:
+    names = backend.syntax.names_in(line)
     gpu = job.gpu_request.partition("/")[0] or "gpu"
     memories = [each.strip().partition("/")[0] for each in job.memory_request.split(",")]
     keys: dict[str, None] = {}
@@ -230,10 +215,10 @@ def _counts(job: JobShape, key: str) -> bool:
 
 def twice_in_profile(
     backend: str, values: Mapping[str, Any], unknown: Collection[str]
-) -> Iterator[tuple[str, str, bool]]:
+) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the directives of a profile that is read, before it is started.
 
-    Each is the place below ``job``, the message, and whether this release still accepts it.
+    Each is the place below ``job`` and the message.
 
     Parameters
     ----------
@@ -245,28 +230,28 @@ def twice_in_profile(
     dialect, job = BACKENDS.get(backend), JobShape(**values)
     if dialect is None or not dialect.syntax.prefix:
         return
-    found: list[tuple[str, str, Twice]] = []
+    found: list[tuple[str, InvalidInput]] = []
     arguments = options_in(job.submit_args) if dialect.syntax.arguments else []
-    given = {"directives": [*job.directives], "submit_args": arguments}
     try:
         for place, text in enumerate(job.directives):
             try:
                 refuse_reserved(dialect, text)
             except InvalidInput as error:
-                yield f"directives.{place}", f"{error.message} {error.hint}", False
-        for field, texts in given.items():
-            if any(keys_of(dialect, job, f"{dialect.syntax.prefix} {text}") for text in texts):
-                generated = dialect.directives(job, "mark", "/output")
-                for each in set_twice(dialect, job, generated, texts):
-                    found.append((f"{field}.{each.place}", texts[each.place], each))
+                yield f"directives.{place}", f"{error.message} {error.hint}"
+        for field, texts in {"directives": job.directives, "submit_args": arguments}.items():
+            if not any(keys_of(dialect, job, f"{dialect.syntax.prefix} {each}") for each in texts):
+                continue
+            generated = dialect.directives(job, "mark", "/output")
+            for place, keys, twice in set_twice(dialect, job, generated, texts):
+                # Braces hold the names of options, whose values only a start knows.
+                braces = "{" in f"{texts[place]}{[values[key] for key in keys]}"
+                if not braces and not {f"job.{key}" for key in keys} & {*unknown}:
+                    wrong = _of_argument(twice) if field == "submit_args" else twice
+                    found.append((f"{field}.{place}", wrong))
     except (InvalidInput, BackendError):
         return  # a start says what else is wrong, with the user's options in it
-    for where, text, each in found:
-        # Braces hold the names of options, whose values only a start knows.
-        braces = "{" in f"{text}{[values[key] for key in each.keys]}"
-        if not braces and not {f"job.{key}" for key in each.keys} & {*unknown}:
-            wrong = _of_argument(each.error) if where.startswith("submit_args") else each.error
-            yield where, f"{wrong.message} {wrong.hint}", each.same
+    for where, wrong in found:
+        yield where, f"{wrong.message} {wrong.hint}"
 
 
 def _error(
@@ -284,92 +269,3 @@ def _error(
         hint=f"Remove the directive and use {names}.{spelled}{skip if starts else ''}",
         detail="job.directives",
     )
-
-
-# What follows accepts the same amounts in another spelling for one more release.
-
-SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgtpe]?)(i?b?w?)", re.IGNORECASE | re.ASCII)
-SAME_MEMORY = 0.1
-"""Part by which two amounts of memory may differ: 4 GB is 4 G to some, and 3815 M to others."""
-SYNONYMS = {"select": "nodes", "ncpus": "ppn", "ngpus": "gpus"}
-UNCOMPARED = ("mpiprocs", "j_exclusive")
-Value = tuple[str, float | int | str | None]
-
-
-def same_amounts(
-    backend: Backend, job: JobShape, kept: Sequence[str], line: str, keys: Sequence[str]
-) -> bool:
-    """Return whether a directive asks for the amounts of these keys in another spelling."""
-    own, requests = _values(backend, job, line), {*backend.syntax.requests_of(line)}
-    others = backend.spellings(job)
-    for key in keys:
-        for other in lines_that_set(backend, job, key, [*kept, *others]):
-            theirs = [
-                value
-                for value in _values(backend, job, other)
-                # OAR is asked for one core where job.cpus is unset.
-                if {*keys} & {*(_keys_of_names(backend, job, [value[0]]) or keys)}
-            ]
-            # What stands beside our line need not say all of it.
-            beside = not requests & {*backend.syntax.requests_of(other)}
-            if _among(theirs, own) or (beside and _among(own, theirs)):
-                break
-        else:
-            return False
-    return True
-
-
-def walltimes_of(backend: Backend, job: JobShape, lines: Iterable[str]) -> list[Value]:
-    """Return the walltimes that directives ask for."""
-    found: list[Value] = []
-    for line in lines_that_set(backend, job, "walltime", lines):
-        alone = keys_of(backend, job, line) == ("walltime",)
-        found += [x for x in _values(backend, job, line) if alone or x[0].endswith("walltime")]
-    return found
-
-
-def _values(backend: Backend, job: JobShape, line: str) -> list[Value]:
-    """Return the named values of a directive, amounts as numbers."""
-    option, value = backend.syntax.option_of(line)
-    keys = {*keys_of(backend, job, line)}
-    pieces = [bare(value)] if "[" in value else bare(value).split(",")
-    if len(pieces) > 1:
-        begin = f"{backend.syntax.prefix} {option}{'=' if option.startswith('--') else ' '}"
-        pieces = [piece for piece in pieces if keys_of(backend, job, begin + piece)]
-    values: list[Value] = []
-    for piece in pieces:
-        if keys <= {"gpus", "gpu_type"} and "=" not in piece:
-            values += [(option, _number(backend, keys, x)) for x in re.split("[:/]", piece)]
-            continue
-        for part in re.split(r"[:/](?=[A-Za-z])", piece):
-            name, equals, amount = part.rpartition("=")
-            name = SYNONYMS.get(name, name)
-            if not equals and len(keys & {"cpus", "nodes"}) == len(keys) == 1:
-                amount = amount.rpartition(" ")[2]  # of "smp 8" the site knows the name
-            if part and name not in UNCOMPARED:
-                timed = {"walltime"} if name == "walltime" else keys
-                values.append((f"{option} {name}", _number(backend, timed, amount)))
-    return values
-
-
-def _number(backend: Backend, keys: Collection[str], text: str) -> float | int | str:
-    if {*keys} == {"walltime"} or re.fullmatch(r"[\d:-]+:\d+", text):
-        seconds = backend.syntax.seconds(text.partition("/")[0])
-        return text if seconds is None else seconds
-    if text.isascii() and text.isdigit() and len(text) < 16:
-        # A bare amount of memory is in MiB to most systems.
-        return float(int(text) * 2**20) if {*keys} == {"memory"} else int(text)
-    if match := SIZE.fullmatch(text):
-        return float(match[1]) * float(1024 ** " kmgtpe".index(match[2].lower() or " "))
-    return text
-
-
-def _among(some: Sequence[Value], others: Sequence[Value]) -> bool:
-    return all(any(_alike(one, other) for other in others) for one in some)
-
-
-def _alike(one: Value, other: Value) -> bool:
-    first, second = one[1], other[1]
-    if one[0] == other[0] and isinstance(first, float) and isinstance(second, float):
-        return abs(first - second) <= SAME_MEMORY * max(first, second)
-    return one == other

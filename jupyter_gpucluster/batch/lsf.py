@@ -204,12 +204,6 @@ class Lsf(Backend):
             )
         return [] if request == "none" else [f'-R "rusage[{request}={each}]"']
 
-    def spellings(self, job: JobShape) -> list[str]:
-        """Return other lines for the keys' amounts, which count as ours for one more release."""
-        gpus, memory = -(-job.gpus // job.nodes), -(-(job.memory or 0) // job.nodes)
-        names = ("ngpus", "ngpus_physical", "ngpus_excl_p", "ngpus_shared")
-        return [f"#BSUB -M {memory}B", *(f"#BSUB -R rusage[{name}={gpus}]" for name in names)]
-
     def submit(self, submission: Submission) -> list[str]:
         # One task is an array too, so that every task has an id and a log of the same form.
         argv = ["bsub", "-J", f"{submission.mark}[1-{submission.count}]"]

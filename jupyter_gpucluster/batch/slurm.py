@@ -37,7 +37,7 @@ from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
 from .reasons import Reasons
 from .refusal import unsubmitted
-from .slurm_syntax import SYNTAX, spellings
+from .slurm_syntax import SYNTAX
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
 LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
@@ -180,9 +180,6 @@ class Slurm(Backend):
             "gpus-per-task": [f"--gpus-per-task={kind}{-(-each // job.ranks)}"],
             "none": [],
         }[request]
-
-    def spellings(self, job: JobShape) -> list[str]:
-        return spellings(job)
 
     def submit(self, submission: Submission) -> list[str]:
         # One task is an array too, so that every task has an id and a log of the same form.

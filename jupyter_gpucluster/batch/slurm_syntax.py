@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ..core.job import JobShape
 from .directives import Syntax
 
 
@@ -61,30 +60,3 @@ SYNTAX = SlurmSyntax(
     glued=True,
     clock={1: (60,), 2: (60, 1), 3: (3600, 60, 1)},
 )  # fmt: skip
-
-
-def spellings(job: JobShape) -> list[str]:
-    """Return other lines for the keys' amounts, which count as ours for one more release."""
-    cpus, kind = job.cpus or 0, f"{job.gpu_type}:" if job.gpu_type else ""
-    tasks, own = job.nodes * job.ranks, dict(SYNTAX.option_of(x) for x in job.directives)
-    lines = [f"--ntasks={tasks}", "--mem=0"]
-    given, each = own.get("--ntasks", ""), own.get("--cpus-per-task", "")
-    if given.isdecimal() and each.isdecimal() and int(given) * int(each) == cpus:
-        tasks = int(given)
-        lines += [f"--ntasks={given}", f"--cpus-per-task={each}"]
-    mebibytes = (job.memory or 0) // 2**20
-    for text, amount, count in (
-        (f"--gpus={kind}", job.gpus, 1),
-        (f"--gpus-per-node={kind}", job.gpus, job.nodes),
-        (f"--gpus-per-task={kind}", job.gpus, tasks),
-        (f"--gres=gpu:{kind}", job.gpus, job.nodes),
-        (f"--tres-per-node=gres/gpu:{kind}", job.gpus, job.nodes),
-        (f"--tres-per-node=gres/gpu={kind}", job.gpus, job.nodes),
-        ("--cpus-per-gpu=", cpus, job.gpus),
-        ("--mem=", mebibytes, job.nodes),
-        ("--mem-per-cpu=", mebibytes, cpus),
-        ("--mem-per-gpu=", mebibytes, job.gpus),
-    ):
-        if amount and count and (amount % count == 0 or "--mem" in text):
-            lines.append(f"{text}{amount // count}")
-    return [f"#SBATCH {line}" for line in lines]

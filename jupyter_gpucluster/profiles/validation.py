@@ -80,11 +80,7 @@ def _also_wrong(tree: Branch, data: dict[str, Any], error: ValidationError) -> I
 
 def warnings(profile: Profile, tree: Branch) -> list[Finding]:
     """Return what a good profile says in vain or in a way that may be misread."""
-    return [
-        *_without_meaning(profile, tree),
-        *_bare_walltimes(profile, tree),
-        *_spelled_twice(profile, tree),
-    ]
+    return [*_without_meaning(profile, tree), *_bare_walltimes(profile, tree)]
 
 
 def _in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -135,14 +131,6 @@ def _bare_walltimes(profile: Profile, tree: Branch) -> Iterator[Finding]:
                 f' for hours write {number} h or "{number}:00:00", for minutes {number} min,'
                 f" for seconds {number} s. The next release refuses a walltime without a unit.",
             )
-
-
-def _spelled_twice(profile: Profile, tree: Branch) -> Iterator[Finding]:
-    """Yield directives that request the amount of a key once more, in another spelling."""
-    for path, message, same in _set_twice(profile):
-        if same:
-            words = "Both request the same amount, so this release accepts the line"
-            yield Finding(_find(tree, path)[0], f"{message} {words}; the next one refuses it.")
 
 
 # Values of a wrong kind, as pydantic finds them
@@ -223,12 +211,10 @@ def _checks(profile: Profile) -> Iterator[Problem]:
     for name, option in profile.options.items():
         wrong = list(_option_checks(profile, name, option))
         yield from wrong or _fits(profile, name, option)
-    for path, message, same in _set_twice(profile):
-        if not same:
-            yield path, message
+    yield from _set_twice(profile)
 
 
-def _set_twice(profile: Profile) -> Iterator[tuple[Path, str, bool]]:
+def _set_twice(profile: Profile) -> Iterator[Problem]:
     """Yield directives that set what a key of ``job`` sets which no option sets."""
     job = scaled(profile).job
     open_keys = {
@@ -245,9 +231,9 @@ def _set_twice(profile: Profile) -> Iterator[tuple[Path, str, bool]]:
 
     values = job.model_dump(exclude={"gpus", "cpus_per_gpu", "memory_per_gpu"})
     values["gpus"] = 0 if job.gpus == "auto" else job.gpus
-    for place, message, same in twice_in_profile(profile.backend, values, open_keys):
+    for place, message in twice_in_profile(profile.backend, values, open_keys):
         field, _, number = place.partition(".")
-        yield ("job", field, number), f"`job.{field}`: {message}", same
+        yield ("job", field, number), f"`job.{field}`: {message}"
 
 
 def _close_path(dotted: str) -> str:

@@ -34,7 +34,7 @@ METHODS = sorted(
 CONVENIENCES = {
     "amounts", "array_of", "command_variables", "completed", "hurry_seconds", "image_option",
     "interactive_line", "on_a_node", "on_this_machine", "parse_survey", "personal_files",
-    "poll_seconds", "questions", "simulated", "spellings", "submit_host", "survey", "unused_keys",
+    "poll_seconds", "questions", "simulated", "submit_host", "survey", "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 AMOUNTS = {

@@ -82,10 +82,10 @@ def test_gpus_are_asked_for_in_the_sites_way(request_: str, gpus: list[str]) -> 
 
 def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
     shape = JobShape(nodes=2, gpus=12, cpus=84, memory=10**12, directives=("-nnodes 2",))
-    assert directives_of(LSF, shape, "m", "/o")[2:] == ["#BSUB -nnodes 2"]
-    three = replace(shape, directives=("-nnodes 3",))
-    with pytest.raises(InvalidInput, match=r"'-nnodes 3' sets what job\.nodes sets"):
-        directives_of(LSF, three, "m", "/o")
+    with pytest.raises(InvalidInput, match=r"'-nnodes 2' sets what job\.nodes sets"):
+        directives_of(LSF, shape, "m", "/o")
+    skipping = replace(shape, skip_directives=("-nnodes",))
+    assert directives_of(LSF, skipping, "m", "/o")[2:] == ["#BSUB -nnodes 2"]
 
 
 @pytest.mark.parametrize(

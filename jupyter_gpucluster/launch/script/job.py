@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...batch.base import Backend
-from ...batch.contradictions import directives_of, walltimes_of
+from ...batch.contradictions import directives_of, lines_that_set
 from ...batch.variables import node_lists
 from ...core.cluster import Spec, spec_of_group
 from ...core.lease import GUARD_SECONDS, LATE_SECONDS
@@ -102,8 +102,10 @@ def render(
     seconds = 0 if head or work else seconds_of(spec)
     if seconds:
         ours = backend.directives(job, MARK, output)
-        if walltimes_of(backend, job, directives) != walltimes_of(backend, job, ours):
-            seconds = 0  # a directive of the profile sets another walltime
+        if lines_that_set(backend, job, "walltime", directives) != lines_that_set(
+            backend, job, "walltime", ours
+        ):
+            seconds = 0  # a directive of the profile sets the walltime
     launch = _launch(profile, spec, directory, exports, [*before, command], seconds)
     lines = [
         "#!/bin/bash",

@@ -68,7 +68,6 @@ def test_a_job_that_runs_the_head_or_other_work_has_no_net(tmp_path: Path) -> No
     "own, skipped, net",
     [
         (["--time=24:00:00"], ["-t "], False),
-        (["--time=01:00:00"], ["-t "], True),
         ([], ["-t "], False),
         (["--qos=normal"], [], True),
     ],
