@@ -32,6 +32,7 @@ WITHOUT_DASK = (
     "integration/local/test_state.py",
     "launch/script/test_head.py",
     "launch/test_allocation.py",
+    "matrix",
     "packaging",
     "profiles",
     "server",

@@ -275,11 +275,16 @@ class _Step(News):
         self.cancel(job for job in leaving if job.key not in retiring)
 
     def cancel(self, jobs: Iterable[Job]) -> None:
-        """Ask for the end of jobs, and again while they are still there."""
+        """Ask for the end of jobs, and again while they are still there.
+
+        An id that the system does not know, or has given to another job, is left alone.
+        """
         due = [
             job
             for job in jobs
-            if job.id and (job.cancelled is None or self.now - job.cancelled >= self.patience(job))
+            if job.id
+            and job.id not in self.seen.unknown
+            and (job.cancelled is None or self.now - job.cancelled >= self.patience(job))
         ]
         if due:
             self.put(replace(job, cancelled=self.now) for job in due)
