@@ -1,7 +1,7 @@
 """The bundled benchmark: run it, report it, compare it.
 
 Runs in the Python that has this package installed.
-May import core.
+May import core and state.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from .family import WORKLOADS
 from .measure import (
     Progress,
     check_up_table,
-    progress_bar,
+    progress_line,
     run_benchmark,
     run_check_up,
     run_scaling,
     scaling_table,
 )
-from .options import MODES, PRESETS, Options, SumOptions
+from .options import MODES, PRESETS, Options
 from .plots import (
     plot_check_up,
     plot_devices,
@@ -37,7 +37,6 @@ __all__ = [
     "Options",
     "Progress",
     "Report",
-    "SumOptions",
     "check_up_table",
     "compare",
     "document_lines",
@@ -47,7 +46,7 @@ __all__ = [
     "plot_scaling",
     "plot_workers",
     "prepare_plots",
-    "progress_bar",
+    "progress_line",
     "read_report",
     "require_same_workload",
     "run_benchmark",

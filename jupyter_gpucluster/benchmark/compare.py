@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..core.errors import InvalidInput
+from ..state.paths import data_directory
 from .report import (
     DeviceResult,
     Link,
@@ -32,18 +33,14 @@ def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
     """Return a sentence for each fault; empty without faults."""
     found: list[str] = []
     for result in report.results:
-        found += _slowed(result)
+        found += [
+            f"{_who(share)} is throttled: {share.slowed}" for share in result.shares if share.slowed
+        ]
         found += _stragglers(result)
         found += _slow_links(result.links)
         if baseline is not None:
             found += _fallen(report, result, baseline)
     return tuple(found)
-
-
-def _slowed(result: DeviceResult) -> Iterator[str]:
-    for share in result.shares:
-        if share.slowed:
-            yield f"{_who(share)} is throttled: {share.slowed}"
 
 
 def _stragglers(result: DeviceResult) -> Iterator[str]:
@@ -109,18 +106,11 @@ def _fallen(report: Report, result: DeviceResult, baseline: Report) -> Iterator[
             f"{result.device}: {_against(now, then, result.unit)} for each worker, "
             f"by the baseline of {baseline.date[:10]}{size}"
         )
-    yield from _below_baseline(result.shares, before.shares, result.unit)
-
-
-def _below_baseline(
-    shares: Sequence[WorkerShare], before: Sequence[WorkerShare], unit: str
-) -> Iterator[str]:
-    """Name single devices, by their identity where the baseline knew them."""
-    known = {share.gpu_id: share.rate for share in before if share.gpu_id}
-    for share in shares:
-        then = known.get(share.gpu_id)
-        if then is not None and share.rate < FALLEN * then:
-            yield f"{_who(share)} has become slow: {_against(share.rate, then, unit)}"
+    known = {share.gpu_id: share.rate for share in before.shares if share.gpu_id}
+    for share in result.shares:
+        usual = known.get(share.gpu_id, 0.0)
+        if share.rate < FALLEN * usual:
+            yield f"{_who(share)} has become slow: {_against(share.rate, usual, result.unit)}"
 
 
 def _against(rate: float, usual: float, unit: str) -> str:
@@ -132,29 +122,29 @@ def _who(share: WorkerShare) -> str:
     return f"worker {share.worker} on {share.host} ({share.device}{gpu})"
 
 
-def baselines_directory() -> Path:
-    """Return the folder of baselines: one file for each workload, mode and kind of device."""
-    from jupyter_core.paths import jupyter_data_dir
+def baseline_file(report: Report) -> Path:
+    """Return the file of the baseline of a workload, mode and kind of device.
 
-    return Path(jupyter_data_dir()) / "gpucluster" / "baselines"
-
-
-def baseline_file(report: Report, directory: Path | None = None) -> Path:
-    """Return the file for a report; rates are compared per worker, so it names no number."""
-    names = "-".join(sorted({name for result in report.results for name in result.names}))
+    Rates are compared per worker, so it names no number.
+    """
+    names = "-".join(sorted(_devices(report)))
     name = re.sub(r"[^A-Za-z0-9]+", "-", f"{report.workload}-{report.mode}-{names}").strip("-")
-    return (directory or baselines_directory()) / f"{name.lower()}.json"
+    return Path(data_directory(), "gpucluster", "baselines", f"{name.lower()}.json")
 
 
-def save_baseline(report: Report, directory: Path | None = None) -> Path:
+def _devices(report: Report) -> set[str]:
+    return {name for result in report.results for name in result.names}
+
+
+def save_baseline(report: Report) -> Path:
     """Keep a report as the baseline of its kind; an earlier one is replaced."""
-    path = baseline_file(report, directory)
+    path = baseline_file(report)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_report(report, path)
     return path
 
 
-def find_baseline(report: Report, directory: Path | None = None) -> Report:
+def find_baseline(report: Report) -> Report:
     """Return the baseline of a report's kind.
 
     Raises
@@ -162,7 +152,7 @@ def find_baseline(report: Report, directory: Path | None = None) -> Report:
     InvalidInput
         There is no baseline, or it cannot be read.
     """
-    path = baseline_file(report, directory)
+    path = baseline_file(report)
     if not path.is_file():
         raise InvalidInput(
             f"There is no baseline of {report.workload} ({report.mode}) on these devices.",
@@ -223,11 +213,8 @@ def _remarks(earlier: Report, later: Report) -> Iterator[str]:
         yield f"different ways of computing: {earlier.mode}, {later.mode}"
     if earlier.parameters != later.parameters:
         yield "different sizes: the speed-up is that of rates, not of seconds"
-    names = [
-        {name for result in report.results for name in result.names} for report in (earlier, later)
-    ]
-    if names[0] != names[1]:
-        yield f"different devices: {', '.join(sorted(names[0]))}; {', '.join(sorted(names[1]))}"
+    if (before := _devices(earlier)) != (after := _devices(later)):
+        yield f"different devices: {', '.join(sorted(before))}; {', '.join(sorted(after))}"
     if earlier.threads * later.workers != later.threads * earlier.workers:
         yield (
             f"different threads for each worker: {earlier.threads / earlier.workers:g}, "

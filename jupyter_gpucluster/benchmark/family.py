@@ -22,8 +22,8 @@ from .workloads import (
     Size,
     Workload,
     as_float,
-    count_chunks,
     random_numbers,
+    size_of,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def factors(crew: Crew, gpu: bool, lanes: int) -> Workload:
         u, s, _ = da.linalg.svd(x)
         return as_float(((s**2).sum() / (x**2).sum() + (u**2).sum() / columns) / 2)
 
-    return _of_array("svd", gpu, shape, chunks, build, expected=1.0, sigma=1e-9)
+    size = size_of(shape, chunks)
+    return _workload("svd", gpu, **size, build=build, expected=1.0, sigma=1e-9)
 
 
 def exchange(crew: Crew, gpu: bool, lanes: int) -> Workload:
@@ -105,12 +106,11 @@ def exchange_of(shape: Size, slab: int, gpu: bool) -> Workload:
             return as_float(rows.rechunk((shape[0], slab)).sum())
 
     elements = math.prod(shape)
-    return _of_array(
+    return _workload(
         SHUFFLE,
         gpu,
-        shape,
-        (slab, shape[1]),
-        build,
+        **size_of(shape, (slab, shape[1])),
+        build=build,
         expected=10.0 * elements,
         sigma=math.sqrt(elements),
     )
@@ -183,28 +183,6 @@ def _workload(
     warnings = () if gpu else ("run on processors, smaller than on GPUs",)
     return Workload(
         name=name, mode="small", expected=expected, sigma=sigma, warnings=warnings, **size
-    )
-
-
-def _of_array(
-    name: str,
-    gpu: bool,
-    shape: Size,
-    chunks: Size,
-    build: Callable[[Device], Any],
-    **accepted: float,
-) -> Workload:
-    """Describe a Dask graph over an array of normal(10, 1) numbers."""
-    nbytes = math.prod(shape) * ITEM_BYTES
-    return _workload(
-        name,
-        gpu,
-        parameters={"shape": list(shape), "chunks": list(chunks)},
-        nbytes=nbytes,
-        amount=nbytes / 1e9,
-        pieces=count_chunks(shape, chunks),
-        build=build,
-        **accepted,
     )
 
 

@@ -109,7 +109,7 @@ def slowed() -> set[str]:
     return {name for bit, name in names.items() if reasons & bit}
 
 
-def sum_steps(
+def sum_on_cpu(
     board: dict[Any, Any], *, gpu: bool, rows: int, columns: int, step: int, number: int, seed: int
 ) -> Iterator[float]:
     """Make normal(10, 1) rows, add 1, take every second row and column, sum.
@@ -117,13 +117,6 @@ def sum_steps(
     ``step`` is the number of rows that are in memory at a time; it is even, so that "every second
     row" is the same in each step.
     """
-    make = _sum_on_gpu if gpu else _sum_on_cpu
-    yield from make(board, rows, columns, step, number, seed)
-
-
-def _sum_on_cpu(
-    board: dict[Any, Any], rows: int, columns: int, step: int, number: int, seed: int
-) -> Iterator[float]:
     import numpy as np
 
     generator = np.random.Generator(np.random.SFC64([seed, number]))
@@ -138,9 +131,10 @@ def _sum_on_cpu(
         yield total
 
 
-def _sum_on_gpu(
-    board: dict[Any, Any], rows: int, columns: int, step: int, number: int, seed: int
+def sum_on_gpu(
+    board: dict[Any, Any], *, gpu: bool, rows: int, columns: int, step: int, number: int, seed: int
 ) -> Iterator[float]:
+    """Do the same as `sum_on_cpu` on a GPU."""
     import cupy
 
     x = cupy.empty((min(step, rows), columns))

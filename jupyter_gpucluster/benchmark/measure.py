@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidInput
 from ..core.serialize import copied
@@ -21,7 +20,7 @@ from .options import Options
 from .report import DeviceResult, Report, Run, columns, device_result
 from .sending import FromClient, SentGraph, SentTasks, failure, measure_links, quiet
 from .workers import WorkerFacts, ask_workers, choose_devices, crew, names, remarks, worker_shares
-from .workloads import Device, LongTasks, Size, Workload
+from .workloads import Device, LongTasks, Workload
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -50,33 +49,13 @@ class Progress:
     seconds: float
 
 
-@contextmanager
-def progress_bar(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
-    """Yield what draws one line again and again on a terminal; elsewhere it stays silent.
+def progress_line(progress: Progress) -> str:
+    """Return e.g. ``gpu 1/3 [####....] 12/50 chunks, 3 s, 9 s left``.
 
-    A finished run is wiped, since the report has its figures, and so is an interrupted one.
+    It is empty after a run, of which the report has the figures.
     """
-    drawn = 0
-
-    def draw(text: str) -> None:
-        nonlocal drawn
-        stream.write("\r" + text.ljust(drawn) + ("" if text else "\r"))
-        stream.flush()
-        drawn = len(text)
-
-    def show(progress: Progress) -> None:
-        if stream.isatty():
-            draw("" if progress.done >= progress.total else line(progress))
-
-    try:
-        yield show
-    finally:
-        if drawn:
-            draw("")
-
-
-def line(progress: Progress) -> str:
-    """Return e.g. ``gpu 1/3 [####....] 12/50 chunks, 3 s, 9 s left``."""
+    if progress.done >= progress.total:
+        return ""
     filled = BAR_WIDTH * progress.done // progress.total
     text = (
         f"{progress.device} {progress.run}/{progress.runs} "
@@ -94,11 +73,9 @@ def run_benchmark(
     options: Options,
     *,
     progress: Callable[[Progress], None] | None = None,
-    warn: Callable[[str], None] | None = None,
     start_seconds: float | None = None,
-    timeout: float | None = None,
 ) -> Report:
-    """Run a workload on each requested device and report.
+    """Run a workload on each requested device and report, once there are enough workers.
 
     Parameters
     ----------
@@ -106,13 +83,8 @@ def run_benchmark(
         A blocking client.
     progress
         Called twice a second while a run lasts, and at its end.
-    warn
-        Called with each warning before the first run (the report holds them too), and once if
-        workers have to be waited for.
     start_seconds
         Duration of the cluster's start, for the report; None = not measured.
-    timeout
-        Seconds to wait for ``options.workers``; None = without limit.
 
     Raises
     ------
@@ -120,8 +92,6 @@ def run_benchmark(
         A task failed, the cluster went away, or a result is wrong.
     InvalidInput, UnsuitableEnvironment
         The workers cannot run this workload.
-    WaitTimeout
-        The workers did not come in time.
     KeyboardInterrupt
         The tasks of the run are cancelled first.
     """
@@ -129,22 +99,13 @@ def run_benchmark(
 
     if client.asynchronous:
         raise InvalidInput("The client is asynchronous.", hint="Use one that blocks.")
-    connected = ask_workers(
-        client,
-        options.workers or 1,
-        look_for_gpus=options.device != "cpu",
-        warn=warn,
-        timeout=timeout,
-    )
+    connected = ask_workers(client, options.workers or 1, look_for_gpus=options.device != "cpu")
     # In order of host, so that a small count stays on few hosts.
     wanted = connected[: options.workers]
     devices, workers = choose_devices(options.device, wanted)
     the_crew = crew(workers, devices)
     workload = options.workload_for(the_crew)
     warnings = [*remarks(wanted, workers, devices), *workload.warnings]
-    if warn:
-        for warning in warnings:
-            warn(warning)
     # Without a restriction the graph is the documents': Dask queues its tasks differently with one.
     addresses = [worker.address for worker in workers] if len(workers) < len(connected) else None
     runner = _Runner(client, workload, workers, addresses, progress)
@@ -259,15 +220,11 @@ def _ratio(results: Sequence[DeviceResult]) -> float | None:
 
 def _cold_start(results: Sequence[DeviceResult]) -> list[str]:
     # On an H100, 51 GB took 4.8 s at first and 0.8 s later: CuPy compiles and loads its kernels.
-    short = any(
-        result.device == "gpu" and len(result.runs) == 1 and result.wall_seconds < COLD_SECONDS
+    return [
+        "a first run on GPUs also loads CuPy's kernels, some seconds: give --repeats 2 or more"
         for result in results
-    )
-    return (
-        ["a first run on GPUs also loads CuPy's kernels, some seconds: give --repeats 2 or more"]
-        if short
-        else []
-    )
+        if result.device == "gpu" and len(result.runs) == 1 and result.wall_seconds < COLD_SECONDS
+    ]
 
 
 def _versions(workers: Sequence[WorkerFacts]) -> dict[str, str]:
@@ -281,11 +238,7 @@ def _versions(workers: Sequence[WorkerFacts]) -> dict[str, str]:
 
 
 def run_scaling(
-    client: Client,
-    options: Options,
-    *,
-    weak: bool = False,
-    **how: Any,
+    client: Client, options: Options, *, weak: bool = False, **how: Any
 ) -> list[Report]:
     """Run on all workers, then on half of them, and so on down to one; fewest first.
 
@@ -294,7 +247,7 @@ def run_scaling(
     weak
         Let the array grow with the workers; otherwise all runs do the same work.
     how
-        ``progress``, ``start_seconds`` and ``timeout`` of `run_benchmark`.
+        ``progress`` and ``start_seconds`` of `run_benchmark`.
     """
     if not weak and options.workload != "sum":
         raise InvalidInput(
@@ -309,8 +262,8 @@ def run_scaling(
         fewer = replace(options, workers=count)
         if fewer.workload == "sum":
             rows, columns = whole.parameters["shape"]
-            shape = grown((rows, columns), count, whole.workers) if weak else (rows, columns)
-            fewer = replace(fewer, shape=shape)
+            part = max(1, round(rows * count / whole.workers)) if weak else rows
+            fewer = replace(fewer, shape=(part, columns))
         others.append(run_benchmark(client, fewer, **how))
     return [*others, whole]
 
@@ -322,11 +275,6 @@ def halves(workers: int) -> list[int]:
     ([1, 2, 4], [1, 2])
     """
     return [2**power for power in range(workers.bit_length()) if 2**power < workers]
-
-
-def grown(shape: Size, count: int, workers: int) -> Size:
-    """Return the part of an array that so many of the workers do."""
-    return max(1, round(shape[0] * count / workers)), shape[1]
 
 
 def scaling_table(reports: Sequence[Report]) -> list[str]:
@@ -351,47 +299,30 @@ def scaling_table(reports: Sequence[Report]) -> list[str]:
 
 
 def run_check_up(
-    client: Client,
-    *,
-    device: str | None = None,
-    workers: int | None = None,
-    **how: Any,
+    client: Client, *, device: str | None = None, workers: int | None = None, **how: Any
 ) -> list[Report]:
     """Run all workloads, small: the sum in peak mode, and the whole family.
 
     Parameters
     ----------
     how
-        ``progress``, ``start_seconds`` and ``timeout`` of `run_benchmark`.
+        ``progress`` and ``start_seconds`` of `run_benchmark`.
     """
     common = Options(device=device, repeats=2, workers=workers)
     everything = [replace(common, mode="peak")]
     everything += [replace(common, workload=name) for name in FAMILY]
-    reports = [run_benchmark(client, options, **how) for options in everything]
-    return [replace(report, verdict=verdict(report)) for report in with_ceilings(reports)]
+    summed, *others = [run_benchmark(client, options, **how) for options in everything]
+    copy = next(report for report in others if report.workload == "copy")
+    reports = [with_ceiling(summed, copy), *others]
+    return [replace(report, verdict=verdict(report)) for report in reports]
 
 
-def with_ceilings(reports: Sequence[Report]) -> Iterator[Report]:
-    """Add to the sum the ceiling that the memory of the same devices allows, by their copying."""
-    copied = {
-        result.device: result.rate
-        for report in reports
-        if report.workload == "copy"
-        for result in report.results
-    }
-    for report in reports:
-        if report.workload == "sum" and report.mode == "peak":
-            yield replace(
-                report,
-                results=tuple(
-                    replace(result, ceiling=copied[result.device] / TRAFFIC_OF_SUM)
-                    if result.device in copied and result.device == "gpu"
-                    else result
-                    for result in report.results
-                ),
-            )
-        else:
-            yield report
+def with_ceiling(report: Report, copy: Report) -> Report:
+    """Add to the sum the ceiling that the memory of the same GPUs allows, by their copying."""
+    [result], [copied] = report.results, copy.results
+    if result.device != "gpu":
+        return report
+    return replace(report, results=(replace(result, ceiling=copied.rate / TRAFFIC_OF_SUM),))
 
 
 def check_up_table(reports: Sequence[Report]) -> list[str]:

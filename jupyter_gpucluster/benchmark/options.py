@@ -171,10 +171,6 @@ class Options:
             )
 
 
-SumOptions = Options
-"""The name in notebooks that users have copied."""
-
-
 def _small_chunks(crew: Crew) -> Size:
     largest, _ = SMALL[crew.devices]
     edges = [edge for edge in EDGES if edge <= largest]

@@ -20,19 +20,12 @@ COLORS = {"gpu": "#76b900", "cpu": "#4c72b0"}
 
 def plot_devices(report: Report) -> Figure:
     """Draw a bar for each device of one report, with the runs as dots and the ceiling as a line."""
-    figure, axes = _figure()
+    figure, axes = _bars([(result.device.upper(), result) for result in report.results])
     for place, result in enumerate(report.results):
         amount = result.rate * result.wall_seconds
         rates = [amount / run.wall_seconds for run in result.runs]
-        _bar(axes, place, result)
         axes.plot([place] * len(rates), rates, "k.", alpha=0.5)
-    axes.set_xticks(
-        range(len(report.results)), [result.device.upper() for result in report.results]
-    )
-    axes.set_xlim(-0.6, len(report.results) - 0.4)
-    axes.set_ylabel(report.results[0].unit)
     axes.set_title(f"{report.workload} on {_crew([report])}")
-    _name_ceiling(axes)
     return figure
 
 
@@ -42,8 +35,6 @@ def plot_scaling(reports: Sequence[Report]) -> Figure:
     Each device's fewest workers are its reference, with the speed-up that ideal scaling from one
     worker would have given them.
     """
-    if not reports:
-        raise InvalidInput("There are no reports to plot.", hint="Run the benchmark first.")
     figure, axes = _figure()
     counts = sorted({report.workers for report in reports})
     axes.plot(counts, counts, "k--", alpha=0.5, label="ideal")
@@ -83,23 +74,18 @@ def plot_workers(report: Report) -> Figure:
 
 def plot_check_up(reports: Sequence[Report]) -> Figure:
     """Draw the rates of GB/s side by side, with their ceilings as lines."""
-    figure, axes = _figure()
     shown = [
         (report.workload, result)
         for report in reports
         for result in report.results
         if result.unit == "GB/s"
     ]
-    for place, (_, result) in enumerate(shown):
-        _bar(axes, place, result)
+    figure, axes = _bars(shown)
     # From the exchange between hosts to the memory of a card it is a factor of a thousand.
     axes.set_yscale("log")
     rates = [result.rate for _, result in shown]
     axes.set_ylim(min(rates) / 3, 3 * max(rates))
-    axes.set_xticks(range(len(shown)), [name for name, _ in shown])
-    axes.set_ylabel("GB/s")
     axes.set_title(f"check-up of {_crew(reports)}")
-    _name_ceiling(axes)
     return figure
 
 
@@ -111,13 +97,12 @@ def write_plots(kind: str, reports: Sequence[Report], directory: Path) -> list[P
     InvalidInput
         The directory cannot be made, or not be written to.
     """
-    figures = {}
     if kind == "scaling":
-        figures[f"{reports[0].workload}-scaling"] = plot_scaling(reports)
+        figures = {f"{reports[0].workload}-scaling": plot_scaling(reports)}
     elif kind == "check-up":
-        figures["check-up"] = plot_check_up(reports)
+        figures = {"check-up": plot_check_up(reports)}
     else:
-        figures[reports[0].workload] = plot_devices(reports[0])
+        figures = {reports[0].workload: plot_devices(reports[0])}
     for report in reports:
         if len(report.results[0].shares) > 1 and (kind != "scaling" or report is reports[-1]):
             figures[f"{report.workload}-workers"] = plot_workers(report)
@@ -161,17 +146,21 @@ def _crew(reports: Sequence[Report]) -> str:
     return counted(most.workers, kind)
 
 
-def _bar(axes: Axes, place: int, result: DeviceResult) -> None:
-    bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
-    axes.bar_label(bar, fmt=_written)
-    if result.ceiling:
-        axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
-
-
-def _name_ceiling(axes: Axes) -> None:
+def _bars(shown: Sequence[tuple[str, DeviceResult]]) -> tuple[Figure, Axes]:
+    """Draw a named bar for each result, with its ceiling as a line."""
+    figure, axes = _figure()
+    for place, (_, result) in enumerate(shown):
+        bar = axes.bar(place, result.rate, 0.6, color=COLORS[result.device])
+        axes.bar_label(bar, fmt=_written)
+        if result.ceiling:
+            axes.plot([place - 0.35, place + 0.35], [result.ceiling] * 2, "k-", label="ceiling")
+    axes.set_xticks(range(len(shown)), [name for name, _ in shown])
+    axes.set_xlim(-0.6, len(shown) - 0.4)
+    axes.set_ylabel(shown[0][1].unit)
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(handles[:1], labels[:1])
+    return figure, axes
 
 
 def _written(rate: float) -> str:

@@ -162,7 +162,18 @@ def failure(client: Client, futures: Sequence[Future[Any]], error: BaseException
             hint="Look at its log, then start it again.",
             detail=f"{type(error).__name__}: {error}",
         )
-    return _task_failure(error, _text_of(client, failed, error))
+    text = _text_of(client, failed, error)
+    if type(error).__name__ == "KilledWorker":
+        return BenchmarkFailed(
+            "Workers died during the run.",
+            hint="They may have run out of memory: take smaller --chunks; else look at their log.",
+            detail=text,
+        )
+    if isinstance(error, MemoryError) or text.startswith("OutOfMemoryError"):  # CuPy's
+        return BenchmarkFailed(
+            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=text
+        )
+    return BenchmarkFailed(f"A task failed: {text}", hint="Look at the workers' log.")
 
 
 def _text_of(client: Client, future: Future[Any], error: BaseException) -> str:
@@ -179,22 +190,6 @@ def _text_of(client: Client, future: Future[Any], error: BaseException) -> str:
         return str(task.exception_blame.exception_text) if task else "unknown error"
 
     return str(client.run_on_scheduler(text, key=future.key))
-
-
-def _task_failure(error: BaseException, text: str) -> BenchmarkFailed:
-    if type(error).__name__ == "KilledWorker":
-        return BenchmarkFailed(
-            "Workers died during the run.",
-            hint="They may have run out of memory: take smaller --chunks; else look at their log.",
-            detail=text,
-        )
-    if isinstance(error, MemoryError) or text.startswith(
-        "OutOfMemoryError"
-    ):  # the latter is CuPy's
-        return BenchmarkFailed(
-            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=text
-        )
-    return BenchmarkFailed(f"A task failed: {text}", hint="Look at the workers' log.")
 
 
 @contextmanager
@@ -226,21 +221,13 @@ def carried(function: Callable[..., Any]) -> Callable[..., Any]:
         cloudpickle.unregister_pickle_by_value(module)
 
     # distributed pickles importable functions by name; a function within a function goes by value.
-    if "dask_worker" in inspect.signature(function).parameters:
-
-        def call_on(*arguments: Any, dask_worker: Any, **named: Any) -> Any:
-            import pickle
-
-            there = pickle.loads(payload)  # noqa: S301  # made above
-            return there(*arguments, dask_worker=dask_worker, **named)
-
-        return call_on
-
     def call(*arguments: Any, **named: Any) -> Any:
         import pickle
 
         return pickle.loads(payload)(*arguments, **named)  # noqa: S301  # made above
 
+    # There distributed looks for ``dask_worker``.
+    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
+from ..core.errors import InvalidInput, UnsuitableEnvironment
 from ..core.serialize import from_json
 from .report import WorkerShare
 from .workloads import BenchmarkFailed, Crew, Device
@@ -41,31 +41,9 @@ class WorkerFacts:
     """The number of GPUs that the driver shows on the worker's machine."""
 
 
-def ask_workers(
-    client: Client,
-    least: int,
-    *,
-    look_for_gpus: bool,
-    warn: Callable[[str], None] | None,
-    timeout: float | None,
-) -> list[WorkerFacts]:
-    """Wait for workers and collect their facts; in order of host and address.
-
-    Raises
-    ------
-    WaitTimeout
-        Fewer than ``least`` came within ``timeout`` seconds.
-    """
-    here = len(client.nthreads())
-    if warn and here < least:
-        warn(f"waiting for {least} workers; {here} are connected")
-    try:
-        client.wait_for_workers(least, timeout=timeout)
-    except TimeoutError:
-        raise WaitTimeout(
-            f"Fewer than {least} workers came within {timeout:g} seconds.",
-            hint="Allow more time, request fewer workers, or see why the cluster waits.",
-        ) from None
+def ask_workers(client: Client, least: int, *, look_for_gpus: bool) -> list[WorkerFacts]:
+    """Wait for workers and collect their facts; in order of host and address."""
+    client.wait_for_workers(least)
     try:
         answers = client.run(_probe(), look_for_gpus)
     except OSError as error:
@@ -90,8 +68,7 @@ def choose_devices(
     if wanted == "cpu" or (wanted is None and not with_gpu):
         return ("cpu",), tuple(workers)
     if not with_gpu:
-        trouble = next((worker.gpu_trouble for worker in workers if worker.gpu_trouble), "")
-        if trouble:
+        if trouble := _gpu_trouble(workers):
             raise UnsuitableEnvironment(
                 f"The workers cannot use their GPUs: {trouble}.",
                 hint="Install CuPy for the machine's CUDA version (cupy-cuda12x or cupy-cuda13x) "
@@ -106,13 +83,16 @@ def choose_devices(
 
 def crew(workers: Sequence[WorkerFacts], devices: Sequence[Device]) -> Crew:
     """Sum up the workers; memory per thread is that of the poorest worker."""
-    memory = [_memory(worker, device) // worker.threads for worker in workers for device in devices]
-    known = [amount for amount in memory if amount]
+    memory = [
+        (worker.gpu_memory if device == "gpu" else worker.memory_limit) // worker.threads
+        for worker in workers
+        for device in devices
+    ]
     return Crew(
         devices=tuple(devices),
         workers=len(workers),
         threads=sum(worker.threads for worker in workers),
-        memory_per_thread=min(known, default=0),
+        memory_per_thread=min(filter(None, memory), default=0),
     )
 
 
@@ -133,35 +113,34 @@ def remarks(
         if shared:
             found.append(f"{shared} of {len(chosen)} workers share a GPU with another worker")
         found += hidden_gpus(chosen)
-    else:
-        trouble = next((worker.gpu_trouble for worker in chosen if worker.gpu_trouble), "")
-        if trouble:
-            found.append(f"CPUs were used, since the workers cannot use their GPUs: {trouble}")
+    elif trouble := _gpu_trouble(chosen):
+        found.append(f"CPUs were used, since the workers cannot use their GPUs: {trouble}")
     if len({worker.numpy for worker in chosen}) > 1:
         found.append("the workers do not all have the same NumPy version")
     return found
+
+
+def _gpu_trouble(workers: Sequence[WorkerFacts]) -> str:
+    return next((worker.gpu_trouble for worker in workers if worker.gpu_trouble), "")
 
 
 def worker_shares(
     workers: Sequence[WorkerFacts], tasks: Sequence[Mapping[str, Any]], amount: float
 ) -> tuple[WorkerShare, ...]:
     """Sum up the long tasks of each worker; ``amount`` is that of the whole run."""
-    found = []
-    for worker in workers:
-        own = [task for task in tasks if task["address"] == worker.address]
-        if own:
-            found.append(
-                WorkerShare(
-                    worker=worker.name or worker.address,
-                    host=worker.host,
-                    device=worker.gpu or worker.processor,
-                    gpu_id=worker.gpu_id,
-                    seconds=max(task["seconds"] for task in own),
-                    rate=sum(amount * task["part"] / task["seconds"] for task in own),
-                    slowed=", ".join(sorted({task["slowed"] for task in own} - {""})),
-                )
-            )
-    return tuple(found)
+    return tuple(
+        WorkerShare(
+            worker=worker.name or worker.address,
+            host=worker.host,
+            device=worker.gpu or worker.processor,
+            gpu_id=worker.gpu_id,
+            seconds=max(task["seconds"] for task in own),
+            rate=sum(amount * task["part"] / task["seconds"] for task in own),
+            slowed=", ".join(sorted({task["slowed"] for task in own} - {""})),
+        )
+        for worker in workers
+        if (own := [task for task in tasks if task["address"] == worker.address])
+    )
 
 
 def hidden_gpus(workers: Sequence[WorkerFacts]) -> list[str]:
@@ -174,10 +153,6 @@ def hidden_gpus(workers: Sequence[WorkerFacts]) -> list[str]:
         if used < there:
             found.append(f"{host} has {there} GPUs, and its workers use {used} of them")
     return found
-
-
-def _memory(worker: WorkerFacts, device: Device) -> int:
-    return worker.gpu_memory if device == "gpu" else worker.memory_limit
 
 
 def _probe() -> Callable[..., dict[str, Any]]:

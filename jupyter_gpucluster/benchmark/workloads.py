@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pkgutil
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,7 +157,7 @@ def peak_sum(shape: Size, crew: Crew) -> Workload:
                 for number, rows in enumerate(even_shares(shape[0], count))
             ]
 
-        return LongTasks(kernels.sum_steps, shares, math.fsum)
+        return LongTasks(kernels.sum_on_gpu if gpu else kernels.sum_on_cpu, shares, math.fsum)
 
     warnings = []
     if on_gpus and math.prod(shape) * ITEM_BYTES / crew.workers < 10 * GPU_STEP:
@@ -168,19 +169,26 @@ def _sum(
     mode: str, shape: Size, chunks: Size, build: Callable[[Device], Any], warnings: Sequence[str]
 ) -> Workload:
     summed = -(-shape[0] // 2) * -(-shape[1] // 2)  # of an odd length the larger half
-    nbytes = math.prod(shape) * ITEM_BYTES
     return Workload(
         name="sum",
         mode=mode,
-        parameters={"shape": list(shape), "chunks": list(chunks), "dtype": "float64"},
-        nbytes=nbytes,
-        amount=nbytes / 1e9,
-        pieces=count_chunks(shape, chunks),
+        **size_of(shape, chunks),
         expected=11.0 * summed,
         sigma=math.sqrt(summed),
         build=build,
         warnings=tuple(warnings),
     )
+
+
+def size_of(shape: Size, chunks: Size) -> dict[str, Any]:
+    """Return the fields of a `Workload` on one array."""
+    nbytes = math.prod(shape) * ITEM_BYTES
+    return {
+        "parameters": {"shape": list(shape), "chunks": list(chunks), "dtype": "float64"},
+        "nbytes": nbytes,
+        "amount": nbytes / 1e9,
+        "pieces": count_chunks(shape, chunks),
+    }
 
 
 def _rows(nbytes: float, columns: int) -> int:
@@ -231,18 +239,6 @@ def as_float(total: Any) -> Any:
     return total.map_blocks(float, dtype=np.float64, meta=np.zeros(()))
 
 
-class _Module:
-    """A module that is imported where it is unpickled."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        import importlib
-
-        return importlib.import_module, (self.name,)
-
-
 class _CupyRandomState:
     """Stands for ``cupy.random.RandomState`` where neither CuPy nor a GPU may be at hand.
 
@@ -256,4 +252,4 @@ class _CupyRandomState:
         return np.random.RandomState(seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (_Module("cupy.random"), "RandomState")
+        return pkgutil.resolve_name, ("cupy.random:RandomState",)

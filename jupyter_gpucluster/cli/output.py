@@ -117,15 +117,12 @@ class Session:
         raise NotImplementedError
 
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Show each change of a cluster's state while the caller waits."""
-        from .describe import state  # with the records, which --help can do without
-
+    def live_line(self) -> Iterator[Callable[[str], None]]:
+        """Yield a function that shows a line in place of the last one; it is wiped in the end."""
         last = ""
 
-        def show(view: ClusterView) -> None:
+        def show(line: str) -> None:
             nonlocal last
-            line = f"{view.name}: {state(view)}"
             if line != last:
                 self.show_progress(line)
                 last = line
@@ -133,8 +130,15 @@ class Session:
         try:
             yield show
         finally:
-            if last:
-                self.show_progress("")
+            show("")
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Show each change of a cluster's state while the caller waits."""
+        from .describe import state  # with the records, which --help can do without
+
+        with self.live_line() as show:
+            yield lambda view: show(f"{view.name}: {state(view)}")
 
 
 def errors_document(errors: Sequence[GpuClusterError]) -> dict[str, Any]:

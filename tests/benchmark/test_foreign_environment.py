@@ -44,7 +44,7 @@ def test_scheduler_and_workers_need_dask_and_numpy_only(tmp_path: Path) -> None:
             if role == "scheduler":
                 wait_for(scheduler_file)
         with Client(scheduler_file=os.fspath(scheduler_file)) as client:
-            report = run_benchmark(client, Options((400, 400), (100, 100)), timeout=60)
+            report = run_benchmark(client, Options((400, 400), (100, 100)))
     assert report.workers == 1
 
 

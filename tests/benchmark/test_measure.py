@@ -15,7 +15,7 @@ import pytest
 from jupyter_gpucluster.benchmark import BenchmarkFailed, Options, Progress, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
 from jupyter_gpucluster.benchmark.workloads import Crew, Workload, document_sum
-from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment, WaitTimeout
+from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,14 +62,10 @@ def test_a_run_reports_sizes_times_workers_and_versions(client: Client) -> None:
     assert timed.create_seconds > 0
     assert timed.compute_seconds > 0
     assert abs(timed.value - report.expected) <= 5 * report.sigma
+    assert no_tasks_left(client)
     assert report.versions["numpy"] == numpy.__version__
     assert ("cupy" in report.versions) == (importlib.util.find_spec("cupy") is not None)
     assert report.cpu_to_gpu is None
-
-
-def test_nothing_is_left_on_the_cluster(client: Client) -> None:
-    run(client, TINY)
-    assert no_tasks_left(client)
 
 
 def test_repeats_are_all_kept_and_draw_new_numbers(client: Client) -> None:
@@ -84,13 +80,6 @@ def test_a_run_can_be_kept_to_some_of_the_workers(client: Client) -> None:
     report = run(client, Options((400, 400), (100, 100), workers=1))
     assert (report.workers, report.threads) == (1, 1)
     assert sum(client.run(busy).values()) == 1
-
-
-def test_workers_that_do_not_come_end_the_wait(client: Client) -> None:
-    told: list[str] = []
-    with pytest.raises(WaitTimeout, match=r"Fewer than 3 workers came within 0\.1 seconds"):
-        run(client, Options(workers=3), warn=told.append, timeout=0.1)
-    assert told == ["waiting for 3 workers; 2 are connected"]
 
 
 @pytest.mark.parametrize(
@@ -207,8 +196,7 @@ def test_an_asynchronous_client_is_refused() -> None:
 def test_gpus_and_cpus_run_the_same_sum_through_cupy_and_numpy(
     client: Client, a_cupy: Path
 ) -> None:
-    told: list[str] = []
-    report = run(client, Options((401, 400), (100, 100), device="both"), warn=told.append)
+    report = run(client, Options((401, 400), (100, 100), device="both"))
     import cupy.random
 
     assert [result.device for result in report.results] == ["gpu", "cpu"]
@@ -217,8 +205,7 @@ def test_gpus_and_cpus_run_the_same_sum_through_cupy_and_numpy(
     assert report.versions["cupy"] == "14.0.0"
     assert report.cpu_to_gpu is not None
     assert report.cpu_to_gpu > 0
-    assert "1 of 2 workers share a GPU with another worker" in told
-    assert report.warnings[:-1] == tuple(told)
+    assert "1 of 2 workers share a GPU with another worker" in report.warnings
     assert "give --repeats 2 or more" in report.warnings[-1]
 
 

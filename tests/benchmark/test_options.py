@@ -166,7 +166,7 @@ def test_the_command_line_reads_into_options(words: str, options: Options) -> No
         ("--json .", "cannot write"),
         ("--compare a b c", "one or two files"),
         ("--repeats 0", "--repeats takes 1 or more"),
-        ("--scaling wide", "--scaling takes strong or weak"),
+        ("--scaling wide", "--scaling: invalid choice: 'wide'"),
     ],
 )
 def test_bad_arguments_are_refused_before_a_run(words: str, message: str) -> None:

@@ -44,7 +44,7 @@ def test_shares_cover_all_rows_and_begin_at_even_ones(rows: int, count: int) -> 
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (8, 6), (301, 40)])
 def test_steps_add_up_to_the_sum_of_every_second_row_and_column(size: tuple[int, int]) -> None:
     rows, columns = size
-    steps = kernels.sum_steps({}, gpu=False, rows=rows, columns=columns, step=2, number=0, seed=1)
+    steps = kernels.sum_on_cpu({}, gpu=False, rows=rows, columns=columns, step=2, number=0, seed=1)
     value = list(steps)[-1]
     peak_sum(size, CARD).check(value)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.benchmark import plot_devices, plot_scaling
-from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
+from jupyter_gpucluster.core.errors import UnsuitableEnvironment
 from tests.benchmark.reports import DEEPOPS, THETAGPU, a_report
 
 
@@ -38,11 +38,6 @@ def test_the_scaling_curve_starts_at_the_fewest_workers(tmp_path: Path) -> None:
     assert list(map(float, ideal.get_ydata())) == [2.0, 4.0]  # type: ignore[arg-type]
     assert list(map(float, gpu.get_ydata())) == [2.0, 3.2]  # type: ignore[arg-type]
     figure.savefig(tmp_path / "scaling.svg")
-
-
-def test_no_reports_give_no_plot() -> None:
-    with pytest.raises(InvalidInput, match="no reports"):
-        plot_scaling([])
 
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

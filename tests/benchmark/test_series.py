@@ -15,7 +15,7 @@ from jupyter_gpucluster.benchmark import (
     scaling_table,
     write_plots,
 )
-from jupyter_gpucluster.benchmark.measure import grown, halves, with_ceilings
+from jupyter_gpucluster.benchmark.measure import halves, with_ceiling
 from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 def test_workers_are_halved_down_to_one() -> None:
     assert (halves(1), halves(2), halves(6), halves(8)) == ([], [1], [1, 2, 4], [1, 2, 4])
-    assert grown((1_000, 7), 1, 4) == (250, 7)
 
 
 @pytest.mark.parametrize("mode", ["documents", "peak"])
@@ -53,9 +52,9 @@ def test_only_the_sum_scales_strongly(client: Client) -> None:
 def test_the_ceiling_of_the_sum_is_that_of_the_copy_beside_it() -> None:
     peak = replace(a_report(DEEPOPS, 1, {"gpu": 2.0}), mode="peak")
     copy = replace(a_report(DEEPOPS, 1, {"gpu": 1.0}), workload="copy")
-    first, second = with_ceilings([peak, copy])
-    assert first.results[0].ceiling == pytest.approx(2000 / 1.5)
-    assert second.results[0].ceiling is None
+    assert with_ceiling(peak, copy).results[0].ceiling == pytest.approx(2000 / 1.5)
+    on_cpu = a_report(DEEPOPS, 1, {"cpu": 2.0})
+    assert with_ceiling(on_cpu, copy) == on_cpu
 
 
 def test_plots_are_written_as_png_and_svg(tmp_path: Path) -> None:

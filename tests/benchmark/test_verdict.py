@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -134,14 +133,14 @@ def test_a_baseline_of_other_devices_or_another_size_says_so() -> None:
     assert "another" not in "".join(verdict(fallen, usual))
 
 
-def test_a_baseline_is_found_again_by_workload_mode_and_device(tmp_path: Path) -> None:
+def test_a_baseline_is_found_again_by_workload_mode_and_device() -> None:
     usual = of_shares([a_share(0, 1000)])
     with pytest.raises(InvalidInput, match="no baseline of sum"):
-        find_baseline(usual, tmp_path)
-    assert save_baseline(usual, tmp_path).name == "sum-documents-tesla-p4.json"
-    assert find_baseline(usual, tmp_path) == usual
+        find_baseline(usual)
+    assert save_baseline(usual).name == "sum-documents-tesla-p4.json"
+    assert find_baseline(usual) == usual
     with pytest.raises(InvalidInput, match="no baseline"):
-        find_baseline(replace(usual, mode="peak"), tmp_path)
+        find_baseline(replace(usual, mode="peak"))
 
 
 def test_a_worker_that_is_really_slow_is_caught(

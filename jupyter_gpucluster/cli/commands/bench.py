@@ -24,7 +24,6 @@ from ..arguments import (
     note_problems,
     options_from,
     refuse_gpus_on,
-    suggestion,
     whole_number,
 )
 from ..output import Outcome, Session, Text
@@ -40,7 +39,10 @@ SERIES = ("scaling", "check-up")
 def add_bench(parser: Parser) -> None:
     """Add the arguments of ``bench``."""
     parser.add_argument(
-        "workload", metavar="WORKLOAD", help=f"one of {', '.join(benchmark.WORKLOADS)}"
+        "workload",
+        metavar="WORKLOAD",
+        choices=benchmark.WORKLOADS,
+        help=f"one of {', '.join(benchmark.WORKLOADS)}",
     )
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--profile", help="start a cluster of this profile, and stop it afterwards")
@@ -88,7 +90,7 @@ def add_bench(parser: Parser) -> None:
     )
     add(
         "--scaling",
-        metavar="strong|weak",
+        choices=("strong", "weak"),
         help="run on 1, 2, 4 ... workers: strong = the same work, weak = as much for each worker",
     )
     add = parser.add_argument_group("result").add_argument
@@ -136,14 +138,7 @@ def options_of(arguments: argparse.Namespace) -> benchmark.Options:
     InvalidInput
         A bad value, or a report that could not be written after the run.
     """
-    workload = arguments.workload
-    if workload not in benchmark.WORKLOADS:
-        raise InvalidInput(
-            f"There is no workload {workload!r}.",
-            hint=suggestion(workload, benchmark.WORKLOADS)
-            or f"The workloads are: {', '.join(benchmark.WORKLOADS)}.",
-        )
-    report = arguments.json
+    workload, report = arguments.workload, arguments.json
     if report is not None and (report.is_dir() or not report.parent.is_dir()):
         raise InvalidInput(
             f"--json: cannot write {report}.", hint="Give a file in a folder that exists."
@@ -151,10 +146,6 @@ def options_of(arguments: argparse.Namespace) -> benchmark.Options:
     if len(arguments.compare) > 2:
         raise InvalidInput(
             "--compare takes one or two files.", hint="Give the earlier report first."
-        )
-    if arguments.scaling not in (None, "strong", "weak"):
-        raise InvalidInput(
-            f"--scaling takes strong or weak, not {arguments.scaling!r}.", detail="scaling"
         )
     chosen = ("shape", "chunks", "preset", "mode", "device", "repeats")
     return benchmark.Options(
@@ -183,9 +174,11 @@ def run_bench(arguments: argparse.Namespace, session: Session) -> Outcome:
     with (
         _cluster(arguments, options.workers, session) as (view, start_seconds),
         connect(view.id) as client,
-        benchmark.progress_bar(sys.stderr) as bar,
+        session.live_line() as show,
     ):
-        run: dict[str, Any] = {"progress": bar, "start_seconds": start_seconds}
+        run: dict[str, Any] = {"start_seconds": start_seconds}
+        if sys.stderr.isatty():
+            run["progress"] = lambda progress: show(benchmark.progress_line(progress))
         if kind == "scaling":
             reports = benchmark.run_scaling(
                 client, options, weak=arguments.scaling == "weak", **run
