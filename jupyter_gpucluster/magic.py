@@ -14,13 +14,13 @@ from .cli.describe import named, state
 from .cli.dispatch import Command, options_of, read, top_help
 from .cli.output import (
     Block,
-    Facts,
     Outcome,
     Session,
     Table,
     Text,
     as_json,
     as_text,
+    facts,
     hint_line,
     one_line,
     visible,
@@ -155,16 +155,13 @@ class GpuClusterMagic:
         client = cluster.get_client()
         self._bound, self._client = cluster, client
         self._shell.push({"client": client, "cluster": cluster})
-        link = cluster.dashboard_link
-        facts = Facts(
-            (
-                ("cluster", f"{view.name}: {state(view)}"),
-                ("client", str(client)),
-                ("dashboard", link),
-            ),
-            title="client and cluster are ready to use",
-        )
-        return Outcome(blocks=(facts,), clusters=named(view))
+        known = {
+            "cluster": f"{view.name}: {state(view)}",
+            "client": str(client),
+            "dashboard": cluster.dashboard_link,
+        }
+        block = facts(known.items(), title="client and cluster are ready to use")
+        return Outcome(blocks=(block,), clusters=named(view))
 
     def _let_go(self, arguments: Namespace) -> None:
         """Close the bound client where its cluster is about to stop: it would try to reconnect."""
@@ -228,8 +225,6 @@ def as_html(block: Block) -> str:
             return f"<p>{escape(block.empty)}</p>" if block.empty else ""
         case Table():
             return title + _table(block.headings, block.rows)
-        case Facts():
-            return title + _table((), tuple(pair for pair in block.pairs if pair[1]))
         case Text(code=True):
             return f"{title}<pre>{escape(block.text)}</pre>"
         case Text():

@@ -133,14 +133,19 @@ def _job(text: str) -> str:
 # Arguments that several commands share.
 
 
-def add_target(parser: Parser, *, least: int, required: bool = False) -> None:
-    """Add ``--workers``, ``--gpus`` and ``--adapt``; ``least`` is the smallest fixed number."""
-    hint = "To begin without workers: --adapt 0 MAX" if least else ""
+def add_workers(parser: Parser, least: int, hint: str = "", *, required: bool = False) -> Any:
+    """Add ``--workers`` and ``--gpus``, at least ``least``; return their group."""
     group = parser.add_mutually_exclusive_group(required=required)
     for option, unit in (("--workers", "workers"), ("--gpus", "GPUs, each of them one worker")):
         number = whole_number(option, least, hint)
-        group.add_argument(option, metavar="N", type=number, help=f"keep this many {unit}")
-    group.add_argument(
+        group.add_argument(option, metavar="N", type=number, help=f"number of {unit}")
+    return group
+
+
+def add_target(parser: Parser, *, least: int, required: bool = False) -> None:
+    """Add ``--workers``, ``--gpus`` and ``--adapt``; ``least`` is the smallest fixed number."""
+    hint = "To begin without workers: --adapt 0 MAX" if least else ""
+    add_workers(parser, least, hint, required=required).add_argument(
         "--adapt",
         nargs=2,
         metavar=("MIN", "MAX"),
@@ -256,34 +261,29 @@ def default_profile() -> str:
     from ..launch.login_node import is_login_node
     from ..profiles import load_profiles
 
-    found = load_profiles()
-    if not found.profiles:
+    found = {name: loaded.profile for name, loaded in load_profiles().profiles.items()}
+    if not found:
         raise InvalidInput(
             "There is no profile that can be used.",
             hint="Correct the files that the command profiles complains of.",
         )
-    chosen = next((name for name, loaded in found.profiles.items() if loaded.profile.default), None)
-    if is_login_node():
-        jobs = [
-            name
-            for name, loaded in found.profiles.items()
-            if loaded.profile.backend != EXISTING and not on_this_machine(loaded.profile.backend)
-        ]
-        only = chosen if chosen in jobs else jobs[0] if len(jobs) == 1 else None
-        if only is None:
-            raise InvalidInput(
-                "Other users share this login node, so a profile must be named.",
-                hint=f"Give --profile {' or '.join(jobs)}, or --profile {THIS_MACHINE} for a small"
-                " cluster here."
-                if jobs
-                else f"No profile submits jobs; make one with: setup. --profile {THIS_MACHINE} is a"
-                " small cluster here.",
-                detail="profile",
-            )
-        return only
-    # The shipped profile of this machine has the name of its backend.
-    names = [*(name for name in found.profiles if name == THIS_MACHINE), *found.profiles]
-    return chosen or names[0]
+    chosen = next((name for name, profile in found.items() if profile.default), "")
+    if not is_login_node():
+        # The shipped profile of this machine has the name of its backend.
+        return chosen or (THIS_MACHINE if THIS_MACHINE in found else next(iter(found)))
+    jobs = [
+        name
+        for name, profile in found.items()
+        if profile.backend != EXISTING and not on_this_machine(profile.backend)
+    ]
+    if chosen in jobs or len(jobs) == 1:
+        return chosen if chosen in jobs else jobs[0]
+    submits = f"Give --profile {' or '.join(jobs)}." if jobs else "To make one with jobs: setup."
+    raise InvalidInput(
+        "Other users share this login node, so a profile must be named.",
+        hint=f"{submits} For a small cluster here: --profile {THIS_MACHINE}",
+        detail="profile",
+    )
 
 
 def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:

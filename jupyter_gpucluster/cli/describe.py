@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.cluster import ENDED
 from ..core.job import Job
 from ..core.summary import Event, GpuReading
-from .output import ELLIPSIS, Facts, Table, ago, ahead, counted, gpu_hours, one_line, size, span
+from .output import ELLIPSIS, Table, ago, ahead, counted, facts, gpu_hours, one_line, size, span
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView
@@ -67,7 +67,7 @@ def cluster_table(views: Iterable[ClusterView], empty: str) -> Table:
     return Table(("NAME", "PROFILE", "PHASE", "SINCE", "STATE"), rows, empty=empty)
 
 
-def cluster_facts(view: ClusterView) -> Facts:
+def cluster_facts(view: ClusterView) -> Table:
     """Return all that is known about one cluster."""
     counts = view.workers
     ready = (
@@ -76,7 +76,7 @@ def cluster_facts(view: ClusterView) -> Facts:
         + _if_any(counts.pending, "pending")
         + _if_any(counts.lost, "lost")
     )
-    return Facts(
+    return facts(
         (
             ("name", view.name),
             ("id", view.id),

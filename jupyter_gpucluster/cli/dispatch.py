@@ -10,7 +10,7 @@ from ..core.errors import InvalidInput
 from ..core.fast_dataclass import frozen
 from .arguments import Parser, suggestion
 from .commands import COMMANDS
-from .output import Facts, Outcome, Session, facts_text
+from .output import Outcome, Session, facts, table_text
 
 Run = Callable[[argparse.Namespace, Session], Outcome]
 
@@ -48,8 +48,7 @@ def options_of(name: str) -> list[str]:
 
 def top_help(program: str) -> str:
     """Return the list of commands."""
-    summaries = tuple((name, entry.summary) for name, entry in COMMANDS.items())
-    commands = facts_text(Facts(summaries))
+    commands = table_text(facts((name, entry.summary) for name, entry in COMMANDS.items()))
     indented = "\n".join(f"  {line}" for line in commands.splitlines())
     return (
         f"usage: {program} COMMAND [OPTIONS]\n\n"

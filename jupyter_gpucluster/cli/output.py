@@ -26,7 +26,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 @frozen
 class Table:
-    """Rows under headings; ``empty`` is the text without rows."""
+    """Rows under headings, or without any; ``empty`` is the text without rows."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -34,12 +34,9 @@ class Table:
     title: str = ""
 
 
-@frozen
-class Facts:
-    """Names and values, one pair a line; pairs without a value are left out."""
-
-    pairs: tuple[tuple[str, str], ...]
-    title: str = ""
+def facts(pairs: Iterable[tuple[str, str]], title: str = "") -> Table:
+    """Return names and values, one pair a line; pairs without a value are left out."""
+    return Table((), tuple(pair for pair in pairs if pair[1]), title=title)
 
 
 @frozen
@@ -51,7 +48,7 @@ class Text:
     title: str = ""
 
 
-Block = Table | Facts | Text
+Block = Table | Text
 
 
 @frozen
@@ -166,30 +163,17 @@ def as_text(blocks: Iterable[Block], width: int | None = None) -> str:
 def _block_text(block: Block, width: int | None) -> str:
     if isinstance(block, Table):
         body = table_text(block, width) if block.rows else block.empty
-    elif isinstance(block, Facts):
-        body = facts_text(block)
     else:
         body = block.text.rstrip("\n")
     return f"{block.title}\n{body}" if block.title and body else body
 
 
 def table_text(table: Table, width: int | None = None) -> str:
-    """Return a table with aligned columns, two spaces apart."""
-    lines = [table.headings, *(tuple(one_line(cell) for cell in row) for row in table.rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
-    return "\n".join(_cut(_aligned(line, widths), width) for line in lines)
-
-
-def facts_text(facts: Facts) -> str:
-    """Return names and values, the values aligned."""
-    pairs = [(name, value) for name, value in facts.pairs if value]
-    width = max((len(name) for name, _ in pairs), default=0)
-    return "\n".join(f"{name.ljust(width)}  {one_line(value)}" for name, value in pairs)
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return "  ".join(padded).rstrip()
+    """Return a table with aligned columns, two spaces apart; under headings lines are cut."""
+    lines = [tuple(map(one_line, row)) for row in (table.headings, *table.rows) if row]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    return "\n".join(_cut(text, width) if table.headings else text for text in texts)
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,6 @@ Ctrl-C ends only the wait.
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import threading
@@ -48,11 +47,6 @@ def add_wait(parser: Parser, state: str) -> None:
     )
 
 
-def timeout_from(wait: float) -> float | None:
-    """Return the value of ``--wait`` as a time-out: None = no limit."""
-    return None if math.isinf(wait) else wait
-
-
 def wait_ready(
     view: ClusterView,
     wait: float | None,
@@ -85,7 +79,7 @@ def wait_ready(
     try:
         with session.progress() as show:
             view = session.clusters.wait_ready(
-                view.id, timeout=timeout_from(wait), progress=until(is_ready, show)
+                view.id, timeout=wait, progress=until(is_ready, show)
             )
     except KeyboardInterrupt:
         error = interrupted([view.name], meanwhile, session.program)

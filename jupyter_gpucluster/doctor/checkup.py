@@ -60,7 +60,7 @@ def examine_profile(
     request: Request,
     *,
     job: bool = False,
-    wait: float | None = WAIT_SECONDS,
+    wait: float = WAIT_SECONDS,
     note: Callable[[str], None] = lambda text: None,
     agrees: Callable[[str], bool] = lambda text: True,
 ) -> Report:
@@ -73,7 +73,7 @@ def examine_profile(
     job
         Whether to submit a small job that looks around on the nodes.
     wait
-        Seconds that the job may wait to start; None = no limit.
+        Seconds that the job may wait to start.
     note
         Called with each change of the job's state.
     agrees

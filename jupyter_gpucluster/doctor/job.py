@@ -39,7 +39,7 @@ def probe_by_job(
     plan: Plan,
     report: Report,
     *,
-    wait: float | None,
+    wait: float,
     note: Callable[[str], None],
 ) -> Report:
     """Add to a report what a job finds on its nodes; see `examine_profile`."""
@@ -82,7 +82,7 @@ def _note_leftover(one: Probe, note: Callable[[str], None]) -> None:
 # While it waits and runs.
 
 
-def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
+def _watch(one: Probe, wait: float, note: Callable[[str], None]) -> None:
     """Wait until all ranks have answered, or none will any more.
 
     Raises
@@ -110,7 +110,7 @@ def _watch(one: Probe, wait: float | None, note: Callable[[str], None]) -> None:
         if words != noted:
             note(words)
             noted = words
-        late = not one.began and wait is not None and now - one.submitted > wait
+        late = not one.began and now - one.submitted > wait
         if late and _still_waits(one):
             raise WaitTimeout(
                 f"The probe job did not start within {wait:.0f} s and was cancelled."

@@ -16,7 +16,6 @@ from jupyter_gpucluster.cli.output import (
     as_json,
     as_text,
     counted,
-    facts_text,
     hint_line,
     size,
     span,
@@ -104,7 +103,7 @@ def test_facts_tell_target_clocks_and_memory() -> None:
     view = a_view(
         target=Target(0, 4), clocks=(Clock("idle time-out", 1800.0), Clock("lifetime", 60.0, NOW))
     )
-    text = facts_text(cluster_facts(view))
+    text = table_text(cluster_facts(view))
     assert "0 to 4 workers (adaptive), at most 8 allowed" in text
     assert (
         "ends first  lifetime (1 min) now\nthen        idle time-out (30 min) does not run" in text
@@ -209,7 +208,7 @@ def test_what_each_gpu_does_is_a_line_and_its_troubles_are_named() -> None:
 
 def test_gpu_hours_are_shown_with_their_maximum() -> None:
     view = a_view(unit="GPUs", gpu_hours=0.31, gpu_hours_estimate=16.0, gpu_words="8 GPUs held")
-    text = facts_text(cluster_facts(view))
+    text = table_text(cluster_facts(view))
     assert "GPU-hours  0.3 GPU-hours so far, at most 16 GPU-hours" in text
     assert "idle GPUs  8 GPUs held" in text
-    assert "GPU-hours" not in facts_text(cluster_facts(a_view()))
+    assert "GPU-hours" not in table_text(cluster_facts(a_view()))

@@ -15,7 +15,7 @@ from IPython.utils.capture import capture_output
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from jupyter_gpucluster.cli.output import Facts, Table, Text
+from jupyter_gpucluster.cli.output import Table, Text, facts
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.errors import GpuClusterError
@@ -53,7 +53,7 @@ def test_html_is_escaped() -> None:
     for block in (
         Table((evil,), ((evil,),), title=evil),
         Table((), (), empty=evil),
-        Facts(((evil, evil),), title=evil),
+        facts(((evil, evil),), title=evil),
         Text(evil, title=evil),
         Text(evil, code=True),
     ):

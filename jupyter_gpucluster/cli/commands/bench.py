@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from ... import benchmark
 from ...client.connect import connect
-from ...core.cluster import Target
 from ...core.errors import InvalidInput
-from ...launch.request import Request
 from ..arguments import (
     Parser,
     add_options,
+    add_workers,
     default_profile,
-    note_problems,
-    options_from,
-    refuse_gpus_on,
+    request_from,
     whole_number,
 )
 from ..output import Outcome, Session, Text
@@ -47,12 +44,10 @@ def add_bench(parser: Parser) -> None:
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--profile", help="start a cluster of this profile, and stop it afterwards")
     place.add_argument("--cluster", metavar="NAME", help="use this cluster, and leave it running")
-    workers = parser.add_mutually_exclusive_group()
-    for option, unit in (("--workers", "workers"), ("--gpus", "GPUs, each of them one worker")):
-        workers.add_argument(
-            option, metavar="N", type=whole_number(option, 1), help=f"run on this many {unit}"
-        )
+    add_workers(parser, least=1)
     add_options(parser)
+    # This process is the client, so its own Python is the one that fits.
+    parser.set_defaults(adapt=None, python=sys.executable, kernel="", allocation="")
     add = parser.add_argument_group("size").add_argument
     add(
         "--shape",
@@ -252,15 +247,9 @@ def _cluster(
             yield view, None
         return
     profile = arguments.profile or default_profile()
-    refuse_gpus_on(profile, arguments)
-    note_problems(profile, session)
-    target = None if workers is None else Target(workers, workers)
+    request = request_from(arguments, profile, session, owned=True)
     began = time.monotonic()
-    # This process is the client, so its own Python is the one that fits.
-    options = options_from(arguments)
-    view = clusters.start(
-        Request(profile, target=target, options=options, python=sys.executable, owned=True)
-    )
+    view = clusters.start(request)
     try:
         with session.progress() as progress:
             view = clusters.wait_ready(view.id, progress=progress)

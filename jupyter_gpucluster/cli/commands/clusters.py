@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -10,13 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...core.cluster import ENDED
 from ...core.errors import BackendUnavailable, GpuClusterError, InvalidInput
 from ...core.serialize import to_json
-from ..arguments import (
-    Parser,
-    add_target,
-    refuse_gpus_of,
-    suggestion,
-    target_from,
-)
+from ..arguments import Parser, add_target, refuse_gpus_of, target_from
 from ..describe import (
     cluster_facts,
     cluster_table,
@@ -27,8 +22,8 @@ from ..describe import (
     state,
     target_text,
 )
-from ..output import Block, Outcome, Session, Table, Text, errors_document
-from ..waiting import add_wait, interrupted, timeout_from, until, wait_ready
+from ..output import Outcome, Session, Table, Text, errors_document
+from ..waiting import add_wait, interrupted, until, wait_ready
 
 if TYPE_CHECKING:
     from ...state.view import ClusterView
@@ -87,30 +82,19 @@ def run_show(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 def add_connect(parser: Parser) -> None:
     """Add the arguments of ``connect``."""
-    parser.add_argument(
-        "--form", metavar="FORM", help=f"print only one of {', '.join(TITLES)}, to be pasted"
-    )
+    parser.add_argument("--form", choices=TITLES, help="print only this one, to be pasted")
 
 
 def run_connect(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Show the code that connects, in three forms or in one."""
-    form = arguments.form
-    if form is not None and form not in TITLES:
-        raise InvalidInput(
-            f"There is no form {form!r}.",
-            hint=suggestion(form, TITLES) or f"The forms are: {', '.join(TITLES)}",
-        )
     code = session.clusters.client_code(arguments.name)
-    if form is not None:
+    if form := arguments.form:
         return Outcome({form: code[form]}, (Text(code[form], code=True),))
-    blocks: tuple[Block, ...] = tuple(
-        Text(_indented(code[form]), code=True, title=f"{title}:") for form, title in TITLES.items()
+    blocks = (
+        Text(textwrap.indent(code[form], "    "), code=True, title=f"{title}:")
+        for form, title in TITLES.items()
     )
-    return Outcome(code, blocks)
-
-
-def _indented(code: str) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in code.splitlines())
+    return Outcome(code, tuple(blocks))
 
 
 def add_scale(parser: Parser) -> None:
@@ -185,13 +169,12 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
 
     A cluster may end although the batch system does not confirm the end of its jobs.
     """
-    limit = timeout_from(wait)
-    deadline = None if limit is None else time.monotonic() + limit
+    deadline = time.monotonic() + wait
     with session.progress() as show:
         progress = until(lambda view: view.phase in ENDED, show)
 
         def wait_for(id: str) -> ClusterView:
-            left = None if deadline is None else max(deadline - time.monotonic(), 0)
+            left = max(deadline - time.monotonic(), 0)
             view = session.clusters.wait_stopped(id, timeout=left, progress=progress)
             if jobs := session.clusters.left_jobs(id):
                 text = f"Cluster {view.name} has ended, but the end of its jobs is not proved."

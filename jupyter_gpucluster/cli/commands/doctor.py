@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import ClusterNotFound, InvalidInput, ProfileNotFound
 from ..arguments import Parser, add_place, options_from, python_from
 from ..output import Outcome, Session, Text
-from ..waiting import Signals, add_wait, timeout_from
+from ..waiting import Signals, add_wait
 
 if TYPE_CHECKING:
     from ... import doctor
@@ -65,7 +65,7 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> d
     python = python_from(arguments, session.python)
     options = options_from(arguments)
     request = Request(subject, options=options, python=python, kernel=arguments.kernel)
-    wait = doctor.WAIT_SECONDS if arguments.wait is None else timeout_from(arguments.wait)
+    wait = doctor.WAIT_SECONDS if arguments.wait is None else arguments.wait
     try:
         with Signals():  # the job ends with this process
             return doctor.examine_profile(

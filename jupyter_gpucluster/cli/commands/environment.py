@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import InvalidInput, UnsuitableEnvironment
 from ...core.serialize import to_json
 from ..arguments import Parser, absolute_python, add_options, options_from
-from ..output import Facts, Outcome, Session, Text
+from ..output import Outcome, Session, Text, facts
 from ..waiting import Signals
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def run_environment(arguments: argparse.Namespace, session: Session) -> Outcome:
         "in_a_profile": f"environment: {{python: {json.dumps(python, ensure_ascii=False)}}}",
         "again_elsewhere": f"{program} environment OTHER --requirements {shlex.quote(lock)}",
     }
-    facts = {
+    known = {
         "environment": f"{place} ({'created' if made.new else 'updated'})",
         **{name.replace("_", "-"): version for name, version in found.versions.items()},
         "pinned list": lock,
@@ -93,7 +93,7 @@ def run_environment(arguments: argparse.Namespace, session: Session) -> Outcome:
     }
     lines = "\n".join(f"{what.replace('_', ' ')}:\n    {line}" for what, line in use.items())
     blocks = (
-        Facts(tuple(facts.items())),
+        facts(known.items()),
         Text("\n".join(found.problems)),
         Text(lines, code=True),
     )
@@ -161,11 +161,11 @@ def run_kernel(arguments: argparse.Namespace, session: Session) -> Outcome:
     kernel = register(plan)
     if not kernel.listed:
         session.note("warning: this Jupyter does not search that folder; see: jupyter --paths")
-    facts = {
+    known = {
         "kernel": f"{kernel.name} ({kernel.title})",
         "python": kernel.python,
         "profile": kernel.profile,
         "in": kernel.directory,
         "start": f"{session.program} start PROFILE --kernel {kernel.name}",
     }
-    return Outcome(to_json(kernel), (Facts(tuple(facts.items())),))
+    return Outcome(to_json(kernel), (facts(known.items()),))
