@@ -23,6 +23,7 @@ from ..launch.plan import Plan
 from ..launch.script.job import render, write_node_files
 from ..launch.script.launchers import find_dialect, layout_of, options_of
 from ..launch.script.worker_command import expanding
+from ..launch.spec import make_spec
 from ..node import probe
 from ..profiles import Profile
 from .reach import Expected
@@ -160,7 +161,7 @@ def _rendered(
     directory: ClusterDirectory, plan: Plan, profile: Profile
 ) -> tuple[Spec, Profile, str]:
     plan = replace(plan, profile=profile)
-    spec = plan.spec(directory, Path())
+    spec = make_spec(plan, directory, Path())
     container = profile.environment.container
     place = shlex.quote(str(directory.path))
     script = shlex.quote(str(directory.jobs / "probe.py"))

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..batch import dialect_file, find_backend, on_this_machine
-from ..batch.contradictions import unasked
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, Target, heads_mark
 from ..core.errors import (
     ClusterConflict,
@@ -44,6 +43,7 @@ from .request import Request
 from .script.job import environment_script, group_scripts, render, write_node_files
 from .site_limits import forget_old, rules, within_site
 from .spawning import head_command, spawn
+from .spec import make_spec
 
 DAY = 86400.0
 LOCK_SECONDS = 60.0
@@ -175,7 +175,7 @@ def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
     try:
         directory.create()
         if plan.profile.backend == EXISTING:
-            spec = plan.spec(directory, Path())
+            spec = make_spec(plan, directory, Path())
             attach(directory, plan.profile, spec, name, plan.request.request_id)
             return look_at(directory)
         if not plan.head_here:  # its scratch directory is made where the job runs
@@ -218,7 +218,7 @@ def make_scratch(id: str) -> Path:
 def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str) -> Record:
     """Write all files that the head needs, the record last."""
     request, owner = plan.request, this_process() if plan.request.owned else None
-    spec, started_in, held = plan.spec(directory, scratch), "", None
+    spec, started_in, held = make_spec(plan, directory, scratch), "", None
     if spec.spread:
         held = held_from_inside() if plan.joined is None else plan.joined.held
     with contextlib.suppress(OSError):  # it may have been deleted
@@ -256,15 +256,7 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         owner=owner,
     )
     directory.write_record(record)
-    for words in (*plan.environment.problems, *start_remarks(spec, plan)):
-        directory.append_event(Event(now, "start", words))
-    if plan.without_ucx:
-        protocol = plan.profile.network.protocol
-        words = f"{spec.python} has no distributed-ucxx: {protocol} in place of UCX"
-        directory.append_event(Event(now, "start", words))
-    backend = find_backend(spec.backend)
-    if not backend.on_this_machine and (keys := unasked(backend, spec.job)):
-        words = f"{backend.title} gets no request for {', '.join(keys)}: no directive can state it"
+    for words in start_remarks(spec, plan):
         directory.append_event(Event(now, "start", words))
     return record
 

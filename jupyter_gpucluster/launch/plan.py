@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..batch import find_backend, job_classes, on_this_machine
-from ..batch.contradictions import refuse_launcher
+from ..batch.contradictions import refuse_launcher, unasked
 from ..batch.variables import surrounding_job
 from ..core.cluster import EXISTING, Spec, Target
 from ..core.errors import InvalidInput, LimitReached, UnsuitableEnvironment
@@ -22,7 +22,14 @@ from .allocation import Joined, in_allocation, join
 from .completion import completed
 from .login_node import default_workers, sparing
 from .naming import check_target
-from .python_environments import Environment, check_python, find_kernel, has_ucx, require_ucx
+from .python_environments import (
+    Environment,
+    check_python,
+    find_kernel,
+    has_ucx,
+    require_suitable,
+    require_ucx,
+)
 from .request import Request
 from .sizes import Sizes, sizes_of
 from .spec import make_spec
@@ -38,30 +45,18 @@ class Plan:
     loaded: LoadedProfile
     profile: Profile
     """The loaded one with the user's options, and all that its place decides."""
+    sizes: Sizes
     target: Target
     machine: Machine
     environment: Environment
-    head_here: bool
-    """True if the head is a process of this machine, not one inside a job."""
     survival: Survival
     joined: Joined | None = None
     """The allocation that the request names."""
-    without_ucx: bool = False
-    """True if the profile's fallback protocol replaces UCX."""
 
-    def spec(self, directory: ClusterDirectory, scratch: Path) -> Spec:
-        """Return what does not change during the life of a cluster in this directory."""
-        return make_spec(
-            self.profile,
-            name=self.loaded.name,
-            workers=self.target.maximum,
-            machine=self.machine,
-            python=self.environment.python,
-            environment=self.environment.name,
-            directory=directory,
-            scratch=scratch,
-            options=self.request.options,
-        )
+    @property
+    def head_here(self) -> bool:
+        """True if the head is a process of this machine, not one inside a job."""
+        return is_head_here(self.profile)
 
 
 def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | None = None) -> Plan:
@@ -94,7 +89,7 @@ def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | No
     machine = look_around()
     joined = join(request.allocation, profile) if request.allocation else None
     environ = os.environ if joined is None else joined.environment()
-    profile = placed(profile, machine, environ, draft=not here)
+    profile = completed(in_allocation(profile, machine, environ), draft=not here)
     sizes = sizes_of(profile, machine)
     profile = sparing(profile, sizes)
     usual = default_workers(sizes)
@@ -102,31 +97,17 @@ def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | No
     check_target(target, least=1)
     check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)
-    protocol = profile.network.protocol
-    profile = with_fallback_protocol(with_kernels_variables(profile, environment), environment)
-    head_here = profile.head.placement == "server" or on_this_machine(profile.backend)
-    plan = Plan(
-        request,
-        loaded,
-        profile,
-        target,
-        machine,
-        environment,
-        head_here,
-        survival_of(joined, head_here=head_here),
-        joined,
-        without_ucx=profile.network.protocol != protocol,
-    )
+    profile, environment = with_fallback_protocol(profile, environment)
+    survival = survival_of(joined, head_here=is_head_here(profile))
+    plan = Plan(request, loaded, profile, sizes, target, machine, environment, survival, joined)
     if sizes.memory is not None:
         refuse_memory(plan)
     return plan
 
 
-def placed(
-    profile: Profile, machine: Machine, environ: Mapping[str, str], *, draft: bool
-) -> Profile:
-    """Return the profile with what it leaves open and its place decides: an allocation or a pod."""
-    return completed(in_allocation(profile, machine, environ), draft=draft)
+def is_head_here(profile: Profile) -> bool:
+    """Return whether the head is a process of this machine, not one inside a job."""
+    return profile.head.placement == "server" or on_this_machine(profile.backend)
 
 
 def survival_of(joined: Joined | None, *, head_here: bool) -> Survival:
@@ -156,10 +137,10 @@ def choose_python(request: Request, profile: Profile, *, here: bool = True) -> E
         return Environment("", from_profile, from_profile, suitable=False)
     try:
         if request.kernel:
-            found = find_kernel(request.kernel, strict=True)
+            found = require_suitable(find_kernel(request.kernel))
         else:
             usual = sys.executable if from_profile == "kernel" else from_profile
-            found = check_python(request.python or usual, strict=True)
+            found = require_suitable(check_python(request.python or usual))
         alone = profile.network.protocol == "ucx" and profile.network.fallback is None
         if alone and profile.backend != EXISTING:
             require_ucx(found)
@@ -169,22 +150,18 @@ def choose_python(request: Request, profile: Profile, *, here: bool = True) -> E
         raise
 
 
-def with_kernels_variables(profile: Profile, environment: Environment) -> Profile:
-    """Return the profile with the variables of the kernel; the profile's own go before them."""
-    if not environment.variables:
-        return profile
-    own = profile.environment
-    changed = own.model_copy(update={"variables": {**environment.variables, **own.variables}})
-    return profile.model_copy(update={"environment": changed})
-
-
-def with_fallback_protocol(profile: Profile, environment: Environment) -> Profile:
-    """Return the profile with the protocol that its Python has, if it allows another one."""
+def with_fallback_protocol(
+    profile: Profile, environment: Environment
+) -> tuple[Profile, Environment]:
+    """Return the profile with the protocol that its Python has, and a remark if that is another."""
     network = profile.network
     other = network.fallback if network.protocol == "ucx" and environment.suitable else None
     if other is None or has_ucx(environment):
-        return profile
-    return profile.model_copy(update={"network": network.model_copy(update={"protocol": other})})
+        return profile, environment
+    words = f"{environment.python} has no distributed-ucxx: {other} in place of UCX"
+    network = network.model_copy(update={"protocol": other})
+    problems = (*environment.problems, words)
+    return profile.model_copy(update={"network": network}), replace(environment, problems=problems)
 
 
 # Limits.
@@ -218,13 +195,14 @@ def refuse_memory(plan: Plan) -> None:
                 " then the workers share the machine's memory.",
                 detail=f"options.{named[0]}" if named else key,
             )
-    spec = plan.spec(ClusterDirectory(Path("<id>")), Path())
+    spec = make_spec(plan, ClusterDirectory(Path("<id>")), Path())
     automatic = profile.workers.memory_limit == "auto"
     check_memory(spec, plan.target.maximum, automatic=automatic)
 
 
 def start_remarks(spec: Spec, plan: Plan) -> Iterator[str]:
-    """Yield remarks on a start: its jobs and nodes, and more threads than cores."""
+    """Yield remarks on a start: its jobs and nodes, and what is not as the profile has it."""
+    yield from plan.environment.problems
     here, each, most = spec.shared_memory is not None, spec.worker.per_job, plan.target.maximum
     jobs = -(-most // each)
     if each > 1 or spec.job.nodes > 1:
@@ -238,6 +216,9 @@ def start_remarks(spec: Spec, plan: Plan) -> Iterator[str]:
         threads = f"{workers} x {spec.worker.threads} = {workers * spec.worker.threads} threads"
         place = "this machine" if here else "each job"
         yield f"{threads} of workers share the {cores} cores of {place}."
+    backend = find_backend(spec.backend)
+    if not backend.on_this_machine and (keys := unasked(backend, spec.job)):
+        yield f"{backend.title} gets no request for {', '.join(keys)}: no directive can state it"
 
 
 def refuse_unbuilt(profile: Profile) -> None:

@@ -17,6 +17,7 @@ from .plan import Plan, make_plan
 from .request import Request
 from .script.job import MARK, group_scripts, render
 from .spawning import head_command
+from .spec import make_spec
 
 
 def preview(root: Path, request: Request, plan: Plan | None = None) -> Script:
@@ -28,7 +29,7 @@ def preview(root: Path, request: Request, plan: Plan | None = None) -> Script:
             "Attaching to a scheduler submits nothing: there is no script.", detail="profile"
         )
     directory = ClusterDirectory(root / "<id>")
-    spec = plan.spec(directory, Path(tempfile.gettempdir()) / "gpc-<id>")
+    spec = make_spec(plan, directory, Path(tempfile.gettempdir()) / "gpc-<id>")
     backend = find_backend(profile.backend)
     workers = plan.target.maximum
     plain = render(profile, spec, backend, directory)

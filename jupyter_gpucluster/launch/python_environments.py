@@ -13,7 +13,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -155,44 +154,29 @@ def list_environments() -> list[Environment]:
     ]
 
 
-def check_python(path: str | Path, *, strict: bool = False) -> Environment:
-    """Return what a Python has and lacks.
-
-    Parameters
-    ----------
-    path
-        The interpreter; ``~`` is the home directory.
-    strict
-        Raise where the environment does not suit, instead of only saying so.
-
-    Raises
-    ------
-    UnsuitableEnvironment
-        With ``strict``: it is no Python, or lacks what a cluster needs.
-    """
+def check_python(path: str | Path) -> Environment:
+    """Return what a Python, given by its path, has and lacks; ``~`` is the home directory."""
     expanded = Path(path)
     with contextlib.suppress(RuntimeError):  # ~ of a user who does not exist
         expanded = expanded.expanduser()
     python = str(expanded.absolute())
-    return _check(Environment("", shown(python), python, suitable=False), strict)
+    return _check(Environment("", shown(python), python, suitable=False))
 
 
-def find_kernel(name: str, *, strict: bool = False) -> Environment:
-    """Return the environment of a Python kernel by its name; ``strict`` as in `check_python`.
+def find_kernel(name: str) -> Environment:
+    """Return the environment of a Python kernel by its name.
 
     Raises
     ------
     InvalidInput
         There is no Python kernel of that name.
-    UnsuitableEnvironment
-        With ``strict``: its Python lacks what a cluster needs.
     """
     by_name = {c.name: c for c in _candidates()}
     if name not in by_name:
         close = difflib.get_close_matches(name, by_name, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(by_name)}."
         raise InvalidInput(f"No Python kernel is called {name[:80]!a}.", hint=hint, detail="kernel")
-    return _check(by_name[name], strict)
+    return _check(by_name[name])
 
 
 def require_suitable(environment: Environment) -> Environment:
@@ -319,10 +303,11 @@ def _registered_python(spec: Mapping[str, Any]) -> str:
 # What each of them lacks.
 
 
-def _check(candidate: Environment, strict: bool) -> Environment:
-    asked = candidate.python and ask_python(candidate.python, candidate.variables)
-    checked = _judge(candidate, asked) if asked else candidate
-    return require_suitable(checked) if strict else checked
+def _check(candidate: Environment) -> Environment:
+    """Return a candidate with what its Python has and lacks, if it has a Python."""
+    if not candidate.python:
+        return candidate
+    return _judge(candidate, ask_python(candidate.python, candidate.variables))
 
 
 def _judge(candidate: Environment, interpreter: Interpreter) -> Environment:
@@ -414,7 +399,6 @@ class Interpreter:
 
 Question = tuple[str, frozenset[tuple[str, str]]]
 _known: dict[Question, tuple[Stamp, Interpreter]] = {}
-_known_lock = threading.Lock()
 
 
 def _question(python: str, variables: Mapping[str, str]) -> Question:
@@ -432,14 +416,12 @@ def ask_python(python: str, variables: Mapping[str, str] = MappingProxyType({}))
     if python == sys.executable and not variables:
         return _ask_ourselves()
     question = _question(python, variables)
-    with _known_lock:
-        known = _known.get(question)
+    known = _known.get(question)
     if known and known[0] == _stamp(python, known[1].paths):
         return known[1]
     answer = _ask(python, variables)
     if not answer.trouble:
-        with _known_lock:
-            _known[question] = (_stamp(python, answer.paths), answer)
+        _known[question] = (_stamp(python, answer.paths), answer)
     return answer
 
 

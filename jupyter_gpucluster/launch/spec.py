@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..batch import arguments_elsewhere, elsewhere, routing_of
 from ..core.cluster import Policy, Spec, WorkerGroup, WorkerShape
@@ -20,6 +20,9 @@ from .script.containers import check_container, image_directives
 from .script.launchers import lay_out
 from .script.worker_command import extra_arguments, worker_arguments
 from .sizes import Sizes, sizes_of
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Threads of each library's own pool.  Pools as wide as the node are slower than none if several
@@ -45,60 +48,49 @@ def budget(profile: Profile) -> float | None:
     return min((float(hours) for hours in limits if hours is not None), default=None)
 
 
-def make_spec(
-    profile: Profile,
-    *,
-    name: str,
-    workers: int,
-    machine: Machine,
-    python: str,
-    environment: str,
-    directory: ClusterDirectory,
-    scratch: Path,
-    options: Mapping[str, object],
-) -> Spec:
-    """Return everything that does not change during a cluster's life.
+def make_spec(plan: Plan, directory: ClusterDirectory, scratch: Path) -> Spec:
+    """Return everything that does not change during the life of a cluster in this directory.
 
     Parameters
     ----------
-    workers
-        How many workers share the machine at first; cores and memory are divided by them.
     scratch
         Where local workers put data that does not fit into memory.
     """
-    sizes = sizes_of(profile, machine)
-    here, in_job = sizes.here, profile.head.placement == "job"
-    sharing = workers + sum(group.count for group in profile.groups.values())
-    shared = (machine, sharing, directory, scratch)
-    job, worker = shapes(profile, *shared)
+    profile, sizes, machine = plan.profile, plan.sizes, plan.machine
+    sharing = plan.target.maximum + sum(group.count for group in profile.groups.values())
+    job, worker = shapes(profile, machine, sharing, scratch)
+    if not sizes.here:
+        check_container(profile, directory.path)
     groups = [
-        WorkerGroup(group, settings.count, *shapes(group_profile(profile, group), *shared))
-        for group, settings in profile.groups.items()
+        WorkerGroup(
+            name, group.count, *shapes(group_profile(profile, name), machine, sharing, scratch)
+        )
+        for name, group in profile.groups.items()
     ]
     network, idle = profile.network, profile.policy.idle_gpus
+    pool = max(1, cores_of_worker(profile, sizes, machine, sharing) // worker.threads)
     spec = Spec(
-        profile=name,
+        profile=plan.loaded.name,
         title=shown_title(profile, sizes),
         backend=profile.backend,
-        python=python,
-        environment=environment,
+        python=plan.environment.python,
+        environment=plan.environment.name,
         job=job,
         worker=worker,
         groups=tuple(groups),
         variables={
-            **dict.fromkeys(
-                POOLS, str(max(1, cores_of_worker(profile, *shared[:2]) // worker.threads))
-            ),
+            **dict.fromkeys(POOLS, str(pool)),
             **NANNYS,
             **NO_WORKER_PAGES,
             **(NO_REAL_GPUS if sizes.simulated else {}),
+            **plan.environment.variables,
             **profile.environment.variables,
         },
         devices=machine.gpus if sizes.alone and job.gpus else (),
         simulated=sizes.simulated,
         encrypted=network.protocol == "tls",
         ucx=network.protocol == "ucx",
-        host="127.0.0.1" if here else "",
+        host="127.0.0.1" if sizes.here else "",
         interface=network.interface or "",
         scheduler_interface=profile.head.interface or network.interface or "",
         maximum_workers=sizes.maximum,
@@ -112,28 +104,27 @@ def make_spec(
             at_walltime="stop" if profile.policy.at_walltime == "stop" else "replace",
             while_used=profile.policy.at_walltime == "while_used",
         ),
-        options=options,
+        options=plan.request.options,
         scratch=str(scratch),
-        in_job=in_job and not (here or sizes.spread),
-        relayed=in_job and profile.head.submit == "relay",
+        in_job=not plan.head_here,
+        relayed=profile.head.placement == "job" and profile.head.submit == "relay",
         spread=sizes.spread,
         routing=routing_of(profile.backend, profile.job, os.environ),
     )
-    return with_worker_command(spec, profile, directory) if here else spec
+    return with_worker_command(spec, profile, directory) if sizes.here else spec
 
 
-def cores_of_worker(profile: Profile, machine: Machine, sharing: int) -> int:
+def cores_of_worker(profile: Profile, sizes: Sizes, machine: Machine, sharing: int) -> int:
     """Return the cores of each worker; 1 if the job does not say.
 
     On this machine all workers share its cores; elsewhere those of one job share the job's.
     """
-    sizes = sizes_of(profile, machine)
     share = max(1, sharing) if sizes.here else sizes.per_job
     return (profile.job.cpus or (machine.cpus if sizes.here else share)) // share
 
 
 def shapes(
-    profile: Profile, machine: Machine, sharing: int, directory: ClusterDirectory, scratch: Path
+    profile: Profile, machine: Machine, sharing: int, scratch: Path
 ) -> tuple[JobShape, WorkerShape]:
     """Return the resources of each job and of each worker.
 
@@ -142,50 +133,44 @@ def shapes(
     sharing
         How many workers share this machine, if they are here.
     """
-    sizes = sizes_of(profile, machine)
-    gpus, alone, here, per_job = sizes.gpus, sizes.alone, sizes.here, sizes.per_job
-    requested = int(profile.job.gpus) if gpus and not alone else 0
+    sizes, job, workers = sizes_of(profile, machine), profile.job, profile.workers
+    here, per_job = sizes.here, sizes.per_job
+    requested = int(job.gpus) if sizes.gpus and not sizes.alone else 0
     ranks = 1
     if not here:
-        job = profile.job
-        ranks = lay_out(
+        layout = lay_out(
             profile.launcher, nodes=job.nodes, gpus=requested, cpus=job.cpus, workers=per_job
-        ).ranks
-        check_container(profile, directory.path)
-    # On this machine all workers share what it has; elsewhere those of one job share the job's.
-    share = max(1, sharing) if here else per_job
-    threads = profile.workers.threads
+        )
+        ranks = layout.ranks
+    threads = workers.threads
     if threads == "auto":
-        threads = 1 if gpus else max(1, cores_of_worker(profile, machine, sharing))
-    memory = profile.workers.memory_limit
+        cores = cores_of_worker(profile, sizes, machine, sharing)
+        threads = 1 if sizes.gpus else max(1, cores)
+    memory = workers.memory_limit
     if memory == "auto":
-        total = profile.job.memory or (machine.memory if here else None)
-        memory = None if total is None else total // share
-    device = profile.workers.device_memory_limit
+        total = job.memory or (machine.memory if here else None)
+        memory = None if total is None else total // (max(1, sharing) if here else per_job)
+    device = workers.device_memory_limit
+    cancel_args = (*job.cancel_args, *arguments_elsewhere(profile.backend, job))
     return (
         copied(
             JobShape,
-            profile.job,
-            gpus=1 if gpus and alone else requested,
-            directives=(
-                *image_directives(profile),
-                *profile.job.directives,
-            ),
-            submit_args=() if here else profile.job.submit_args,
-            cancel_args=()
-            if here
-            else (*profile.job.cancel_args, *arguments_elsewhere(profile.backend, profile.job)),
+            job,
+            gpus=1 if sizes.gpus and sizes.alone else requested,
+            directives=(*image_directives(profile), *job.directives),
+            submit_args=() if here else job.submit_args,
+            cancel_args=() if here else cancel_args,
             ranks=ranks,
         ),
         copied(
             WorkerShape,
-            profile.workers,
+            workers,
             threads=threads,
             memory_limit=memory,
-            device_memory_limit=None if device == "auto" or not gpus else device or 0,
+            device_memory_limit=None if device == "auto" or not sizes.gpus else device or 0,
             per_job=per_job,
-            local_directory=profile.workers.local_directory or (str(scratch) if here else ""),
-            bound=profile.workers.cpu_affinity == "gpu",
+            local_directory=workers.local_directory or (str(scratch) if here else ""),
+            bound=workers.cpu_affinity == "gpu",
         ),
     )
 

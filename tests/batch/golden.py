@@ -11,8 +11,8 @@ from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
 from jupyter_gpucluster.launch.script.job import MARK, render
-from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile, find_profile
+from tests.launch.specs import spec_for
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -38,16 +38,15 @@ def rendered(
     scratch: Path = SCRATCH,
 ) -> tuple[Spec, str]:
     """Return the spec of a cluster of a profile, and the script of its jobs."""
-    spec = make_spec(
+    spec = spec_for(
         profile,
+        directory,
         name=name,
         workers=workers,
         machine=Machine(cpus=8, memory=2**34),
         python="/opt/dask/bin/python",
         environment=environment,
-        directory=directory,
         scratch=scratch,
-        options={},
     )
     text = render(profile, spec, find_backend(profile.backend), directory)
     return spec, text.replace(MARK, "gpc-7f3a2b-1")

@@ -28,6 +28,7 @@ from jupyter_gpucluster.launch.python_environments import (
     KERNEL_METADATA,
     find_kernel,
     list_environments,
+    require_suitable,
 )
 from jupyter_gpucluster.profiles import LoadedProfile, Profile, find_profile
 
@@ -96,7 +97,7 @@ def test_a_kernel_runs_where_the_profile_says_as_its_jobs_do(
     told = json.loads(told_by("gpu-cuda-12", code))
     assert told == [python, "it's", "a 'b'", "/opt/cuda $HOME 'x'"]
     # Those who choose an environment for a cluster see its Python, not the launcher.
-    found = find_kernel("gpu-cuda-12", strict=True)
+    found = require_suitable(find_kernel("gpu-cuda-12"))
     assert (found.python, found.title) == (python, "GPU (CUDA 12)")
     assert python in {environment.python for environment in list_environments()}
 

@@ -7,12 +7,17 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from jupyter_gpucluster.core.cluster import Spec
+from jupyter_gpucluster.core.cluster import Spec, Target
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
+from jupyter_gpucluster.host.detach import Survival
 from jupyter_gpucluster.host.hardware import Machine
+from jupyter_gpucluster.launch.plan import Plan
+from jupyter_gpucluster.launch.python_environments import Environment
+from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.launch.script.job import MARK
+from jupyter_gpucluster.launch.sizes import sizes_of
 from jupyter_gpucluster.launch.spec import make_spec
-from jupyter_gpucluster.profiles import Profile
+from jupyter_gpucluster.profiles import LoadedProfile, Profile
 
 DIRECTORY = ClusterDirectory(Path("/state/abc123"))
 MACHINE = Machine(4, 2**33)
@@ -23,23 +28,25 @@ def spec_for(
     profile: Profile,
     directory: ClusterDirectory = DIRECTORY,
     *,
+    name: str = "x",
     workers: int = 1,
     machine: Machine = MACHINE,
     python: str = "/opt/python",
+    environment: str = "",
     scratch: Path = SCRATCH,
 ) -> Spec:
     """Return the spec of a cluster of a profile."""
-    return make_spec(
+    plan = Plan(
+        Request(name),
+        LoadedProfile(name, profile, (), (), ()),
         profile,
-        name="x",
-        workers=workers,
-        machine=machine,
-        python=python,
-        environment="",
-        directory=directory,
-        scratch=scratch,
-        options={},
+        sizes_of(profile, machine),
+        Target(workers, workers),
+        machine,
+        Environment(environment, "", python, suitable=True),
+        Survival(True, ""),
     )
+    return make_spec(plan, directory, scratch)
 
 
 class ShellJob:

@@ -16,6 +16,7 @@ from jupyter_gpucluster.launch.login_node import SWITCH, is_login_node
 from jupyter_gpucluster.launch.plan import make_plan, start_remarks
 from jupyter_gpucluster.launch.profile_catalog import places
 from jupyter_gpucluster.launch.request import Request
+from jupyter_gpucluster.launch.spec import make_spec
 
 Write = Callable[[str, str], None]
 
@@ -45,7 +46,7 @@ def write(home: Path) -> Write:
 def spec_of(request: Request) -> tuple[Target, Spec]:
     """Return the target and the spec of a plan."""
     plan = make_plan(request)
-    return plan.target, plan.spec(ClusterDirectory(Path("/x")), Path("/y"))
+    return plan.target, make_spec(plan, ClusterDirectory(Path("/x")), Path("/y"))
 
 
 def test_what_shares_the_host_is_small_and_short_unless_its_profile_says_otherwise(
@@ -124,5 +125,5 @@ def test_a_start_says_how_many_jobs_it_submits_and_which_share_cores(
 ) -> None:
     write("site", text)
     plan = make_plan(Request("site", target=Target(workers, workers)))
-    spec = plan.spec(ClusterDirectory(Path("/x")), Path("/y"))
+    spec = make_spec(plan, ClusterDirectory(Path("/x")), Path("/y"))
     assert list(start_remarks(spec, plan)) == remarks

@@ -72,7 +72,7 @@ def a_kernel(home: Path) -> Callable[..., Path]:
 
 def test_an_interpreter_with_all_it_needs_is_suitable(a_python: MakePython) -> None:
     python = a_python(ALL)
-    found = check_python(python, strict=True)
+    found = require_suitable(check_python(python))
     assert (found.suitable, found.problems, found.gpu_problems) == (True, (), ())
     assert found.python == str(python)
     assert found.versions == {
@@ -105,7 +105,7 @@ def test_what_is_lacking_is_named_with_its_cure(
     assert words in problem
     assert f"`{python} -m pip install 'dask>={OLDEST_DASK}'" in problem
     with pytest.raises(UnsuitableEnvironment, match="cannot run a cluster") as error:
-        check_python(python, strict=True)
+        require_suitable(check_python(python))
     assert error.value.detail == problem
     assert error.value.hint
 
@@ -125,14 +125,16 @@ def test_what_is_lacking_is_named_with_its_cure(
 def test_versions_from_the_oldest_on_are_taken_and_a_newer_one_is_a_warning(
     a_python: MakePython, version: str, newer: bool
 ) -> None:
-    found = check_python(a_python({**ALL, "dask": version, "distributed": version}), strict=True)
+    found = require_suitable(
+        check_python(a_python({**ALL, "dask": version, "distributed": version}))
+    )
     warning = f"distributed {version} is newer than the last tested ({NEWEST['distributed']})."
     assert found.problems == ((warning,) if newer else ())
 
 
 def test_bokeh_and_dask_cuda_may_be_missing_and_are_told(a_python: MakePython) -> None:
     packages = {k: v for k, v in ALL.items() if k not in ("bokeh", "dask-cuda")}
-    found = check_python(a_python(packages), strict=True)
+    found = require_suitable(check_python(a_python(packages)))
     [problem] = found.problems
     assert "bokeh is missing, so there is no dashboard; install with `" in problem
     [gpu] = found.gpu_problems
@@ -298,7 +300,7 @@ def test_interpreters_are_asked_at_the_same_time(
 
 def test_a_kernel_is_found_by_name(a_python: MakePython, a_kernel: Callable[..., Path]) -> None:
     a_kernel("analysis", a_python(ALL))
-    assert find_kernel("analysis", strict=True).title == "The analysis"
+    assert require_suitable(find_kernel("analysis")).title == "The analysis"
     with pytest.raises(InvalidInput) as error:
         find_kernel("analisys")
     assert error.value.hint == "Did you mean 'analysis'?"
@@ -356,7 +358,7 @@ def test_the_python_behind_a_wrapper_is_found_and_the_wrapper_named(
     start = a_kernel("wrapped", *words) / "start.sh"
     start.write_text('#!/bin/bash\nmodule load cuda\nexec "$@"\n')
     start.chmod(0o755)
-    found = find_kernel("wrapped", strict=True)
+    found = require_suitable(find_kernel("wrapped"))
     assert (found.python, found.versions["dask"]) == (str(python), ALL["dask"])
     assert "starts through" in found.problems[0]
 
@@ -387,7 +389,7 @@ def test_a_kernel_that_does_not_suit_is_refused_when_asked_to(
     a_kernel("bare", a_python({}))
     assert not find_kernel("bare").suitable
     with pytest.raises(UnsuitableEnvironment, match="The bare cannot run a cluster"):
-        find_kernel("bare", strict=True)
+        require_suitable(find_kernel("bare"))
     with pytest.raises(UnsuitableEnvironment):
         require_suitable(find_kernel("bare"))
 

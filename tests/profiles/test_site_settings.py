@@ -17,6 +17,7 @@ from jupyter_gpucluster.launch.naming import check_gpus
 from jupyter_gpucluster.launch.plan import Plan, make_plan
 from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.launch.site_limits import forget_old, rules, within_site
+from jupyter_gpucluster.launch.spec import make_spec
 from jupyter_gpucluster.profiles import Profile, find_profile, load_profiles, site_settings
 from jupyter_gpucluster.profiles.search import check_file, load_site
 from tests.cli.doubles import a_view
@@ -182,7 +183,7 @@ def test_a_cluster_gets_the_gpu_hours_that_are_left(
     made = replace(made, profile=made.profile.model_copy(update={"policy": policy}))
     kept = within_site(made, seen(a_view(gpu_hours=6.5))[0])
     assert kept.profile.policy.gpu_hours == left
-    assert kept.spec(ClusterDirectory(Path("/x")), Path()).policy.gpu_hours == left
+    assert make_spec(kept, ClusterDirectory(Path("/x")), Path()).policy.gpu_hours == left
 
 
 def test_more_gpus_by_scaling_are_refused(home: Path) -> None:
