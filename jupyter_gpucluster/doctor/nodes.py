@@ -62,7 +62,7 @@ def _versions(expected: Expected, answer: Answer) -> Finding | None:
     if not differing:
         return None
     return failed(
-        f"{' and '.join(differing)}, which the head has.",
+        f"{' and '.join(differing)}, which the scheduler has.",
         "Head and workers must agree: install the same Dask and Python in both.",
     )
 
@@ -160,8 +160,8 @@ def _commands(expected: Expected, answer: Answer) -> Finding | None:
     if not answer["missing"]:
         return None
     return failed(
-        f"{', '.join(answer['missing'])} cannot be found, and the head in a job needs them.",
-        "Set head.submit: relay, or load in environment.prologue what brings them.",
+        f"{', '.join(answer['missing'])} cannot be found; a scheduler in a job needs them.",
+        "Set head.submit: relay, or load their module in environment.prologue.",
     ).fixed_by("head.submit", "relay")
 
 

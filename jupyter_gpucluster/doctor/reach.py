@@ -71,7 +71,7 @@ def nodes_to_here(expected: Expected, answers: Sequence[Answer]) -> Finding:
         for name, trouble in troubles.items()
     )
     if expected.in_job:
-        return ok(f"Not needed, as the head runs in a job. {tried}.")
+        return ok(f"Not needed: the scheduler runs in a job. {tried}.")
     if expected.address in good:
         return ok(f"{hosts(answers)}: the scheduler's address is reached. {tried}.")
     where = f"{hosts(answers)}: a scheduler would listen at {expected.address}, out of their reach."

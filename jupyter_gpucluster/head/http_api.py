@@ -149,7 +149,7 @@ class Control(web.RequestHandler):
         if isinstance(error, GpuClusterError):
             self.answer({**error.as_json(), "kind": type(error).__name__}, error.status)
         elif error is None:  # cancelled, which requests are that wait when the head ends
-            ending = HeadUnreachable("The cluster's head is ending.")
+            ending = HeadUnreachable("The scheduler process is ending.")
             self.answer({**ending.as_json(), "kind": type(ending).__name__}, ending.status)
         else:
             self.answer({"message": self._reason, "hint": "", "detail": ""}, status_code)

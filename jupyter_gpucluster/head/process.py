@@ -141,7 +141,7 @@ def begin_in_job(directory: ClusterDirectory, record: Record, scratch: Path) -> 
     """
     if record.head is not None:
         raise StateError(
-            "The batch system started the head's job again, and what its scheduler knew is gone."
+            "The batch system restarted the scheduler's job, so the scheduler's state is lost."
         )
     directory.scheduler_file.unlink(missing_ok=True)
     return replace(record, spec=replace(record.spec, scratch=str(scratch)))
@@ -156,7 +156,7 @@ def fail(directory: ClusterDirectory, record: Record, jobs: str, error: Exceptio
     named = f"{type(first).__name__}: {' '.join(str(first).split())}"
     text = first.message if isinstance(first, GpuClusterError) else named
     now = time.time()
-    parts = (f"The head failed: {text.removesuffix('.')}.", jobs, own_settings())
+    parts = (f"The scheduler process failed: {text.removesuffix('.')}.", jobs, own_settings())
     reason = " ".join(part for part in parts if part)
     # Who asked for a stop has got it.
     outcome = Phase.FAILED if record.stop_requested is None else record.outcome
@@ -269,7 +269,7 @@ class NodeRunner(ProcessRunner):
         if result.exit_code != MISSING:
             return result
         text = (
-            f"{result.stderr}; the node of the head's job lacks this command, so that the cluster"
-            " cannot grow. With head.submit: relay the Jupyter host runs it."
+            f"{result.stderr}; the node of the scheduler's job lacks this command, so the cluster"
+            " cannot grow. Set head.submit: relay to have it run on the Jupyter host."
         )
         return CommandResult(result.argv, MISSING, result.stdout, text)

@@ -148,9 +148,9 @@ class Service:
     def on_signal(self, number: int) -> None:
         """Stop like asked to: workers, scheduler, files, in this order."""
         name = signal.Signals(number).name
-        reason = f"The head received {name}."
+        reason = f"The scheduler process received {name}."
         if self.own_job.group:
-            reason = f"The head's job has to end ({name}): cancelled, requeued or preempted."
+            reason = f"The scheduler's job has to end ({name}): cancelled, requeued or preempted."
         self.set_record(
             stop_requested=self.record.stop_requested or time.time(),
             reason=self.record.reason or reason,

@@ -199,7 +199,7 @@ def submit_head(directory: ClusterDirectory, record: Record) -> Look:
     except GpuClusterError:
         directory.remove()
         raise
-    words = f"Requested the head's job ({heads_mark(record.id)})"
+    words = f"Requested the scheduler's job ({heads_mark(record.id)})"
     directory.append_event(Event(time.time(), "submit", words))
     return look_at(directory)
 
@@ -285,7 +285,7 @@ def write_scripts(directory: ClusterDirectory, plan: Plan, spec: Spec) -> tuple[
 def owned_words(spec: Spec, pid: int) -> str:
     """Return what ends a cluster that ends with the program that started it."""
     if spec.in_job:  # from another host no program can tell whether a process lives
-        return "It ends when the program that started it closes it, or its head's job ends."
+        return "It ends when the program that started it closes it, or its scheduler's job ends."
     return f"It ends with the program that started it, process {pid}."
 
 

@@ -34,7 +34,7 @@ from .request import Request
 from .sizes import Sizes, sizes_of
 from .spec import make_spec
 
-IN_A_JOB = Survival(True, "Yes: its head runs in a job of the batch system, and ends with it.")
+IN_A_JOB = Survival(True, "Yes: its scheduler runs in a batch job, and ends with it.")
 
 
 @dataclass(frozen=True)

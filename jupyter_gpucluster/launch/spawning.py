@@ -81,8 +81,8 @@ def spawn(
             write_private(directory.path / "room", bytes(1 << 14))
         last = words.splitlines()[-1] if words else f"exit code {code}"
         raise StateError(
-            f"The cluster's head could not start: {last}",
-            hint=f"If this machine is well, choose another Python than {record.spec.python}.",
+            f"The scheduler process could not start: {last}",
+            hint=f"If other programs start here, choose another Python than {record.spec.python}.",
             detail=words[-2000:],
         )
 

@@ -109,7 +109,9 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         try:
             answer = await client.fetch(request, raise_error=False)
         except (HTTPClientError, OSError) as error:
-            raise HeadUnreachable("The head does not answer.", detail=str(error)) from error
+            raise HeadUnreachable(
+                "The scheduler process does not answer.", detail=str(error)
+            ) from error
         finally:
             client.close()
         self.set_status(answer.code, answer.reason)
@@ -142,7 +144,7 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
             )
         except (HTTPClientError, WebSocketError, OSError) as error:
             self.log.info("No websocket of cluster %s: %s", cluster_id, error)
-            self.close(TRY_AGAIN_LATER, "The head does not answer.")
+            self.close(TRY_AGAIN_LATER, "The scheduler process does not answer.")
 
     def pass_message(self, message: bytes | str | None) -> None:
         """Pass on what the head says, or that it says no more."""
@@ -188,7 +190,7 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         url = urlsplit(location)
         home = urlsplit(self.head_uri("http", "/"))
         if (url.scheme, url.netloc) != (home.scheme, home.netloc):
-            raise RedirectRefused("The head points to another server.")
+            raise RedirectRefused("The dashboard points to another server.")
         path = quoted(open_path(unquote(url.path)))
         query = without_token(url.query)
         return url_path_join(self.base_url, "gpucluster/dashboard", quote(cluster_id), path) + query

@@ -99,8 +99,8 @@ async def _silent_heads(
                 await fetch_summary(client, endpoint, PATIENCE_SECONDS)
         except NO_ANSWER as error:
             return HeadUnreachable(
-                f"The head of cluster {view.name} does not answer.",
-                hint="It may be busy or frozen, or just ending; look at its log.",
+                f"The scheduler process of cluster {view.name} does not answer.",
+                hint="It may be busy, frozen or ending; read its log.",
                 detail=str(error),
             )
         return None

@@ -11,7 +11,10 @@ WORDS = {
         "This cluster is still starting, or has ended. The sidebar says which, and why.",
     ),
     502: ("Refused", "The dashboard pointed to another server, which is not followed."),
-    503: ("No answer", "The head of this cluster does not answer. Reload this page in a moment."),
+    503: (
+        "No answer",
+        "The scheduler process of this cluster does not answer. Reload this page in a moment.",
+    ),
 }
 FAILED = ("Something went wrong", "The log of the Jupyter server says what.")
 

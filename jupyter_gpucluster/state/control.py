@@ -48,14 +48,14 @@ def endpoint_of(look: Look) -> Endpoint:
         waits = _waits_for_job(look)
         raise ClusterConflict(
             f"Cluster {record.name} "
-            + ("waits in the queue for its head's job." if waits else "is still starting."),
+            + ("waits in the queue for its scheduler's job." if waits else "is still starting."),
             hint="Scaling and renaming work from then on." if waits else "Try again soon.",
         )
     # A head that is to be asked from other hosts speaks HTTPS; any other listens on loopback.
     https = record.http_address.startswith("https://")
     if not https and record.head is not None and is_alive(record.head) is None:
         raise HeadUnreachable(
-            f"The head of {record.name} runs on {record.head.host}.",
+            f"The scheduler of {record.name} runs on {record.head.host}.",
             hint=f"Use it from there: ssh {record.head.host}",
         )
     try:
@@ -196,7 +196,7 @@ def by_force(look: Look) -> str:
     if head is None or not is_alive(head):
         return ""
     return (
-        f"If its head (process {head.pid}) hangs, kill it and end the cluster: "
+        f"If its scheduler process (PID {head.pid}) hangs, kill it: "
         f"jupyter gpucluster stop --force {look.record.name}"
     )
 

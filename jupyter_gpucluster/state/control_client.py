@@ -100,8 +100,8 @@ def ask(
             answer = json.loads(response.read() or b"{}")
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise HeadUnreachable(
-            f"The cluster's head does not answer ({error}).",
-            hint="It may be busy or frozen; try again, or look at its log.",
+            f"The scheduler process does not answer ({error}).",
+            hint="It may be busy or frozen. Try again, or read its log (command logs).",
         ) from error
     if response.status >= 400:
         raise _as_error(response.status, answer)
@@ -123,7 +123,7 @@ def _as_error(status: int, answer: dict[str, Any]) -> GpuClusterError:
     if not (isinstance(kind, type) and issubclass(kind, GpuClusterError)):
         kind = GpuClusterError
     return kind(
-        str(answer.get("message", f"The head answered {status}.")),
+        str(answer.get("message", f"The scheduler process answered with HTTP status {status}.")),
         hint=str(answer.get("hint", "")),
         detail=str(answer.get("detail", "")),
     )

@@ -95,7 +95,7 @@ def look_at_existing(directory: ClusterDirectory, record: Record) -> tuple[Recor
 def age_of(file: Path) -> str:
     """Return a sentence on the age of a scheduler file."""
     written = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.stat().st_mtime))
-    return f"Its scheduler file of {written} may be left from a run that is over."
+    return f"Its scheduler file of {written} may be left from an earlier run."
 
 
 def probe(directory: ClusterDirectory, address: str) -> str:
@@ -112,7 +112,7 @@ def probe(directory: ClusterDirectory, address: str) -> str:
         trouble = ""
     except OSError as error:  # what goes wrong in TLS is one, too
         why = error.strerror or str(error) or "no answer in time"
-        trouble = f"Nothing usable answers at {address}: {why}."
+        trouble = f"No Dask scheduler answers at {address}: {why}."
     _answers[key] = (time.monotonic(), trouble)
     return trouble
 
@@ -182,7 +182,7 @@ def not_ours(record: Record) -> ClusterConflict:
     """Return the error of a change to another user's cluster."""
     return ClusterConflict(
         f"Cluster {record.name} was not started here: it cannot be scaled or renamed.",
-        hint="Whoever started it can; stop only takes it off this list.",
+        hint="Only the user who started it can do that; stop removes it from this list.",
     )
 
 
@@ -205,7 +205,7 @@ def check_scheduler(directory: ClusterDirectory) -> None:
         raise gone(record, error.message) from error
     own, job = heads_job(record), job_of(file)
     if own is not None and job and own.id and job != own.id:
-        raise gone(record, f"Its scheduler file was written by job {job}, and it is job {own.id}.")
+        raise gone(record, f"Job {job} wrote its scheduler file, but its job is {own.id}.")
     try:
         if not record.spec.ucx:
             reach(directory, file["address"])
@@ -217,7 +217,7 @@ def check_scheduler(directory: ClusterDirectory) -> None:
         if not _is_gone(error):
             return  # Dask's own client tries again, and says in the end what is wrong
         why = error.strerror or str(error)
-        problem = f"No scheduler of it answers at {file['address']}, which its file names: {why}."
+        problem = f"No scheduler answers at {file['address']}, the address in its file: {why}."
         raise gone(record, problem) from error
 
 
@@ -250,9 +250,7 @@ def check_answer(directory: ClusterDirectory, answered: str) -> None:
     except InvalidInput:
         return
     if answered != file.get("id", answered):
-        problem = (
-            f"Another scheduler answers at {file['address']} than the one that wrote the file."
-        )
+        problem = f"Another scheduler answers at {file['address']}, the address in its file."
         raise gone(directory.read_record(), problem)
 
 
@@ -266,8 +264,8 @@ def gone(record: Record, problem: str) -> ClusterConflict:
     """Return the error of a scheduler that is gone."""
     way = f"start another one: jupyter gpucluster start {record.spec.profile}"
     if record.spec.backend == EXISTING:
-        way = "have it started again, and connect anew."
+        way = "ask its owner to start it again, then connect again."
     return ClusterConflict(
         f"Cluster {record.name} cannot be connected to: {problem}",
-        hint=f"The file is left from a run that is over; {way}",
+        hint=f"The file is left from an earlier run; {way}",
     )

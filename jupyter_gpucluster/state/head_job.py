@@ -127,7 +127,9 @@ async def take(
     job = listed(job, status, backend.explain(status))
     if job.state is not JobState.RUNNING:
         return job
-    return replace(job, reason=SlowStarts(directory.logs).told_of(job, time.time(), "its head"))
+    return replace(
+        job, reason=SlowStarts(directory.logs).told_of(job, time.time(), "its scheduler")
+    )
 
 
 def listed(job: Job, status: JobStatus, reason: str) -> Job:
@@ -159,7 +161,7 @@ async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
         return job
     told = f"not in {backend.title}'s listing since {since_when(job)}"
     if not is_unproved(job, now):
-        return replace(job, reason=f"Its head's job is {told}; asking again.")
+        return replace(job, reason=f"Its scheduler's job is {told}; asking again.")
     await queue.cancel([job.id])
     cause = f"It is {told}, and nothing proves that it has ended; it was cancelled."
     return replace(job, state=JobState.UNKNOWN, ended=now, cause=cause)
@@ -177,10 +179,10 @@ def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
     phase = Phase.PENDING if job.state in WAITING else Phase.STARTING
     wanted = -(-record.target.minimum // record.spec.worker.per_job) * record.spec.worker.per_job
     if phase is Phase.PENDING:
-        words = "its head waits in the queue, in a job with the first workers"
+        words = "its scheduler waits in the queue, in one job with the first workers"
         counts = WorkerCounts(wanted, pending=wanted)
     else:
-        words = "its head's job has begun"
+        words = "its scheduler's job has begun"
         counts = WorkerCounts(wanted, starting=wanted)
     since = (job.started or record.phase_since) if phase is Phase.STARTING else record.created
     record = replace(record, phase=phase, phase_since=since, reason=job.reason, jobs=(job,))
@@ -237,10 +239,12 @@ def wait_gone(root: Path, record: Record, seconds: float) -> None:
 
 def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
     """Return why a cluster is over whose head was in this job."""
-    when = "ended before the head was up" if record.head is None else "is gone, with the head"
+    when = (
+        "ended before the scheduler was up" if record.head is None else "is gone with the scheduler"
+    )
     state = f" ({job.state.value.replace('_', ' ')})" if job.is_over else ""
     code = "" if job.exit_code is None else f" Exit code {worded(job.exit_code)}."
-    name = f"Its head's job {job.id}" if job.id else "Its head's job"
+    name = f"Its scheduler's job {job.id}" if job.id else "Its scheduler's job"
     told = f"{name} {when}{state}."
     cause = job.cause or job.reason if job.is_over else ""
     parts = (told, cause, code.strip() if str(job.exit_code) not in cause else "")

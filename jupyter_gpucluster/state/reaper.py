@@ -65,7 +65,7 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
             if time.monotonic() > deadline:
                 (directory.path / FORCED).unlink(missing_ok=True)
                 raise HeadUnreachable(
-                    f"The head of {record.name} (process {head.pid}) did not exit after SIGKILL.",
+                    f"The scheduler of {record.name} (PID {head.pid}) did not exit after SIGKILL.",
                     hint="It probably waits for a file system that does not answer.",
                 )
             time.sleep(0.02)
@@ -94,10 +94,10 @@ def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
     record, told = cancel_jobs(record, directory)
     if any(job.ended is None for job in record.jobs):
         raise BackendUnavailable(
-            f"Cluster {record.name} still waits for its head's job. {told}",
+            f"Cluster {record.name} still waits for its scheduler's job. {told}",
             hint="Stop it again when the batch system answers.",
         )
-    return bury(directory, record, "Stopped before its head's job had begun.", Phase.STOPPED)
+    return bury(directory, record, "Stopped before its scheduler's job had begun.", Phase.STOPPED)
 
 
 def bury(
@@ -162,17 +162,17 @@ def over(job: Job, now: float) -> Job:
     """Return a job that has ended, now if not before."""
     if job.is_over:
         return job
-    return replace(job, state=JobState.CANCELLED, ended=now, cause="Ended with its cluster's head.")
+    return replace(job, state=JobState.CANCELLED, ended=now, cause="Ended with its scheduler.")
 
 
 def cause(directory: ClusterDirectory, record: Record) -> str:
     """Return the visible cause of a head's death."""
     if record.head is not None:
-        seen = "Its head is gone: it was killed, or the machine was restarted."
+        seen = "Its scheduler is gone: it was killed, or the machine was restarted."
     elif directory.process_file.exists():
-        seen = "Its head ended before it was up."
+        seen = "Its scheduler ended before it was up."
     else:
-        seen = "Its head never started: whoever started the cluster was ended meanwhile."
+        seen = "Its scheduler never started: the process that started the cluster was ended."
     return f"{seen} {last_error(directory.logs / 'head.log')}".strip()
 
 

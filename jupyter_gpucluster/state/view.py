@@ -133,7 +133,10 @@ def unreachable(record: Record) -> str:
             f" To end it: jupyter gpucluster stop --force {record.name}"
         )
     host = head.host if head else "another host"
-    return f"Its head runs on {host} and has not been heard of for a while."
+    return (
+        f"Its scheduler runs on {host} and shows no sign of life."
+        f" To end the cluster: jupyter gpucluster stop --force {record.name}"
+    )
 
 
 def view_of(look: Look) -> ClusterView:

@@ -179,11 +179,11 @@ class InMemoryClusters:
     async def endpoint(self, name: str) -> Endpoint:
         view = await self._alive(name)
         if view.phase is Phase.UNREACHABLE:
-            raise HeadUnreachable("The head does not answer.")
+            raise HeadUnreachable("The scheduler process does not answer.")
         if view.phase is Phase.STARTING:
             raise ClusterConflict("The head has not started yet.")
         if view.id not in self.endpoints:
-            raise HeadUnreachable("The head does not answer.")
+            raise HeadUnreachable("The scheduler process does not answer.")
         return self.endpoints[view.id]
 
     async def _alive(self, name: str) -> ClusterView:

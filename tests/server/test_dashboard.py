@@ -317,7 +317,7 @@ async def test_a_websocket_that_the_head_refuses_is_closed_with_words(
     clusters.endpoints[RUNNING] = Endpoint("127.0.0.1", 1, TOKEN)
     no_head = await connect(HERE + "/ws")
     assert await no_head.read_message() is None
-    assert no_head.close_reason == "The head does not answer."
+    assert no_head.close_reason == "The scheduler process does not answer."
     assert "Traceback" not in caplog.text
 
 

@@ -415,7 +415,7 @@ async def test_health_names_clusters_that_nobody_can_tell_of(
         clusters.endpoints[RUNNING] = Endpoint("127.0.0.1", silent.getsockname()[1], "t")
         assert await health(ask) == (
             False,
-            [f"The head of cluster name of {RUNNING} does not answer."],
+            [f"The scheduler process of cluster name of {RUNNING} does not answer."],
         )
 
 

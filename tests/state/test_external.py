@@ -22,8 +22,8 @@ from tests.integration.batch.real_site import free_ports
 @pytest.mark.parametrize(
     "job,told",
     [
-        ("17", "written by job 17, and it is job 23"),
-        ("23", "No scheduler of it answers at tcp://127.0.0.1"),
+        ("17", "Job 17 wrote its scheduler file, but its job is 23"),
+        ("23", "No scheduler answers at tcp://127.0.0.1"),
     ],
 )
 def test_a_file_is_of_another_run_by_its_job_or_without_an_answer(

@@ -134,7 +134,7 @@ def test_a_head_that_does_not_come_is_reported_with_its_jobs_log(root: Path, sit
     view = Clusters(root).get("mine")
     assert view.phase is Phase.STARTING
     assert view.reason == (
-        f"{heads_mark(ID)}_0 has run for 6 min without its head: in environment.prologue since"
+        f"{heads_mark(ID)}_0 has run for 6 min without its scheduler: in environment.prologue since"
         f" {begun:%H:%M} (6 min)."
     )
     ask_again(directory)
@@ -165,7 +165,7 @@ def test_one_bad_listing_is_no_proof_and_silence_is_none_at_all(root: Path, site
     ask_again(directory)
     view = clusters.get("mine")
     assert view.phase is Phase.FAILED
-    assert "ended before the head was up" in view.reason
+    assert "ended before the scheduler was up" in view.reason
 
 
 def test_a_head_s_job_without_proof_of_its_end_is_cancelled_after_two_minutes(
@@ -239,7 +239,7 @@ def test_a_head_that_has_begun_and_said_nothing_yet_is_starting(root: Path, site
     directory = cluster(root)
     directory.process_file.write_text(json.dumps(to_json(this_process())))
     view = Clusters(root).get("mine")
-    assert (view.phase, view.words) == (Phase.STARTING, "its head's job has begun")
+    assert (view.phase, view.words) == (Phase.STARTING, "its scheduler's job has begun")
 
 
 def test_a_head_that_is_silent_is_unreachable_until_its_job_has_ended(
@@ -255,7 +255,7 @@ def test_a_head_that_is_silent_is_unreachable_until_its_job_has_ended(
     view = clusters.get("mine")
     assert view.phase is Phase.FAILED
     assert "reached its walltime" in view.reason
-    assert "with the head (timeout)" in view.reason
+    assert "with the scheduler (timeout)" in view.reason
 
 
 def test_a_waiting_head_whose_batch_system_is_silent_is_not_called_stopped(
@@ -264,7 +264,7 @@ def test_a_waiting_head_whose_batch_system_is_silent_is_not_called_stopped(
     cluster(root)
     site.say("squeue", code=1)
     clusters = Clusters(root)
-    with pytest.raises(BackendUnavailable, match="still waits for its head's job"):
+    with pytest.raises(BackendUnavailable, match="still waits for its scheduler's job"):
         clusters.stop("mine")
     assert clusters.get("mine").phase is Phase.PENDING
     site.say("squeue")
@@ -276,7 +276,7 @@ def test_the_last_words_of_a_job_are_found_wherever_they_stand(root: Path) -> No
     job = replace(directory.read_record().jobs[0], state=JobState.FAILED, exit_code=1, ended=1.0)
     (directory.logs / "head.log").write_text("ok\nModuleNotFoundError: No module named 'dask'\n")
     words = head_job.epitaph(directory, directory.read_record(), job)
-    assert words.startswith("Its head's job 70_0 ended before the head was up (failed).")
+    assert words.startswith("Its scheduler's job 70_0 ended before the scheduler was up (failed).")
     assert "Exit code 1." in words
     assert "No module named 'dask'" in words
 

@@ -128,7 +128,9 @@ def add_stop(parser: Parser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="names or ids of clusters")
     parser.add_argument("--all", action="store_true", help="every cluster that has not ended")
     parser.add_argument(
-        "--force", action="store_true", help="kill heads that do not answer, and end their jobs"
+        "--force",
+        action="store_true",
+        help="kill schedulers that do not answer, and end their jobs",
     )
     add_wait(parser, "they have ended")
 

@@ -248,7 +248,7 @@ def clocks(record: Record, seen: Observation) -> list[Clock]:
     end = None if own is None else end_of(own, record)
     if own is not None and own.started is not None and end is not None:
         last = max(own.started, end - LAST_SECONDS)
-        name = "walltime of the head's job"
+        name = "walltime of the scheduler's job"
         found.append(Clock(name, last - own.started, last, kind="head walltime"))
     held = record.spec.allocation
     if held is not None and seen.allocation_ends is not None:

@@ -62,8 +62,8 @@ def head_lines(profile: Profile, id: str, head: str, launch: Sequence[str]) -> l
     # Where pods are sent is settled at each start, and arguments say it to all that look for them.
     if there and not arguments_elsewhere(profile.backend, profile.job):
         raise InvalidInput(
-            "A head in a job cannot be sent to another cluster by the profile: whoever looks for "
-            "it asks this one.",
+            "With head.placement: job, a profile cannot send jobs to another cluster: the state of "
+            "the scheduler's job is asked here.",
             hint=f"Remove that from job.directives and job.submit_args, and set {', '.join(there)} "
             "where Jupyter starts.",
             detail="job.directives",
@@ -84,7 +84,7 @@ def gpu_lines(profile: Profile) -> list[str]:
         raise InvalidInput(
             "head.gpus is for jobs of one node without a launcher.",
             hint="A launcher gives the GPUs of each node to the workers; leave head.gpus out, and"
-            " the head uses those of its node together with them.",
+            " the scheduler uses those of its node together with them.",
             detail="head.gpus",
         )
     own = profile.head.gpus

@@ -67,7 +67,7 @@ def lay_out(launcher: Launcher, *, nodes: int, gpus: int, cpus: int | None, work
         raise InvalidInput(
             f"{ranks} ranks for {on_a_node} GPUs on each node.",
             hint=f"Set launcher.ranks_per_node to a divisor of {on_a_node}, or leave it out; "
-            "the head does not use a rank.",
+            "the scheduler does not use a rank.",
             detail="launcher.ranks_per_node",
         )
     if gpus and workers != gpus:

@@ -95,7 +95,7 @@ def test_the_cluster_stops_before_the_walltime_of_the_heads_job_and_asks_for_no_
     assert [submission for submission in play.step() if isinstance(submission, Submit)] == []
     play.step(20)
     assert play.record.stop_requested is not None
-    assert "Walltime of the head's job reached" in play.record.reason
+    assert "Walltime of the scheduler's job reached" in play.record.reason
     assert finished(play.step())
     assert play.phase() is Phase.STOPPED
 
@@ -105,7 +105,7 @@ def test_a_job_that_was_started_again_is_not_taken_for_the_first_one(root: Path)
     record = a_record()
     begun = begin_in_job(directory, record, root / "scratch")
     assert begun.spec.scratch == str(root / "scratch")
-    with pytest.raises(StateError, match="started the head's job again"):
+    with pytest.raises(StateError, match="restarted the scheduler's job"):
         begin_in_job(directory, replace(record, head=this_process()), root / "scratch")
 
 

@@ -60,7 +60,7 @@ def test_a_head_in_a_job_computes_grows_shrinks_and_ends_last(
         clusters.update(view.id, target=fixed(1))
         wait_until(clusters, view.id, lambda _: site.queue() == [own])
         assert client.gather(kept) == list(range(30))
-    assert [clock.name for clock in view.clocks] == ["walltime of the head's job"]
+    assert [clock.name for clock in view.clocks] == ["walltime of the scheduler's job"]
     clusters.stop(view.id)
     ended = clusters.wait_stopped(view.id, timeout=SECONDS)
     assert ended.phase is Phase.STOPPED
@@ -143,7 +143,7 @@ def test_a_job_that_ends_before_its_head_is_up_says_why(
     view = clusters.start(write_profile("broken", broken), target=fixed(1))
     view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
     assert view.phase is Phase.FAILED
-    for part in ("before the head was up", "exit code 3", "nosuchcommand: command not found"):
+    for part in ("before the scheduler was up", "exit code 3", "nosuchcommand: command not found"):
         assert part in view.reason
 
 
@@ -171,7 +171,7 @@ def test_a_head_whose_job_is_requeued_is_not_continued_and_says_so(
     site.run("scontrol", "requeue", *site.queue())
     over = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
     assert over.phase is Phase.STOPPED
-    assert "The head's job has to end (SIGTERM): cancelled, requeued" in over.reason
+    assert "The scheduler's job has to end (SIGTERM): cancelled, requeued" in over.reason
     # It starts once more, finds that its cluster is over, and ends at once.
     wait_until(clusters, view.id, lambda _: site.queue() == [])
     assert ClusterDirectory(Path(view.directory)).read_record().head == head

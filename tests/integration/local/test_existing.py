@@ -210,7 +210,7 @@ def test_a_certificate_of_another_authority_is_not_taken(
     view = clusters.start(place)
     assert view.phase is Phase.UNREACHABLE
     assert "Nothing usable answers" in view.reason
-    with pytest.raises(ClusterConflict, match="No scheduler of it answers"):
+    with pytest.raises(ClusterConflict, match="No scheduler answers at"):
         connect(view.id).close()
     clusters.stop(view.id)
 
@@ -226,7 +226,7 @@ def test_a_file_left_by_a_run_that_is_over_is_known_by_who_answers(
         dead = {**theirs, "address": f"tcp://127.0.0.1:{unused.getsockname()[1]}"}
         reused = {**theirs, "id": "Scheduler-of-before"}
         for name, data, phase, told in (
-            ("dead", dead, Phase.UNREACHABLE, "No scheduler of it answers"),
+            ("dead", dead, Phase.UNREACHABLE, "No scheduler answers at"),
             ("reused", reused, Phase.RUNNING, "Another scheduler answers"),
         ):
             file = tmp_path / f"{name}.json"
