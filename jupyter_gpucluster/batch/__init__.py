@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..core.cluster import EXISTING, DialectCopy, Spec
 from ..core.errors import InvalidInput
 from ..core.job import Submission
-from .base import AllocationQuery, Backend, Sent
+from .base import AllocationQuery, Backend, Sent, program_of
 from .registry import Registry, outside
 
 BACKENDS = Registry(
@@ -113,11 +113,6 @@ def programs_of(backend: Backend) -> list[str]:
     job = Submission("gpc-abc123-1", "/gpc-abc123-1.sh", text="#!/bin/sh\n")
     used = (backend.submit(job), backend.status("somebody", ["1"]), backend.cancel(["1"]))
     return list(dict.fromkeys(map(program_of, used)))
-
-
-def program_of(argv: Sequence[str]) -> str:
-    """Return the program of a command; a fixed script is called as the one that it runs first."""
-    return argv[3] if argv[0] == "sh" else argv[0]
 
 
 def missing_programs(backend: Backend) -> list[str]:

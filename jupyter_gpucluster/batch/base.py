@@ -405,14 +405,57 @@ MEANINGS = {126: "command cannot be executed", 127: "command not found"}
 """Of exit codes, in every shell and language: POSIX, Shell Command Language 2.8.2."""
 
 
+def by_word(**words: str) -> dict[str, JobState]:
+    """Return a system's words for states as a table: ``by_word(pending="Q W", running="R")``."""
+    return {word: JobState(state) for state, each in words.items() for word in each.split()}
+
+
+def program_of(argv: Sequence[str]) -> str:
+    """Return the program of a command; a fixed script is called as the one that it runs first."""
+    if argv[0] == "sh":
+        return argv[3]
+    return next(word for word in argv if word != "env" and "=" not in word)
+
+
+def answered(
+    title: str, result: CommandResult, codes: Sequence[int] = (0,), *, silent: object = None
+) -> str:
+    """Return what a command of a system printed.
+
+    Parameters
+    ----------
+    codes
+        Exit codes of answers.
+    silent
+        True if the output says that there is no answer, whatever the exit code.
+
+    Raises
+    ------
+    BackendUnavailable
+        There is no answer.
+    """
+    if result.exit_code not in codes or silent:
+        words = f"{title} did not answer {program_of(result.argv)}."
+        raise BackendUnavailable(words, detail=result.stderr)
+    return result.stdout
+
+
 def worded(code: int | None) -> str:
     """Return an exit code with its meaning, where it has one: ``127 (command not found)``."""
     meaning = MEANINGS.get(code) if code is not None else None
     return f"{code} ({meaning})" if meaning else str(code)
 
 
-def ended_with(code: int | None) -> str:
-    """Return the sentence about a job that ended with an exit code."""
+def ended_with(code: int | None, signal: str = "") -> str:
+    """Return the sentence about a job that ended with an exit code, negative for a signal.
+
+    Parameters
+    ----------
+    signal
+        The end of the sentence about a signal.
+    """
+    if code is not None and code < 0:
+        return f"It was killed by signal {-code}{signal}."
     return f"It ended with exit code {worded(code)}."
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import ENDS, Amounts, Backend, ended_with
+from .base import Amounts, Backend, answered, by_word
 from .directives import Syntax
 from .quoting import directive_value, hours
 from .reasons import Reasons
@@ -24,22 +24,12 @@ SILENT = re.compile(
     re.IGNORECASE,
 )
 """No answer, as opposed to a refusal."""
-STATES = {
-    "queued": JobState.PENDING,
-    "starting": JobState.PENDING,
-    "maxrun_hold": JobState.PENDING,
-    "dep_hold": JobState.PENDING,
-    "preempted": JobState.PENDING,
-    "dep_fail": JobState.HELD,
-    "user_hold": JobState.HELD,
-    "admin_hold": JobState.HELD,
-    "hold": JobState.HELD,
-    "running": JobState.RUNNING,
-    "preempting": JobState.ENDING,
-    "killing": JobState.ENDING,
-    "exiting": JobState.ENDING,
-    "done": JobState.ENDING,
-}
+STATES = by_word(
+    pending="queued starting maxrun_hold dep_hold preempted",
+    held="dep_fail user_hold admin_hold hold",
+    running="running",
+    ending="preempting killing exiting done",
+)
 """Ended jobs vanish; what became of one is in the file that its script leaves."""
 
 
@@ -142,17 +132,16 @@ class Cobalt(Backend):
         if result.exit_code is not None and len(found) == 1 and not (result.exit_code and refused):
             return (found[0],)
         unclear = found or SILENT.search(result.stderr + result.stdout)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # With ids it exits with 1 when all of them have ended; -l is the form without columns.
         return ["qstat", "-l", "--header", ":".join(HEADER), "-u", user]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code != 0 or SILENT.search(result.stderr):
-            raise BackendUnavailable("Cobalt did not answer qstat.", detail=result.stderr)
         found = {}
-        for record in _records(result.stdout):
+        text = answered(self.title, result, silent=SILENT.search(result.stderr))
+        for record in _records(text):
             id, location = record["JobID"], record.get("Location", "")
             if id.isascii() and id.isdigit():
                 word = record.get("State", "")
@@ -164,7 +153,7 @@ class Cobalt(Backend):
                     nodes=() if location in ("", "None", "N/A", "-") else (location,),
                     hopeless=REASONS.find("waiting", word).hopeless,
                 )
-        if result.stdout.strip() and not found:
+        if text.strip() and not found:
             raise BackendUnavailable("Cobalt answered qstat with something else.")
         return found
 
@@ -177,11 +166,7 @@ class Cobalt(Backend):
         return result.exit_code == 1 and not said and result.argv[-1] == id
 
     def explain(self, status: JobStatus) -> str:
-        if status.state in (JobState.PENDING, JobState.HELD):
-            return REASONS.say("waiting", status.reason) or "Waits in the queue."
-        if status.state is JobState.FAILED:
-            return ended_with(status.exit_code)
-        return ENDS.get(status.state, "")
+        return REASONS.explain(status, self.title, {})
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["qdel", *ids]

@@ -11,16 +11,6 @@ from .directives import Syntax
 from .local import Local
 from .quoting import directive_value, hours
 
-STATES = {
-    "pending": JobState.PENDING,
-    "running": JobState.RUNNING,
-    "ending": JobState.ENDING,
-    "done": JobState.DONE,
-    "failed": JobState.FAILED,
-    "cancelled": JobState.CANCELLED,
-    "timeout": JobState.TIMEOUT,
-    "node_fail": JobState.NODE_FAIL,
-}
 WAITING = {
     "priority": "Other jobs are before it in the queue.",
     "resources": "Next in line; it starts as soon as enough GPUs are free.",
@@ -106,8 +96,8 @@ class Demo(Local):
     def job(self, task: dict[str, Any]) -> JobStatus:
         return JobStatus(
             id=task["id"],
-            state=STATES.get(task["outcome"] if task["state"] == "over" else task["state"])
-            or JobState.UNKNOWN,
+            # The simulated site has our words.
+            state=JobState(task["outcome"] if task["state"] == "over" else task["state"]),
             mark=task["mark"],
             task=task["number"],
             reason=task["reason"],

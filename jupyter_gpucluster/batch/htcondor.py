@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import ENDS, Backend, Routing, Sent, ended_with, epoch_seconds
+from .base import Backend, Routing, Sent, ended_with, epoch_seconds
 from .directives import Syntax
 from .job_classes import head
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -187,8 +187,7 @@ class HTCondor(Backend):
             cluster, count = found.pop()
             if count == submission.count:
                 return tuple(f"{cluster}.{task}" for task in range(count))
-        unclear = SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, SILENT.search(result.stderr))
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         return ["condor_q", "-json", "-attributes", ",".join(LISTED), user]
@@ -255,25 +254,22 @@ class HTCondor(Backend):
         ]
 
     def explain(self, status: JobStatus) -> str:
-        if status.state is JobState.PENDING:
-            return (
-                "Waits for a machine that fits and is free; `condor_q -better-analyze "
-                f"{status.id}` shows their number."
-            )
-        if status.state is JobState.HELD:
-            code = re.search(r"\(code (\d+)\)$", status.reason)
-            sentence = REASONS.say("held", status.reason)
-            if sentence := sentence or REASONS.say("held_codes", code[1] if code else ""):
-                return sentence
-        return {
-            JobState.HELD: f"On hold: {status.reason or 'no reason given'}. Release it with "
-            "`condor_release`, or stop the cluster.",
+        code, why = re.search(r"\(code (\d+)\)$", status.reason), status.reason or "no reason given"
+        held = REASONS.say("held_codes", code[1] if code else "")
+        failed = f"HTCondor ended it: {why}."
+        if status.exit_code is not None:
+            failed = ended_with(status.exit_code)
+        sentences = {
+            JobState.PENDING: "Waits for a machine that fits and is free; "
+            f"`condor_q -better-analyze {status.id}` shows their number.",
+            JobState.HELD: REASONS.say("held", status.reason)
+            or held
+            or f"On hold: {why}. Release it with `condor_release`, or stop the cluster.",
             JobState.SUSPENDED: "Suspended by its machine; it continues when the machine is free.",
-            JobState.TIMEOUT: ENDS[JobState.TIMEOUT],
-            JobState.OUT_OF_MEMORY: ENDS[JobState.OUT_OF_MEMORY],
-            JobState.CANCELLED: f"It was removed: {status.reason or 'no reason given'}.",
-            JobState.FAILED: _failure(status),
-        }.get(status.state, "")
+            JobState.CANCELLED: f"It was removed: {why}.",
+            JobState.FAILED: failed,
+        }
+        return REASONS.explain(status, self.title, sentences)
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["condor_rm", *ids]
@@ -307,14 +303,6 @@ def elsewhere(arguments: Sequence[str]) -> dict[str, str]:
         if word in ("-name", "-pool", "-remote") and not value.startswith("-"):
             found["_CONDOR_COLLECTOR_HOST" if word == "-pool" else "_CONDOR_SCHEDD_HOST"] = value
     return found
-
-
-def _failure(status: JobStatus) -> str:
-    if status.exit_code is not None and status.exit_code < 0:
-        return f"It was killed by signal {-status.exit_code}."
-    if status.exit_code is None:
-        return f"HTCondor ended it: {status.reason or 'no reason given'}."
-    return ended_with(status.exit_code)
 
 
 def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:

@@ -23,7 +23,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, ended_with
+from .base import AllocationQuery, Backend, answered, by_word
 from .directives import Syntax
 from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -55,17 +55,14 @@ NOTHING = re.compile(r"No (?:unfinished |matching )?jobs? (?:is |was )?found", r
 UNKNOWN = re.compile(r"Job <([^<>]+)> is not found")
 TIME = re.compile(r"(?:\w{3} )?(\w{3}) +(\d{1,2}) (\d{2}):(\d{2})(?::(\d{2}))? (\d{4})\b", re.ASCII)
 """With LSB_DISPLAY_YEAR; a time without its year is none."""
-STATES = {
-    "PEND": JobState.PENDING,
-    "PROV": JobState.PENDING,
-    "WAIT": JobState.PENDING,
-    "PSUSP": JobState.HELD,
-    "RUN": JobState.RUNNING,
-    "USUSP": JobState.SUSPENDED,
-    "SSUSP": JobState.SUSPENDED,
-    "DONE": JobState.DONE,
-    "EXIT": JobState.FAILED,
-}
+STATES = by_word(
+    pending="PEND PROV WAIT",
+    held="PSUSP",
+    running="RUN",
+    suspended="USUSP SSUSP",
+    done="DONE",
+    failed="EXIT",
+)
 """UNKWN and ZOMBI are left out: LSF itself does not know, its host does not answer."""
 GPU_LINE = re.compile(
     r"\s(\d+)\s+\S+\s+\S+\s+\S+\s+(\d+)\s+\d+\s+\d+\s+\d+(?:\s+[A-Za-z]\S*)?\s*$", re.ASCII
@@ -216,8 +213,7 @@ class Lsf(Backend):
         found = ID.findall(result.stdout)
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}[{task + 1}]" for task in range(submission.count))
-        unclear = SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, SILENT.search(result.stderr))
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # -a: also those that ended within CLEAN_PERIOD, an hour by default.
@@ -277,21 +273,13 @@ class Lsf(Backend):
         return id in found or id.partition("[")[0] in found
 
     def explain(self, status: JobStatus) -> str:
-        reason = status.reason
-        if status.state in (JobState.PENDING, JobState.HELD):
-            if sentence := REASONS.say("waiting", reason):
-                return sentence
-            if status.state is JobState.HELD:
-                return "Held before it started: release it with `bresume`, or stop the cluster."
-            return f"LSF says: {reason}." if reason else "Waits in the queue."
-        if status.state is JobState.UNKNOWN:
-            return "LSF has lost contact with the job's host; it may still run there."
-        if sentence := REASONS.say("ended", reason):
-            return sentence
-        return {
+        held = "Held before it started: release it with `bresume`, or stop the cluster."
+        sentences = {
+            JobState.HELD: held,
+            JobState.UNKNOWN: "LSF has lost contact with the job's host; it may still run there.",
             JobState.SUSPENDED: "Suspended by you, the site or the load of its host.",
-            JobState.FAILED: ended_with(status.exit_code),
-        }.get(status.state, "")
+        }
+        return REASONS.explain(status, self.title, sentences)
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["bkill", *ids]
@@ -303,9 +291,8 @@ class Lsf(Backend):
         return ["bhosts", "-gpu", "-w"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("LSF did not answer bhosts.", detail=result.stderr)
-        jobs = [int(m[2]) for line in result.stdout.splitlines() if (m := GPU_LINE.search(line))]
+        lines = answered(self.title, result).splitlines()
+        jobs = [int(m[2]) for line in lines if (m := GPU_LINE.search(line))]
         return [Capacity("all hosts", jobs.count(0), len(jobs))] if jobs else []
 
 

@@ -23,7 +23,15 @@ from ..core.job import (
     Submission,
 )
 from ..core.site import GpuQueue, Site
-from .base import AllocationQuery, Backend, ended_with, epoch_seconds, exit_code_of_wait
+from .base import (
+    AllocationQuery,
+    Backend,
+    answered,
+    by_word,
+    ended_with,
+    epoch_seconds,
+    exit_code_of_wait,
+)
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -40,18 +48,13 @@ USER = re.compile(r"[\w.@-]+", re.ASCII)
 """It goes into SQL."""
 FOR_PEOPLE = re.compile(r"R=\d+,W=[\d:]+,J=\w.*?(?:\(Karma=[\d.]+(?:,quota_ok)?\))?$")
 """The usual message of a job, which is no reason to wait."""
-STATES = {
-    "Waiting": JobState.PENDING,
-    "toAckReservation": JobState.PENDING,
-    "Hold": JobState.HELD,
-    "toLaunch": JobState.RUNNING,
-    "Launching": JobState.RUNNING,
-    "Running": JobState.RUNNING,
-    "Suspended": JobState.SUSPENDED,
-    "Resuming": JobState.SUSPENDED,
-    "Finishing": JobState.ENDING,
-    "toError": JobState.ENDING,
-}
+STATES = by_word(
+    pending="Waiting toAckReservation",
+    held="Hold",
+    running="toLaunch Launching Running",
+    suspended="Suspended Resuming",
+    ending="Finishing toError",
+)
 DESCRIBE = """\
 job=$(oarstat -J -f -j "$1") || exit
 [ "$job" ] || exit 0
@@ -177,7 +180,7 @@ class Oar(Backend):
         if result.exit_code == 0 and len(found) == submission.count:
             return found
         unclear = result.exit_code == NOT_STARTED or SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         if not USER.fullmatch(user):
@@ -188,10 +191,9 @@ class Oar(Backend):
         return ["oarstat", "-J", "-f", "--sql", f"job_user='{user}' AND ({living}{over})"]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("OAR did not answer oarstat.", detail=result.stderr)
+        text = answered(self.title, result)
         # OAR prints nothing for an empty list.
-        listed = answer_of(result.stdout) if result.stdout.strip() else {}
+        listed = answer_of(text) if text.strip() else {}
         found = {
             id: self.listed(id, job if isinstance(job, dict) else {})
             for id, job in listed.items()
@@ -249,28 +251,18 @@ class Oar(Backend):
         return ["oarstat", "-J", "-f", "--sql", f"job_name IN ({names})"]
 
     def explain(self, status: JobStatus) -> str:
-        reason = status.reason
-        if status.state is JobState.HELD:
-            return "Held: release it with `oarresume`, or stop the cluster."
-        if status.state is JobState.PENDING:
-            if sentence := REASONS.say("waiting", reason, reason=reason):
-                return sentence
-            return f"OAR says: {reason}." if reason else "Waits in the queue."
-        if status.state is JobState.SUSPENDED:
-            return "Suspended by the site; it continues when it is resumed."
-        if status.state is JobState.CANCELLED:
-            if reason in ("root", "oar"):
-                return "It was ended by the site: its node may have failed."
-            return f"It was cancelled by {reason or 'a user'}."
-        if sentence := REASONS.say("ended", reason):
-            return sentence
-        if status.state is JobState.FAILED:
-            if status.exit_code is None:
-                return "OAR ended it without a reason; see the job's log."
-            if status.exit_code < 0:
-                return f"It was killed by signal {-status.exit_code}, as when memory runs out."
-            return ended_with(status.exit_code)
-        return ""
+        by = f"It was cancelled by {status.reason or 'a user'}."
+        if status.reason in ("root", "oar"):
+            by = "It was ended by the site: its node may have failed."
+        failed = "OAR ended it without a reason; see the job's log."
+        if status.exit_code is not None:
+            failed = ended_with(status.exit_code, ", as when memory runs out")
+        sentences = {
+            JobState.HELD: "Held: release it with `oarresume`, or stop the cluster.",
+            JobState.CANCELLED: by,
+            JobState.FAILED: failed,
+        }
+        return REASONS.explain(status, self.title, sentences, reason=status.reason)
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["oardel", *ids]
@@ -286,11 +278,9 @@ class Oar(Backend):
         return ["oarnodes", "-J", "--sql", "gpu IS NOT NULL"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("OAR did not answer oarnodes.", detail=result.stderr)
         # A GPU may be several resources, one for each of its cores: taken when one of them is.
         taken: dict[tuple[str, str, str], bool] = {}
-        for resource in answer_of(result.stdout or "{}").values():
+        for resource in answer_of(answered(self.title, result) or "{}").values():
             if isinstance(resource, dict) and resource.get("gpu") not in (None, "", 0):
                 kind = str(resource.get("gpumodel") or resource.get("gpu_model") or "GPUs")
                 key = (kind, str(resource.get("network_address")), str(resource["gpu"]))
@@ -305,11 +295,9 @@ class Oar(Backend):
         return {"resources": ["oarnodes", "-J"]}
 
     def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
-        answer = answers["resources"]
-        if answer.exit_code != 0:
-            raise BackendUnavailable("OAR did not answer oarnodes.", detail=answer.stderr)
+        text = answered(self.title, answers["resources"])
         kinds: dict[str, dict[str, list[dict[str, Any]]]] = {}
-        for each in answer_of(answer.stdout or "{}").values():
+        for each in answer_of(text or "{}").values():
             if isinstance(each, dict) and each.get("gpu") not in (None, "", 0):
                 nodes = kinds.setdefault(str(each.get("gpu_model") or ""), {})
                 nodes.setdefault(str(each.get("network_address")), []).append(each)

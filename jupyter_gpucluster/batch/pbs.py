@@ -20,7 +20,7 @@ from ..core.job import (
     Submission,
 )
 from ..core.site import GpuQueue, Site
-from .base import AllocationQuery, Amounts, Backend, local_time, worded
+from .base import AllocationQuery, Amounts, Backend, answered, by_word, ended_with, local_time
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, memory_of, resource_name
@@ -49,16 +49,7 @@ UNKNOWN = re.compile(
     r"^qstat: (?:Unknown Job Id(?: Error)? (\S+).*|(\S+) Job has finished, .*)$", re.MULTILINE
 )
 """qstat's messages about unknown ids and about ended jobs."""
-STATES = {
-    "Q": JobState.PENDING,
-    "W": JobState.PENDING,
-    "T": JobState.PENDING,
-    "H": JobState.HELD,
-    "R": JobState.RUNNING,
-    "S": JobState.SUSPENDED,
-    "U": JobState.SUSPENDED,
-    "E": JobState.ENDING,
-}
+STATES = by_word(pending="Q W T", held="H", running="R", suspended="S U", ending="E")
 PREEMPTED, CANCELLED = 45, 91
 """Substates that tell why a job is suspended, and why it is over."""
 CHUNK = re.compile(r"([\w.-]+)(?:\[\d+\])?((?::\w+=\w+)*)")
@@ -204,8 +195,7 @@ class Pbs(Backend):
             if bool(array) == (submission.count > 1):
                 return self.ids(number, server, submission.count)
         lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
-        count = submission.count
-        raise unsubmitted(self.title, result, REASONS.phrases, count, unclear=found or lost)
+        raise unsubmitted(self, submission, result, REASONS.phrases, found or lost)
 
     def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
         """Return what qstat will call the jobs."""
@@ -219,9 +209,7 @@ class Pbs(Backend):
         return ["qstat", "-t", "-f", "-F", "json", *_whole(ids)]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code not in (0, *DEAD_OR_UNKNOWN):
-            raise BackendUnavailable(f"{self.title} did not answer qstat.", detail=result.stderr)
-        return self.jobs(result.stdout)
+        return self.jobs(answered(self.title, result, (0, *DEAD_OR_UNKNOWN)))
 
     def jobs(self, text: str) -> dict[str, JobStatus]:
         """Read qstat's JSON; arrays as a whole are left out, their tasks are jobs of their own."""
@@ -284,31 +272,25 @@ class Pbs(Backend):
         return ["sh", "-c", FIND_EACH, "qselect", *marks]
 
     def explain(self, status: JobStatus) -> str:
-        reason = status.reason
-        if status.state is JobState.HELD:
-            kinds = reason.rpartition(" ")[2]
-            return next(filter(None, (REASONS.say("holds", kind) for kind in kinds)), "Held.")
-        if status.state is JobState.PENDING:
-            if sentence := REASONS.say("waiting", reason, reason=reason.rpartition(": ")[2]):
-                return sentence
-            return f"{self.title} says: {reason}." if reason else "Waits in the queue."
-        if status.state is JobState.SUSPENDED:
-            if reason == "preempted":
-                return "Suspended for a job of higher priority; it continues after that one."
-            return "Suspended by the site; it continues when it is resumed."
-        if sentence := REASONS.say("ended", reason):
-            return sentence
-        if status.state is JobState.CANCELLED:
-            _, said, by = reason.rpartition(" and terminated by ")
-            return f"It was cancelled by {by if said else 'a user'}."
-        if status.state is JobState.FAILED:
-            if status.exit_code is None:
-                return "It ended without having run; a job that it depends on may have failed."
-            if status.exit_code < 0:
-                return f"It was killed by signal {-status.exit_code}."
-            signal = f" (signal {status.exit_code - 128})" if status.exit_code > 128 else ""
-            return f"It ended with exit code {worded(status.exit_code)}{signal}."
-        return ""
+        last = status.reason.rpartition(": ")[2]
+        return REASONS.explain(status, self.title, self.sentences(status), reason=last)
+
+    def sentences(self, status: JobStatus) -> dict[JobState, str]:
+        """Return those about states whose reason no rule knows."""
+        reason, code = status.reason, status.exit_code
+        kinds = (REASONS.say("holds", kind) for kind in reason.rpartition(" ")[2])
+        preempted = "Suspended for a job of higher priority; it continues after that one."
+        _, said, by = reason.rpartition(" and terminated by ")
+        failed = "It ended without having run; a job that it depends on may have failed."
+        if code is not None:
+            signal = f" (signal {code - 128})" if code > 128 else ""
+            failed = ended_with(code).removesuffix(".") + f"{signal}."
+        return {
+            JobState.HELD: next(filter(None, kinds), "Held."),
+            JobState.SUSPENDED: preempted if reason == "preempted" else "",
+            JobState.CANCELLED: f"It was cancelled by {by if said else 'a user'}.",
+            JobState.FAILED: failed,
+        }
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         # Task by task: deleting a whole array overwrites the exit codes of those that are over.
@@ -321,11 +303,8 @@ class Pbs(Backend):
         return ["pbsnodes", "-a", "-F", "json"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        if result.exit_code != 0:
-            raise BackendUnavailable(f"{self.title} did not answer pbsnodes.", detail=result.stderr)
-        free: Counter[str] = Counter()
-        total: Counter[str] = Counter()
-        for node in section_of(result.stdout, "nodes").values():
+        free, total = Counter[str](), Counter[str]()
+        for node in section_of(answered(self.title, result), "nodes").values():
             if not isinstance(node, dict):
                 continue
             has, used = (
@@ -347,18 +326,15 @@ class Pbs(Backend):
         }
 
     def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
-        for name in ("nodes", "queues"):
-            if answers[name].exit_code != 0:
-                words = f"{self.title} did not answer {answers[name].argv[0]}."
-                raise BackendUnavailable(words, detail=answers[name].stderr)
+        listed, queues = (answered(self.title, answers[name]) for name in ("nodes", "queues"))
         nodes = [
             {**node["resources_available"], "queue": str(node.get("queue", ""))}
-            for node in section_of(answers["nodes"].stdout, "nodes").values()
+            for node in section_of(listed, "nodes").values()
             if isinstance(node, dict) and isinstance(node.get("resources_available"), dict)
         ]
         user, groups = answers["user"].stdout.strip(), answers["groups"].stdout.split()
         found = []
-        for name, queue in section_of(answers["queues"].stdout, "Queue").items():
+        for name, queue in section_of(queues, "Queue").items():
             chunk = queue.get("default_chunk") or {}
             kinds: dict[str, list[dict[str, Any]]] = {}
             for node in nodes:
@@ -498,9 +474,7 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
     """Read a job's JSON."""
     if result.exit_code in DEAD_OR_UNKNOWN:
         return None
-    if result.exit_code != 0:
-        raise BackendUnavailable("PBS did not answer qstat.", detail=result.stderr)
-    jobs = section_of(result.stdout, "Jobs")
+    jobs = section_of(answered(Pbs.title, result), "Jobs")
     if not jobs:
         return None
     name, job = next(iter(jobs.items()))

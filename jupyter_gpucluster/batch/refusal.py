@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from ..core.errors import BackendError, BackendUnavailable
 from ..core.fast_dataclass import frozen
-from ..core.job import CommandResult
+from ..core.job import CommandResult, Submission
+from .base import Backend
 
 Cure = tuple[str | re.Pattern[str], str]
 NOTHING = re.compile(r"(?!)")
@@ -190,12 +191,17 @@ def refusal(title: str, result: CommandResult, phrases: Phrases, count: int = 1)
 
 
 def unsubmitted(
-    title: str, result: CommandResult, phrases: Phrases, count: int, *, unclear: object
+    backend: Backend,
+    submission: Submission,
+    result: CommandResult,
+    phrases: Phrases,
+    unclear: object,
 ) -> BackendError:
     """Return the error for an answer without ids: a refusal, or no answer if that is unclear."""
     if result.exit_code and not unclear:
-        return refusal(title, result, phrases, count)
-    return BackendUnavailable(f"{title} did not answer {result.argv[0]}.", detail=result.stderr)
+        return refusal(backend.title, result, phrases, submission.count)
+    words = f"{backend.title} did not answer {result.argv[0]}."
+    return BackendUnavailable(words, detail=result.stderr)
 
 
 def _lines(said: str, phrases: Phrases) -> list[Line]:

@@ -21,7 +21,7 @@ from ..core.job import (
 )
 from ..core.site import Site
 from . import sge_site
-from .base import ENDS, AllocationQuery, Backend, ended_with, local_time, xml_of
+from .base import AllocationQuery, Backend, answered, ended_with, local_time, xml_of
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -166,18 +166,17 @@ class Sge(Backend):
                 tasks = range(1, submission.count + 1)
                 return tuple(f"{number}.{task}" for task in tasks) if array else (number,)
         unclear = found or SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # -g d: array tasks one by one; -r: whole names.  -s and -q override those of .sge_qstat.
         return ["qstat", "-s", "prs", "-q", "*", "-g", "d", "-r", "-xml", "-u", user]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
+        text = answered(self.title, result)
         if "-j" in result.argv:
-            return described(result.stdout)
-        root = xml_of(result.stdout, self.title)
+            return described(text)
+        root = xml_of(text, self.title)
         if root.tag != "job_info":
             raise BackendUnavailable("Grid Engine answered qstat with something else.")
         found = {}
@@ -209,27 +208,21 @@ class Sge(Backend):
         return ["sh", "-c", QACCT_EACH, "qacct", *marks]
 
     def explain(self, status: JobStatus) -> str:
-        reason, number = status.reason, status.id.partition(".")[0]
-        if sentence := REASONS.say("waiting", reason, number=number):
-            return sentence
-        if status.state is JobState.PENDING:
-            return f"Waits in the queue; `qalter -w p {number}` shows what is missing."
-        if status.state is JobState.TIMEOUT:
-            return ENDS[status.state]
-        if status.state is JobState.OUT_OF_MEMORY:
-            return "It used more memory than it may; ask for more, or change the directive h_vmem."
-        if status.state in (JobState.FAILED, JobState.NODE_FAIL):
-            if sentence := REASONS.say("failed", reason):
-                return sentence
-            if status.exit_code is None:
-                return f"Grid Engine says: failed {reason}."
-            if status.exit_code < 0:
-                return (
-                    f"It was killed by signal {-status.exit_code}: deleted with qdel, or by its "
-                    "node, as when memory runs out."
-                )
-            return ended_with(status.exit_code)
-        return ""
+        reason, code, number = status.reason, status.exit_code, status.id.partition(".")[0]
+        memory = "It used more memory than it may; ask for more, or change the directive h_vmem."
+        failed = f"Grid Engine says: failed {reason}."
+        if code is not None:
+            failed = ended_with(
+                code, ": deleted with qdel, or by its node, as when memory runs out"
+            )
+        sentences = {
+            JobState.PENDING: f"Waits in the queue; `qalter -w p {number}` shows what is missing.",
+            JobState.SUSPENDED: REASONS.say("waiting", reason),
+            JobState.OUT_OF_MEMORY: memory,
+            JobState.FAILED: failed,
+            JobState.NODE_FAIL: failed,
+        }
+        return REASONS.explain(status, self.title, sentences, number=number)
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["qdel", *ids]
@@ -241,9 +234,7 @@ class Sge(Backend):
         return ["sh", "-c", CAPACITY, "qconf"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
-        listing, end, hosts = result.stdout.rpartition("</job_info>")
+        listing, end, hosts = answered(self.title, result).rpartition("</job_info>")
         if not result.stdout.strip():
             return []
         root = xml_of(listing + end, self.title)
@@ -382,8 +373,7 @@ def _ask_about(id: str, user: str) -> list[str]:
 def _read_about(id: str, result: CommandResult) -> Allocation | None:
     """Read the lines about the job, and the listing behind them: a row for each slot."""
     about, start, listing = result.stdout.partition("<?xml")
-    if result.exit_code != 0 or SILENT.search(result.stderr) or not start:
-        raise BackendUnavailable("Grid Engine did not answer qstat.", detail=result.stderr)
+    answered(Sge.title, result, silent=SILENT.search(result.stderr) or not start)
     owner, slots, found = OWNER.search(about), Counter[str](), None
     number, _, task = id.partition(".")
     for job in xml_of(start + listing, Sge.title).iter("job_list"):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.errors import BackendUnavailable
 from ..core.job import CommandResult
 from ..core.site import GpuQueue, Site
-from .base import xml_of
+from .base import answered, xml_of
 
 EACH = 'for name in $(qconf "$1"); do qconf "$2" "$name"; echo; done'
 """qconf shows one object a call; the script is fixed, the options are its arguments."""
@@ -39,9 +38,7 @@ def survey(user: str) -> dict[str, list[str]]:
 def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
     """Return the site; see `Backend.parse_survey`."""
     for name in ("queues", "hosts", "instances"):
-        if answers[name].exit_code != 0:
-            words = "Grid Engine did not answer qconf and qhost."
-            raise BackendUnavailable(words, detail=answers[name].stderr)
+        answered("Grid Engine", answers[name])
     lines = [line.split() for line in answers["complexes"].stdout.splitlines()]
     consumed = {words[0]: words[5] for words in lines if len(words) > 5}
     gpu = next((name for name in GPU_NAMES if name in consumed), "")

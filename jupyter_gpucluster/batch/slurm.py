@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.job import (
+    FINAL,
     Allocation,
     Capacity,
     CommandResult,
@@ -21,12 +24,13 @@ from ..core.job import (
 from ..core.site import Site
 from . import slurm_site
 from .base import (
-    ENDS,
     AllocationQuery,
     Amounts,
     Backend,
     Routing,
     Sent,
+    answered,
+    by_word,
     ended_with,
     exit_code_of_wait,
     least,
@@ -62,32 +66,20 @@ is named its argument."""
 NOT_LAUNCHED = -53
 """Slurm's text in place of an exit code if a job did not start."""
 REASONS = Reasons("slurm")
-STATES = {
-    "PENDING": JobState.PENDING,
-    "REQUEUED": JobState.PENDING,
-    "REQUEUE_FED": JobState.PENDING,
-    "REQUEUE_HOLD": JobState.HELD,
-    "RESV_DEL_HOLD": JobState.HELD,
-    "SPECIAL_EXIT": JobState.HELD,
-    "CONFIGURING": JobState.PENDING,
-    "RUNNING": JobState.RUNNING,
-    "RESIZING": JobState.RUNNING,
-    "SIGNALING": JobState.RUNNING,
-    "SUSPENDED": JobState.SUSPENDED,
-    "STOPPED": JobState.SUSPENDED,
-    "COMPLETING": JobState.ENDING,
-    "STAGE_OUT": JobState.ENDING,
-    "COMPLETED": JobState.DONE,
-    "FAILED": JobState.FAILED,
-    "BOOT_FAIL": JobState.NODE_FAIL,
-    "NODE_FAIL": JobState.NODE_FAIL,
-    "CANCELLED": JobState.CANCELLED,
-    "REVOKED": JobState.CANCELLED,
-    "TIMEOUT": JobState.TIMEOUT,
-    "DEADLINE": JobState.TIMEOUT,
-    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
-    "PREEMPTED": JobState.PREEMPTED,
-}
+STATES = by_word(
+    pending="PENDING REQUEUED REQUEUE_FED CONFIGURING",
+    held="REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
+    running="RUNNING RESIZING SIGNALING",
+    suspended="SUSPENDED STOPPED",
+    ending="COMPLETING STAGE_OUT",
+    done="COMPLETED",
+    failed="FAILED",
+    node_fail="BOOT_FAIL NODE_FAIL",
+    cancelled="CANCELLED REVOKED",
+    timeout="TIMEOUT DEADLINE",
+    out_of_memory="OUT_OF_MEMORY",
+    preempted="PREEMPTED",
+)
 """https://slurm.schedmd.com/job_state_codes.html."""
 BUSY_STATES = re.compile(r"down|drain|maint|reserved|planned|fail|unknown|power", re.IGNORECASE)
 """Nodes whose free GPUs no job gets now; a drained node reports no GPU in use."""
@@ -190,8 +182,7 @@ class Slurm(Backend):
         found = ID.findall(result.stdout)
         if result.exit_code == 0 and len(found) == 1:
             return tuple(f"{found[0]}_{task}" for task in range(submission.count))
-        unclear = SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, SILENT.search(result.stderr))
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         fields = ",".join(f"{field}:|" for field in LISTED)
@@ -199,8 +190,7 @@ class Slurm(Backend):
         return ["squeue", "-h", "-r", "-t", "all", "-u", user, "-O", fields]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("Slurm did not answer squeue.", detail=result.stderr)
+        answered(self.title, result)
         if result.argv[0] == "scontrol":
             return {id: self.listed(row) for id, row in _described(result)}
         found, cut = {}, {}
@@ -258,10 +248,8 @@ class Slurm(Backend):
         return ["sacct", "-n", "-P", "-X", "-j", ",".join(ids), "-o", ",".join(ACCOUNTED)]
 
     def parse_history(self, result: CommandResult) -> dict[str, JobStatus]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("Slurm did not answer sacct.", detail=result.stderr)
         found = {}
-        for line in result.stdout.splitlines():
+        for line in answered(self.title, result).splitlines():
             row = dict(zip(ACCOUNTED, line.split("|", len(ACCOUNTED) - 1), strict=False))
             # "77_[3-4]": tasks that wait together; the listing knows each of them.
             if len(row) == len(ACCOUNTED) and "[" not in row["JobID"]:
@@ -289,20 +277,13 @@ class Slurm(Backend):
         return ["sacct", "-n", "-P", "-X", *names, *when, "-o", ",".join(ACCOUNTED)]
 
     def explain(self, status: JobStatus) -> str:
-        reason = status.reason
-        if status.state in (JobState.PENDING, JobState.HELD):
-            if sentence := REASONS.say("waiting", reason, reason=reason):
-                return sentence
-            return f"Slurm says: {reason}." if reason else "Waits in the queue."
-        failed = status.state in (JobState.FAILED, JobState.TIMEOUT)
-        if failed and (sentence := REASONS.say("ended", reason)):
-            return sentence
+        sentences, reason = {JobState.FAILED: _failure(status.exit_code)}, status.reason
         rule = REASONS.find("waiting", reason)
         if rule.hopeless:  # where a site has Slurm cancel such jobs
-            return rule.say
-        if status.state is JobState.FAILED:
-            return _failure(status)
-        return ENDS.get(status.state, "")
+            sentences[status.state] = rule.say
+        if status.state in FINAL - {JobState.FAILED, JobState.TIMEOUT}:
+            status = replace(status, reason="")  # it is of the time when the job waited
+        return REASONS.explain(status, self.title, sentences, reason=reason)
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["scancel", *_by_array(ids)]
@@ -336,11 +317,8 @@ class Slurm(Backend):
         return ["sinfo", "-h", "-N", "-O", ",".join(f"{field}:|" for field in fields)]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("Slurm did not answer sinfo.", detail=result.stderr)
-        free: Counter[str] = Counter()
-        total: Counter[str] = Counter()
-        for line in result.stdout.splitlines():
+        free, total = Counter[str](), Counter[str]()
+        for line in answered(self.title, result).splitlines():
             _, partition, state, has, used, *_ = (*line.split("|"), "", "", "", "", "")
             name = partition.rstrip("*")
             total[name] += gpus_of(has)
@@ -399,13 +377,11 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-def _failure(status: JobStatus) -> str:
-    if status.exit_code == NOT_LAUNCHED:
+def _failure(code: int | None) -> str:
+    if code == NOT_LAUNCHED:
         return "Its node could not start it: does the node see the cluster's directory?"
-    if status.exit_code is not None and status.exit_code < 0:
-        memory = ", as where it uses more memory than job.memory" if status.exit_code == -9 else ""
-        return f"It was killed by signal {-status.exit_code}{memory}."
-    return ended_with(status.exit_code)
+    more = ", as where it uses more memory than job.memory" if code == -signal.SIGKILL else ""
+    return ended_with(code, more)
 
 
 def _task(id: str) -> int:

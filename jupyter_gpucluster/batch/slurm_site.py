@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..core.errors import BackendUnavailable
 from ..core.fast_dataclass import frozen
 from ..core.job import CommandResult
 from ..core.site import GpuQueue, Site
+from .base import answered
 from .slurm_syntax import SYNTAX
 
 ASSOCIATED = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxWall,MaxTRES,GrpTRES"
@@ -57,8 +57,7 @@ def survey(user: str) -> dict[str, list[str]]:
 def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
     """Return the site; see `Backend.parse_survey`."""
     for name in ("partitions", "nodes"):
-        if answers[name].exit_code != 0:
-            raise BackendUnavailable("Slurm did not answer scontrol.", detail=answers[name].stderr)
+        answered("Slurm", answers[name])
     config = _fields(_output(answers, "config"))
     cluster = config.get("ClusterName", "")
     mine = [

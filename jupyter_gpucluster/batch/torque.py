@@ -21,21 +21,13 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import ENDS, AllocationQuery, Backend, epoch_seconds, xml_of
+from .base import AllocationQuery, Backend, answered, by_word, epoch_seconds, xml_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, memory_of, resource_name
 from .reasons import Reasons
 from .refusal import unsubmitted
 
-STATES = {
-    "Q": JobState.PENDING,
-    "W": JobState.PENDING,
-    "T": JobState.PENDING,
-    "H": JobState.HELD,
-    "R": JobState.RUNNING,
-    "S": JobState.SUSPENDED,
-    "E": JobState.ENDING,
-}
+STATES = by_word(pending="Q W T", held="H", running="R", suspended="S", ending="E")
 ENDED = {-10: JobState.OUT_OF_MEMORY, -11: JobState.TIMEOUT, -12: JobState.TIMEOUT}
 """Exit status that Torque itself gives for a job over a limit: memory, walltime, CPU time."""
 BUSY = re.compile(r"down|offline|job-exclusive|reserve|unknown")
@@ -125,11 +117,9 @@ class Torque(Pbs):
     def look_up(self, id: str) -> list[str] | None:
         return ["qstat", "-t", "-f", "-x", id]
 
-    def explain(self, status: JobStatus) -> str:
-        if status.state is JobState.CANCELLED:
-            return "It was cancelled, or ended by Torque at its walltime."
-        over = status.state in (JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
-        return ENDS[status.state] if over else super().explain(status)
+    def sentences(self, status: JobStatus) -> dict[JobState, str]:
+        cancelled = f"It was cancelled, or ended by {self.title} at its walltime."
+        return {**super().sentences(status), JobState.CANCELLED: cancelled}
 
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(("qstat", "pbsdsh", "qsig"), _ask_about, _read_about, _job_of)
@@ -141,9 +131,7 @@ class Torque(Pbs):
         return ["pbsnodes", "-x"]
 
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        if result.exit_code != 0:
-            raise BackendUnavailable("Torque did not answer pbsnodes.", detail=result.stderr)
-        nodes = _nodes(result.stdout)
+        nodes = _nodes(answered(self.title, result))
         total = sum(number_of(node.get("gpus")) or 0 for node in nodes)
         free = sum(_free_gpus(node) for node in nodes)
         return [Capacity("all nodes", free, total)] if total else []
@@ -204,24 +192,15 @@ MOAB_SILENT = re.compile(
     re.IGNORECASE,
 )
 USER = re.compile(r"[\w.-]+")
-MOAB_STATES = {
-    "Idle": JobState.PENDING,
-    "Migrated": JobState.PENDING,
-    "Staged": JobState.PENDING,
-    "Staging": JobState.PENDING,
-    "Blocked": JobState.PENDING,
-    "Deferred": JobState.HELD,
-    "Hold": JobState.HELD,
-    "UserHold": JobState.HELD,
-    "SystemHold": JobState.HELD,
-    "BatchHold": JobState.HELD,
-    "Starting": JobState.RUNNING,
-    "Running": JobState.RUNNING,
-    "Suspended": JobState.SUSPENDED,
-    "Canceling": JobState.ENDING,
-    "Removed": JobState.CANCELLED,
-    "Vacated": JobState.PREEMPTED,
-}
+MOAB_STATES = by_word(
+    pending="Idle Migrated Staged Staging Blocked",
+    held="Deferred Hold UserHold SystemHold BatchHold",
+    running="Starting Running",
+    suspended="Suspended",
+    ending="Canceling",
+    cancelled="Removed",
+    preempted="Vacated",
+)
 MOAB_HELD = {
     "Deferred": "Moab could not start it and tries again later; `checkjob` shows why.",
     "UserHold": "Held by you: release it with `mjobctl -u`, or stop the cluster.",
@@ -254,7 +233,7 @@ class Moab(Torque):
         if result.exit_code == 0 and len(found) == 1:
             return (found.pop(),)
         unclear = found or MOAB_SILENT.search(result.stderr)
-        raise unsubmitted(self.title, result, REASONS.phrases, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, REASONS.phrases, unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         if not USER.fullmatch(user):
@@ -297,16 +276,10 @@ class Moab(Torque):
     def find(self, marks: Sequence[str]) -> list[str] | None:
         return self.history(())
 
-    def explain(self, status: JobStatus) -> str:
-        if status.state is JobState.HELD:
-            return MOAB_HELD.get(status.reason, "Held: `checkjob` shows why.")
-        if status.state is JobState.PENDING:
-            return f"Waits in the queue; `checkjob {status.id}` shows the reason."
-        if status.state is JobState.CANCELLED:
-            return "It was cancelled, or ended by Moab at its walltime."
-        if status.state is JobState.PREEMPTED:
-            return "A job of higher priority took its place."
-        return super().explain(status)
+    def sentences(self, status: JobStatus) -> dict[JobState, str]:
+        pending = f"Waits in the queue; `checkjob {status.id}` shows the reason."
+        held = MOAB_HELD.get(status.reason, "Held: `checkjob` shows why.")
+        return {**super().sentences(status), JobState.PENDING: pending, JobState.HELD: held}
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["canceljob", *ids]

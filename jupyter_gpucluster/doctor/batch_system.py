@@ -14,11 +14,10 @@ from ..batch import (
     elsewhere,
     find_backend,
     missing_programs,
-    program_of,
     programs_of,
     submit_command,
 )
-from ..batch.base import Backend
+from ..batch.base import Backend, program_of
 from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited
 from ..core.errors import BackendError

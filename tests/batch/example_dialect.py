@@ -85,8 +85,7 @@ class Flux(Backend):
         words = result.stdout.split()
         if result.exit_code == 0 and len(words) == 1 and words[0].isalnum():
             return (words[0],)
-        unclear = "broker" in result.stderr
-        raise unsubmitted(self.title, result, PHRASES, submission.count, unclear=unclear)
+        raise unsubmitted(self, submission, result, PHRASES, "broker" in result.stderr)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         return ["flux", "jobs", "-a", "--json", f"--user={user}"]

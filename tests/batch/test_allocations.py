@@ -133,9 +133,9 @@ def test_an_unknown_number_is_told_from_silence(system: str, result: CommandResu
 @pytest.mark.parametrize(
     "result",
     [
-        CommandResult((), None, "", "no answer"),
-        CommandResult((), 127, "", "not found"),
-        CommandResult((), 0, "*** Welcome! ***\n", ""),
+        CommandResult(("asked",), None, "", "no answer"),
+        CommandResult(("asked",), 127, "", "not found"),
+        CommandResult(("asked",), 0, "*** Welcome! ***\n", ""),
     ],
 )
 def test_silence_and_banners_are_no_answer(system: str, result: CommandResult) -> None:

@@ -50,7 +50,6 @@ def test_the_job_server_reads_what_the_dialect_submits() -> None:
         ("over", "cancelled", JobState.CANCELLED),
         ("over", "failed", JobState.FAILED),
         ("over", "done", JobState.DONE),
-        ("over", "something new", JobState.UNKNOWN),
     ],
 )
 def test_states_are_read(state: str, outcome: str, expected: JobState) -> None:

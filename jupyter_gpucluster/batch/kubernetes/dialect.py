@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
@@ -173,28 +174,26 @@ class Kubernetes(Backend):
         return {job.id: job for job in map(status_of, _items(result)) if job.id}
 
     def explain(self, status: JobStatus) -> str:
-        reason, _, message = status.reason.partition(": ")
-        message = message.rstrip(".")
-        if status.state in (JobState.PENDING, JobState.HELD):
-            if reason == "Unschedulable":
-                said = message.partition(" preemption:")[0].rstrip(".")
-                advice = REASONS.say("unschedulable", said)
-                return f"{said}. {advice}".strip()
-            if sentence := REASONS.say("waiting", reason, id=status.id, message=message):
-                return sentence
-            told = status.reason.rstrip(".")
-            return f"Kubernetes says: {told}." if told else "Waits for a node."
-        if sentence := REASONS.say("ended", reason, message=message or "no reason given"):
-            return sentence
-        if status.state is JobState.FAILED:
-            return _failure(status)
-        return {
+        reason, _, message = (part.rstrip(".") for part in status.reason.partition(": "))
+        waits = f"Kubernetes says: {status.reason.rstrip('.')}." if reason else "Waits for a node."
+        if reason == "Unschedulable":
+            said = message.partition(" preemption:")[0].rstrip(".")
+            waits = f"{said}. {REASONS.say('unschedulable', said)}".strip()
+        failed = f"Kubernetes ended it: {status.reason.rstrip('.') or 'no reason given'}."
+        if (code := status.exit_code) is not None:
+            failed = REASONS.say("failed", str(code)) or ended_with(code)
+        sentences = {
+            JobState.PENDING: waits,
+            JobState.HELD: waits,
             JobState.OUT_OF_MEMORY: "It used more memory than job.memory gives it; ask for more.",
             JobState.TIMEOUT: REASONS.say("ended", "DeadlineExceeded"),
             JobState.CANCELLED: "It was deleted.",
             JobState.PREEMPTED: "It had to make room.",
-            JobState.NODE_FAIL: "Its node failed.",
-        }.get(status.state, "")
+            JobState.FAILED: failed,
+        }
+        message = message or "no reason given"
+        known = replace(status, reason=reason)
+        return REASONS.explain(known, self.title, sentences, id=status.id, message=message)
 
     def cancel(self, ids: Sequence[str]) -> list[str]:
         return ["kubectl", "delete", "pods", "--wait=false", "--ignore-not-found", *ids]
@@ -301,11 +300,3 @@ def _items(result: CommandResult) -> list[dict[str, Any]]:
         said = (result.stderr or result.stdout)[-2000:]
         raise BackendUnavailable("Kubernetes did not answer kubectl get.", detail=said)
     return [item for item in items if isinstance(item, dict)]
-
-
-def _failure(status: JobStatus) -> str:
-    if status.exit_code is not None and (known := REASONS.say("failed", str(status.exit_code))):
-        return known
-    if status.exit_code is None:
-        return f"Kubernetes ended it: {status.reason.rstrip('.') or 'no reason given'}."
-    return ended_with(status.exit_code)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.job import Capacity, JobState, JobStatus
-from ..base import local_time
+from ..base import by_word, local_time
 from ..reasons import Reasons
 from .manifest import look
 
@@ -24,23 +24,17 @@ GPUS = re.compile(r"[\w.-]+/gpu|nvidia\.com/mig-[\w.-]+", re.ASCII)
 KUEUE = "kueue.x-k8s.io/"
 """Beginning of the scheduling gates that Kueue takes away by itself."""
 
-DISRUPTED = {
-    "PreemptionByScheduler": JobState.PREEMPTED,
-    "EvictionByEvictionAPI": JobState.PREEMPTED,
-    "DeletionByTaintManager": JobState.NODE_FAIL,
-    "DeletionByPodGC": JobState.NODE_FAIL,
-}
+DISRUPTED = by_word(
+    preempted="PreemptionByScheduler EvictionByEvictionAPI",
+    node_fail="DeletionByTaintManager DeletionByPodGC",
+)
 """Of the condition DisruptionTarget, reasons to delete a pod: its outcome goes with it."""
 
-FAILED = {
-    "DeadlineExceeded": JobState.TIMEOUT,
-    "Evicted": JobState.PREEMPTED,
-    "Preempting": JobState.PREEMPTED,
-    "NodeLost": JobState.NODE_FAIL,
-    "NodeShutdown": JobState.NODE_FAIL,
-    "Shutdown": JobState.NODE_FAIL,
-    "Terminated": JobState.NODE_FAIL,
-}
+FAILED = by_word(
+    timeout="DeadlineExceeded",
+    preempted="Evicted Preempting",
+    node_fail="NodeLost NodeShutdown Shutdown Terminated",
+)
 """Of a pod's own status, reasons with which a kubelet or a controller has ended it."""
 
 

@@ -1,7 +1,8 @@
 """Messages of batch systems and their meaning: one TOML file for each system.
 
 A table ``[TOPIC.WAY]`` maps parts of messages to sentences for users, such as ``[waiting.starts]``
-for the beginnings of reasons to wait.  The topics are the dialect's own; the ways are in `WAYS`.
+for the beginnings of reasons to wait.  `Reasons.explain` reads the topics ``waiting`` and
+``ended``, others are the dialect's own; the ways are in `WAYS`.
 The first rule that fits counts.  A rule is a sentence, or a table with the sentence as ``say`` and
 
 - ``state``: the state of a job with this reason,
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.fast_dataclass import frozen
-from ...core.job import JobState
+from ...core.job import FINAL, JobState, JobStatus
+from ..base import ENDS, ended_with
 from ..refusal import SHARED, Phrases
 
 WAYS: Mapping[str, Callable[[str, str], object]] = {
@@ -67,7 +69,7 @@ class Reasons:
     def rules(self, topic: str) -> tuple[tuple[str, Rule], ...]:
         """Return the rules of a topic in the file's order, each with its way of comparison."""
         made = []
-        for way, table in self._tables[topic].items():
+        for way, table in self._tables.get(topic, {}).items():
             for part, value in table.items():
                 fields: dict[str, Any] = {"say": value} if isinstance(value, str) else dict(value)
                 if "state" in fields:
@@ -86,6 +88,29 @@ class Reasons:
         for name, value in values.items():
             sentence = sentence.replace(f"{{{name}}}", value)
         return sentence
+
+    def explain(
+        self, status: JobStatus, title: str, sentences: Mapping[JobState, str], **values: str
+    ) -> str:
+        """Return the sentence about a job: by its reason, else by its state.
+
+        Parameters
+        ----------
+        title
+            The batch system's name for users.
+        sentences
+            The system's own about states; others are in `ENDS`.
+        values
+            For the names in the rules' sentences.
+        """
+        state, reason = status.state, status.reason
+        waits = state in (JobState.PENDING, JobState.HELD)
+        topic = "waiting" if waits else "ended" if state in FINAL else ""
+        if sentence := self.say(topic, reason, **values) or sentences.get(state, ""):
+            return sentence
+        if waits:
+            return f"{title} says: {reason}." if reason else "Waits in the queue."
+        return ended_with(status.exit_code) if state is JobState.FAILED else ENDS.get(state, "")
 
     @cached_property
     def phrases(self) -> Phrases:
