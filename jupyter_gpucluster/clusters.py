@@ -20,7 +20,7 @@ from .state.control import POLL_SECONDS, as_now, ask_started, endpoint_of, find_
 from .state.control_client import Endpoint
 from .state.logs import read_logs, read_scripts
 from .state.paths import default_root
-from .state.reader import Memory, damaged, find, find_all, lives
+from .state.reader import Memory, find, find_all, lives
 from .state.snippets import client_code
 from .state.view import ClusterView, JobScript, Look, Script, view_of
 from .state.waiting import LOOK_SECONDS, Progress, wait_ready, wait_stopped
@@ -62,10 +62,6 @@ class Clusters:
     def live(self) -> Sequence[ClusterView]:
         """Return the clusters that have not ended."""
         return [view for view in self.list() if view.phase not in ENDED]
-
-    def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
-        """Return what cannot be read, each with its fix; `ended` as in `list`."""
-        return damaged(self.root, ended=ended)
 
     def check_directory(self) -> None:
         """Raise `StateError` where no cluster could be put on disk."""

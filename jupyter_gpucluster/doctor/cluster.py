@@ -67,7 +67,7 @@ def head(clusters: Clusters, view: ClusterView) -> Finding | None:
         return None
     endpoint = clusters.endpoint(view.id)
     ask(endpoint, "GET", "/gpucluster/summary")
-    return ok(f"It answers at {endpoint.scheme}://{endpoint.host}:{endpoint.port}.")
+    return ok(f"It answers at {endpoint.url('')}.")
 
 
 def versions(clusters: Clusters, view: ClusterView) -> Finding | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import MutableMapping, Sequence
+import contextlib
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,34 +32,8 @@ def is_busy(view: ClusterView) -> bool:
     return view.workers.ready > 0
 
 
-class BusyClusters:
-    """Looks once a minute whether a cluster is busy, and notes the time if so."""
-
-    def __init__(self, clusters: AsyncClusters, settings: MutableMapping[str, Any]) -> None:
-        self.clusters = clusters
-        self.settings = settings
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._task = asyncio.create_task(self._run())
-
-    async def close(self) -> None:
-        """Look no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def look(self) -> None:
-        """Look once."""
-        try:
-            views: Sequence[ClusterView] = await self.clusters.list()
-        except GpuClusterError:
-            return  # nothing is known, so nothing is noted
-        if any(map(is_busy, views)):
-            self.settings[ACTIVITY_SETTING] = datetime.now(UTC)
+async def note_activity(clusters: AsyncClusters, settings: MutableMapping[str, Any]) -> None:
+    """Note the time if a cluster is busy now; if clusters cannot be listed, note nothing."""
+    with contextlib.suppress(GpuClusterError):
+        if any(map(is_busy, await clusters.list())):
+            settings[ACTIVITY_SETTING] = datetime.now(UTC)

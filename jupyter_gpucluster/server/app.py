@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, cast
 
 from jupyter_server.extension.application import ExtensionApp
+from tornado.ioloop import PeriodicCallback
 from traitlets import Bool, Type, default
 
-from .activity import BusyClusters
+from .activity import LOOK_SECONDS, note_activity
 from .api import CLUSTERS_SETTING, MODELS_SETTING, SNAPSHOTS_SETTING
 from .bodies import Models
 from .health import GAUGES
@@ -54,12 +56,14 @@ class GpuClusterApp(ExtensionApp):
         assert server is not None  # noqa: S101  # set long before
         clusters = cast("AsyncClusters", self.clusters_class())
         self.snapshots = Snapshots(clusters, GAUGES.take)
-        self.busy = BusyClusters(clusters, server.web_app.settings)
+        look = functools.partial(note_activity, clusters, server.web_app.settings)
+        self.busy = PeriodicCallback(look, LOOK_SECONDS * 1000)
         self.settings[CLUSTERS_SETTING] = clusters
         self.settings[MODELS_SETTING] = Models(server.base_url)
         self.settings[SNAPSHOTS_SETTING] = self.snapshots
         GAUGES.reset(lambda: server.io_loop.add_callback(self.snapshots.glance))
         if self.busy_clusters_count:
+            server.io_loop.add_callback(look)
             server.io_loop.add_callback(self.busy.start)
 
     def initialize_handlers(self) -> None:
@@ -69,5 +73,5 @@ class GpuClusterApp(ExtensionApp):
     async def stop_extension(self) -> None:
         """End what looks at clusters, not the clusters."""
         GAUGES.reset()
-        await self.busy.close()
+        self.busy.stop()
         await self.snapshots.close()

@@ -47,7 +47,7 @@ class AsyncClusters:
     list = in_thread(Clusters.list)
     get = in_thread(Clusters.get)
     check_directory = in_thread(Clusters.check_directory)
-    damaged = in_thread(Clusters.damaged)
+    survey = in_thread(Clusters.survey)
     jobs = in_thread(Clusters.jobs)
     events = in_thread(Clusters.events)
     logs = in_thread(Clusters.logs)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from jupyter_server.utils import url_path_join
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from tornado import web
 
 from ..core.cluster import ENDED, Phase, Target
 from ..core.errors import InvalidInput
@@ -21,18 +22,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_BODY = 64 * 1024
 """Bytes; a form with hundreds of options has some 10 kB."""
-
-
-class MalformedRequest(InvalidInput):
-    """The body is not a JSON object."""
-
-    status = 400
-
-
-class RequestTooLarge(InvalidInput):
-    """The body is larger than any request needs."""
-
-    status = 413
+AMOUNTS = "Give either workers, or both minimum and maximum."
 
 
 class Body(BaseModel):
@@ -50,16 +40,14 @@ class AmountBody(Body):
 
     def target(self) -> Target | None:
         """Return the target, None where no amount is given."""
-        ends = (self.minimum, self.maximum)
-        if self.workers is not None and ends == (None, None):
-            return Target(self.workers, self.workers)
-        if self.minimum is not None and self.maximum is not None and self.workers is None:
-            return Target(self.minimum, self.maximum)
-        if self.workers is None and ends == (None, None):
-            return None
-        raise InvalidInput(
-            "Give either workers, or both minimum and maximum.", detail="target.workers"
-        )
+        match (self.workers, self.minimum, self.maximum):
+            case (None, None, None):
+                return None
+            case (int(workers), None, None):
+                return Target(workers, workers)
+            case (None, int(minimum), int(maximum)):
+                return Target(minimum, maximum)
+        raise InvalidInput(AMOUNTS, detail="target.workers")
 
 
 class TargetBody(AmountBody):
@@ -69,11 +57,7 @@ class TargetBody(AmountBody):
         """Return the target."""
         target = super().target()
         if target is None:
-            raise InvalidInput(
-                "The target names no amount.",
-                hint="Give either workers, or minimum and maximum.",
-                detail="target",
-            )
+            raise InvalidInput(AMOUNTS, detail="target")
         return target
 
 
@@ -131,20 +115,20 @@ def read_body(kind: type[B], body: bytes) -> B:
 
     Raises
     ------
-    MalformedRequest, RequestTooLarge
+    HTTPError
         It is no JSON object, or far too long.
     InvalidInput
         A field is missing, unknown or of the wrong type; ``detail`` is its path.
     """
     if len(body) > MAXIMUM_BODY:
-        raise RequestTooLarge(f"The request is larger than {MAXIMUM_BODY // 1024} KiB.")
+        raise web.HTTPError(413, f"The request is larger than {MAXIMUM_BODY // 1024} KiB.")
     try:
         # NaN and Infinity are no JSON, though Python reads them.
         value = json.loads(body or b"{}", parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise MalformedRequest("The request's body is not JSON.") from None
+        raise web.HTTPError(400, "The request's body is not JSON.") from None
     if not isinstance(value, dict):
-        raise MalformedRequest("The request's body must be a JSON object.")
+        raise web.HTTPError(400, "The request's body must be a JSON object.")
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -220,6 +204,7 @@ def as_shown(model: dict[str, Any]) -> dict[str, Any]:
     hours = model["gpu_hours"]
     return {
         **model,
+        "written": None,
         "memory_used": shown_bytes(model["memory_used"]),
         "gpu_hours": round(hours, 1 if hours < 10 else 0),
         "gpus": gpus,

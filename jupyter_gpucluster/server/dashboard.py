@@ -61,12 +61,6 @@ TRY_AGAIN_LATER = 1013
 """Websocket close code (IANA registry)."""
 
 
-class RedirectRefused(GpuClusterError):
-    """The head pointed the browser somewhere else."""
-
-    status = 502
-
-
 class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # untyped, hence Any
     """Shows the dashboard of a cluster below our own address."""
 
@@ -173,12 +167,7 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
 
     def head_uri(self, protocol: str, path: str) -> str:
         """Return the head's address for this request, without Jupyter's token."""
-        host, port = self.endpoint.host, self.endpoint.port
-        host = f"[{host}]" if ":" in host else host
-        secure = "s" if self.endpoint.ca else ""
-        return (
-            f"{protocol}{secure}://{host}:{port}{quoted(path)}{without_token(self.request.query)}"
-        )
+        return self.endpoint.url(quoted(path) + without_token(self.request.query), protocol)
 
     def proxy_request_headers(self) -> HTTPHeaders:
         """Return what the head may know of the browser, and the head's own token."""
@@ -186,11 +175,11 @@ class DashboardHandler(ShowsErrors, ProxyHandler):  # type: ignore[misc]  # unty
         return HTTPHeaders({**passed, TOKEN_HEADER: self.endpoint.token})
 
     def below_here(self, cluster_id: str, location: str) -> str:
-        """Return a redirect of the head as a path of ours; raises `RedirectRefused`."""
+        """Return a redirect of the head as a path of ours; raises `HTTPError`."""
         url = urlsplit(location)
         home = urlsplit(self.head_uri("http", "/"))
         if (url.scheme, url.netloc) != (home.scheme, home.netloc):
-            raise RedirectRefused("The dashboard points to another server.")
+            raise web.HTTPError(502, "The dashboard points to another server.")
         path = quoted(open_path(unquote(url.path)))
         query = without_token(url.query)
         return url_path_join(self.base_url, "gpucluster/dashboard", quote(cluster_id), path) + query

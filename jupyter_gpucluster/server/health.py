@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from ..batch.status_cache import CALLS_PER_MINUTE
 from ..core.cluster import Phase
@@ -24,30 +23,26 @@ from ..core.errors import (
 )
 from ..launch.python_environments import list_environments
 from ..profiles import load_profiles
-from .snapshot import NO_ANSWER, fetch_summary, is_asked
 
 if TYPE_CHECKING:
     from ..state.view import ClusterView
     from .async_clusters import AsyncClusters
+    from .snapshot import Snapshots
 
 
 PATIENCE_SECONDS = 3.0
-ASKED = 50
-"""Heads asked at a time."""
 
 
-async def check_health(clusters: AsyncClusters) -> dict[str, Any]:
+async def check_health(clusters: AsyncClusters, snapshots: Snapshots) -> dict[str, Any]:
     """Return ``{"ok", "version", "problems"}``, each problem with message, hint and detail."""
     problems = await asyncio.to_thread(_profile_problems)
     try:
         await clusters.check_directory()
-        views = await clusters.list()
-        problems += await clusters.damaged()
+        views = await snapshots.latest()
+        problems += [*snapshots.troubles, *(_trouble(view) for view in views if _troubled(view))]
+        problems += map(_silent, await snapshots.silent(PATIENCE_SECONDS))
     except GpuClusterError as error:
         problems.append(error)
-    else:
-        problems += [_trouble(view) for view in views if _troubled(view)]
-        problems += await _silent_heads(clusters, list(filter(is_asked, views)))
     if not any(e.suitable for e in await asyncio.to_thread(list_environments)):
         problems.append(
             UnsuitableEnvironment(
@@ -85,31 +80,11 @@ def _trouble(view: ClusterView) -> GpuClusterError:
     )
 
 
-async def _silent_heads(
-    clusters: AsyncClusters, views: Sequence[ClusterView]
-) -> list[GpuClusterError]:
-    """Ask each head for a sign of life; return those that gave none."""
-    client = SimpleAsyncHTTPClient(force_instance=True, max_clients=ASKED)
-    turns = asyncio.Semaphore(ASKED)
-
-    async def ask(view: ClusterView) -> GpuClusterError | None:
-        try:
-            async with turns:
-                endpoint = await clusters.endpoint(view.id)
-                await fetch_summary(client, endpoint, PATIENCE_SECONDS)
-        except NO_ANSWER as error:
-            return HeadUnreachable(
-                f"The scheduler process of cluster {view.name} does not answer.",
-                hint="It may be busy, frozen or ending; read its log.",
-                detail=str(error),
-            )
-        return None
-
-    try:
-        answers = await asyncio.gather(*map(ask, views))
-    finally:
-        client.close()
-    return [answer for answer in answers if answer is not None]
+def _silent(view: ClusterView) -> GpuClusterError:
+    return HeadUnreachable(
+        f"The scheduler process of cluster {view.name} does not answer.",
+        hint="It may be busy, frozen or ending; read its log.",
+    )
 
 
 def _version() -> str:
@@ -121,19 +96,6 @@ def _version() -> str:
 
 OLD_SECONDS = 10.0
 """A scrape that finds an older look asks for a new one, which the next scrape shows."""
-
-
-FAMILIES: tuple[tuple[str, str, list[str]], ...] = (
-    ("clusters", "Clusters that are live or have failed within a day, by phase", ["phase"]),
-    ("workers_ready", "Workers that are connected", []),
-    ("gpus_held", "GPUs of workers that start or run", []),
-    ("look_timestamp_seconds", "When the clusters were last looked at", []),
-)
-
-
-def families() -> list[GaugeMetricFamily]:
-    """Return the gauges, still without figures."""
-    return [GaugeMetricFamily(f"jupyter_gpucluster_{n}", h, labels=ls) for n, h, ls in FAMILIES]
 
 
 class Gauges(Collector):
@@ -157,10 +119,6 @@ class Gauges(Collector):
         """Forget what another server saw; ask for looks in a new way."""
         self.views, self.looked, self.ask = (), None, ask
 
-    def describe(self) -> Iterator[Metric]:
-        """Yield names only: registering must not cause a look."""
-        yield from families()
-
     def collect(self) -> Iterator[Metric]:
         """Yield what is known; nothing before the first look."""
         views, looked = self.views, self.looked
@@ -168,15 +126,23 @@ class Gauges(Collector):
             self.ask()
         if looked is None:
             return
-        clusters, ready, held, when = families()
+        clusters = gauge("clusters", "Clusters, live or failed within a day, by phase", ["phase"])
         phases = Counter(view.phase for view in views)
         for phase in Phase:
             clusters.add_metric([phase.value], phases[phase])
+        ready = gauge("workers_ready", "Workers that are connected")
         ready.add_metric([], sum(view.workers.ready for view in views))
+        held = gauge("gpus_held", "GPUs of workers that start or run")
         workers = (view.workers for view in views if view.unit == "GPUs")
         held.add_metric([], sum(w.starting + w.ready for w in workers))
+        when = gauge("look_timestamp_seconds", "When the clusters were last looked at")
         when.add_metric([], looked)
         yield from (clusters, ready, held, when)
+
+
+def gauge(name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetricFamily:
+    """Return one of our gauges, still without figures."""
+    return GaugeMetricFamily(f"jupyter_gpucluster_{name}", description, labels=labels)
 
 
 GAUGES = Gauges()

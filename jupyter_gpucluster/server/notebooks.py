@@ -5,24 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jupyter_server.services.contents.manager import ContentsManager
 from jupyter_server.utils import ensure_async
+from tornado import web
 
 from ..core.cluster import ENDED
 from ..core.errors import ClusterConflict, InvalidInput
 from ..state.view import ClusterView
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
-
-
-class NotebookNotFound(InvalidInput):
-    """The package has no notebook of that name."""
-
-    status = 404
 
 
 def bundled() -> dict[str, Path]:
@@ -32,19 +27,13 @@ def bundled() -> dict[str, Path]:
 
 def titles() -> list[dict[str, str]]:
     """Return name and title of each notebook."""
-    return [{"name": n, "title": title_of(p) or n} for n, p in bundled().items()]
+    return [{"name": name, "title": title_of(path)} for name, path in bundled().items()]
 
 
 def title_of(path: Path) -> str:
-    """Return a notebook's first heading."""
-    lines = (line for text in _markdown(path) for line in text.splitlines())
-    return next((line.removeprefix("# ").strip() for line in lines if line.startswith("# ")), "")
-
-
-def _markdown(path: Path) -> Iterator[str]:
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "markdown":
-            yield "".join(cell["source"])
+    """Return a notebook's heading, which is its first line."""
+    first: str = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"][0]
+    return first.removeprefix("# ").strip()
 
 
 async def copy(
@@ -70,7 +59,7 @@ async def copy(
 
     Raises
     ------
-    NotebookNotFound
+    HTTPError
         There is no such notebook.
     InvalidInput
         There is no such folder.
@@ -79,8 +68,7 @@ async def copy(
     """
     found = await asyncio.to_thread(bundled)
     if name not in found:
-        hint = f"There are: {', '.join(found)}." if found else ""
-        raise NotebookNotFound("There is no such notebook.", hint=hint)
+        raise web.HTTPError(404, "There is no such notebook.")
     values = parameters_for(cluster) if cluster else {}
     folder = directory.strip("/")
     if not await ensure_async(contents.dir_exists(folder)):

@@ -18,12 +18,12 @@ from ..core.errors import InvalidInput
 from ..core.serialize import to_json
 from ..launch.profile_catalog import one_place, places
 from ..launch.python_environments import list_environments
+from ..state.view import is_shown
 from . import notebooks
 from .api import MODELS_SETTING, SNAPSHOTS_SETTING, ApiHandler
 from .bodies import CopyBody, StartBody, TrialBody, UpdateBody
 from .dashboard import DashboardHandler
 from .health import check_health
-from .snapshot import is_listed
 
 if TYPE_CHECKING:
     from .bodies import Models
@@ -92,6 +92,16 @@ class ClusterRoute(ApiHandler):
             self.snapshots.expire()
 
 
+class HealthHandler(ClusterRoute):
+    """The health of the installation."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.snapshots.expire()
+        self.respond(await check_health(self.clusters, self.snapshots))
+
+
 class ClustersHandler(ClusterRoute):
     """All clusters of this user."""
 
@@ -101,7 +111,7 @@ class ClustersHandler(ClusterRoute):
     @authorized
     async def get(self) -> None:
         ended = self.flag("ended")
-        views = [v for v in await self.snapshots.latest() if ended or is_listed(v)]
+        views = [v for v in await self.snapshots.latest() if ended or is_shown(v)]
         text, self.etag = await asyncio.to_thread(self.models.list, views)
         self.write(text)
 
@@ -199,6 +209,6 @@ ROUTES: list[Route] = [
     read(CLUSTER + "/client-code", lambda clusters, name: clusters.client_code(name)),
     read("notebooks", lambda _: asyncio.to_thread(notebooks.titles), "notebooks"),
     (API + r"notebooks/(?P<name>[^/]+)", NotebookHandler, {}),
-    read("health", check_health),
+    (API + "health", HealthHandler, {}),
     (r"gpucluster/dashboard/(?P<cluster_id>[^/]+)(?P<path>/.*|)", DashboardHandler, {}),
 ]

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,7 @@ from ..core.cluster import ENDED, EXISTING, TOKEN_HEADER, Phase
 from ..core.errors import GpuClusterError
 from ..core.serialize import from_json
 from ..core.summary import Summary
-from ..state.reader import RECENT_SECONDS
-from ..state.view import ClusterView
+from ..state.view import ClusterView, is_shown
 
 if TYPE_CHECKING:
     from ..state.control_client import Endpoint
@@ -40,11 +38,6 @@ AT_ONCE = 16
 """Requests at a time: more would hold the loop up for longer than 50 ms."""
 
 NO_ANSWER = (GpuClusterError, HTTPClientError, OSError, ValueError, TypeError, KeyError)
-SHARED = tuple(
-    {field.name for field in dataclasses.fields(Summary)}
-    & {field.name for field in dataclasses.fields(ClusterView)} - {"id", "profile"}
-)
-"""Fields with the same name in a summary and a view."""
 
 
 class Snapshots:
@@ -63,6 +56,8 @@ class Snapshots:
     ) -> None:
         self.clusters = clusters
         self.taken = taken
+        self.troubles: Sequence[GpuClusterError] = ()
+        """Clusters that the last look could not read."""
         self._views: Sequence[ClusterView] = ()
         self._taken = self._asked = float("-inf")
         self._expired = float("-inf")
@@ -94,6 +89,14 @@ class Snapshots:
         with contextlib.suppress(GpuClusterError):
             self.taken(await self.clusters.list())
 
+    async def silent(self, seconds: float) -> Sequence[ClusterView]:
+        """Return the clusters whose heads have not answered, at the latest after some seconds."""
+        views = await self.latest()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=seconds)
+        silent = set(asked_ids(views)) - self._answers.keys() | self._tasks.keys()
+        return [view for view in views if view.id in silent]
+
     async def close(self) -> None:
         """End the requests to heads."""
         tasks = [*self._tasks.values()]
@@ -105,14 +108,14 @@ class Snapshots:
 
     async def _take(self) -> None:
         begun = asyncio.get_running_loop().time()
-        seen = await self.clusters.list(ended=True)
-        asked = [view.id for view in seen if is_asked(view)][:ASKED_HEADS]
+        seen, self.troubles = await self.clusters.survey(ended=True)
+        asked = asked_ids(seen)
         if asked and begun - self._asked >= ASK_SECONDS:
             self._asked = begun
             await self._ask(asked)
         self._views = [with_figures(view, self._answers.get(view.id)) for view in seen]
         self._taken = begun
-        self.taken([view for view in self._views if is_listed(view)])
+        self.taken([view for view in self._views if is_shown(view)])
 
     async def _ask(self, ids: Sequence[str]) -> None:
         for known in (self._answers, self._endpoints, self._resting):
@@ -138,17 +141,14 @@ class Snapshots:
                 endpoint = await self.clusters.endpoint(cluster_id)
                 self._endpoints[cluster_id] = endpoint
             async with self._turns:
-                summary = await fetch_summary(self._client, endpoint, ANSWER_SECONDS)
-            self._answers[cluster_id] = summary
+                self._answers[cluster_id] = await fetch_summary(self._client, endpoint)
         except NO_ANSWER:
             self._answers.pop(cluster_id, None)
             self._endpoints.pop(cluster_id, None)
             self._resting[cluster_id] = asyncio.get_running_loop().time() + REST_SECONDS
 
 
-async def fetch_summary(
-    client: SimpleAsyncHTTPClient, endpoint: Endpoint, seconds: float
-) -> Summary:
+async def fetch_summary(client: SimpleAsyncHTTPClient, endpoint: Endpoint) -> Summary:
     """Ask a head for its summary.
 
     Raises
@@ -156,12 +156,11 @@ async def fetch_summary(
     HTTPClientError, OSError, ValueError, TypeError, KeyError
         It does not answer, or not as heads do.
     """
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     request = HTTPRequest(
-        f"{endpoint.scheme}://{host}:{endpoint.port}/gpucluster/summary?figures=1",
+        endpoint.url("/gpucluster/summary?figures=1"),
         headers={TOKEN_HEADER: endpoint.token},
-        connect_timeout=seconds,
-        request_timeout=seconds,
+        connect_timeout=ANSWER_SECONDS,
+        request_timeout=ANSWER_SECONDS,
         follow_redirects=False,
         ssl_options=endpoint.tls(),
     )
@@ -173,7 +172,7 @@ def with_figures(view: ClusterView, summary: Summary | None) -> ClusterView:
     """Return a view with its head's answer, unless the disk is newer or says that it has ended."""
     if summary is None or summary.phase in ENDED or summary.revision < view.revision:
         return view
-    return dataclasses.replace(view, **{name: getattr(summary, name) for name in SHARED})
+    return dataclasses.replace(view, **vars(summary))
 
 
 def is_asked(view: ClusterView) -> bool:
@@ -182,8 +181,6 @@ def is_asked(view: ClusterView) -> bool:
     return there and view.phase not in ENDED | {Phase.UNREACHABLE}
 
 
-def is_listed(view: ClusterView) -> bool:
-    """Tell whether a list without ended clusters shows this one: live, or failed within a day."""
-    if view.phase is Phase.FAILED:
-        return time.time() - view.phase_since < RECENT_SECONDS
-    return view.phase not in ENDED
+def asked_ids(views: Sequence[ClusterView]) -> Sequence[str]:
+    """Return the clusters whose heads are asked."""
+    return [view.id for view in views if is_asked(view)][:ASKED_HEADS]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ..core.cluster import ENDED, EXISTING, Phase
 from ..core.errors import (
@@ -73,17 +72,18 @@ def find_answered(root: Path, name: str, *, jobs: bool = True) -> Look:
     record = look.record
     if record.phase in ENDED or record.spec.backend == EXISTING or not record.http_address:
         return look
+    # It may have ended while it was asked.
+    return answered(look) or find(root, record.id, jobs=jobs)
+
+
+def answered(look: Look) -> Look | None:
+    """Return a look with the head's answer, unless the disk is newer; None without an answer."""
     try:
         answer = ask(endpoint_of(look), "GET", "/gpucluster/summary", seconds=QUICK_SECONDS)
-        return as_answered(look, answer)
+        summary = from_json(Summary, answer["summary"])
+        jobs = tuple(from_json(Job, job) for job in answer["jobs"])
     except (GpuClusterError, *DAMAGE):
-        # It may have ended while it was asked.
-        return find(root, record.id, jobs=jobs)
-
-
-def as_answered(look: Look, answer: Mapping[str, Any]) -> Look:
-    """Return a look with the head's answer, unless the disk is newer."""
-    summary = from_json(Summary, answer["summary"])
+        return None
     if summary.revision < look.record.revision:
         return look
     ended = summary.phase in ENDED
@@ -95,7 +95,7 @@ def as_answered(look: Look, answer: Mapping[str, Any]) -> Look:
         phase_since=summary.phase_since,
         ended=summary.phase_since if ended else None,
         reason=summary.reason if ended else look.record.reason,
-        jobs=tuple(from_json(Job, job) for job in answer["jobs"]),
+        jobs=jobs,
         revision=summary.revision,
     )
     return Look(look.directory, record, summary)
@@ -103,27 +103,16 @@ def as_answered(look: Look, answer: Mapping[str, Any]) -> Look:
 
 def as_now(looks: Sequence[tuple[Look, ClusterView]]) -> list[ClusterView]:
     """Return the views of many looks; heads whose summary on disk is old are asked at once."""
-
-    def answered(look: Look) -> ClusterView | None:
-        try:
-            endpoint = endpoint_of(look)
-            answer = ask(endpoint, "GET", "/gpucluster/summary", seconds=QUICK_SECONDS)
-            return view_of(as_answered(look, answer))
-        except (GpuClusterError, *DAMAGE):
-            return None
-
     now = time.time()
-    old = {
-        id(look): look
+    old = [
+        look
         for look, _ in looks
         if look.head_alive and look.record.http_address and look.record.phase not in ENDED
         if look.summary is not None and now - look.summary.written > OLD_SECONDS
-    }
-    if not old:
-        return [view for _, view in looks]
-    with ThreadPoolExecutor(min(len(old), AT_ONCE)) as threads:
-        found = dict(zip(old, threads.map(answered, old.values()), strict=True))
-    return [found.get(id(look)) or view for look, view in looks]
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        newer = dict(zip(map(id, old), threads.map(answered, old), strict=True))
+    return [view_of(found) if (found := newer.get(id(look))) else view for look, view in looks]
 
 
 def ask_started(directory: ClusterDirectory, method: str, path: str, body: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -41,10 +41,10 @@ class Endpoint:
     ca: str = field(default="", repr=False)
     """The cluster's own authority (PEM) if the head speaks HTTPS; else empty."""
 
-    @property
-    def scheme(self) -> str:
-        """Return ``https`` if the head shows a certificate, else ``http``."""
-        return "https" if self.ca else "http"
+    def url(self, path: str, protocol: str = "http") -> str:
+        """Return the address of a path there, encrypted if the head shows a certificate."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{protocol}{'s' if self.ca else ''}://{host}:{self.port}{path}"
 
     def tls(self) -> ssl.SSLContext | None:
         """Return the check of the head's certificate, which its own cluster must have signed.
@@ -167,17 +167,14 @@ def responds(directory: ClusterDirectory, record: Record) -> bool:
     return answer
 
 
-def ask_all(
-    directories: Sequence[ClusterDirectory], read: Callable[[ClusterDirectory], Record]
-) -> None:
+def ask_all(directories: Iterable[ClusterDirectory]) -> None:
     """Ask many heads at once, so that `responds` knows their answers."""
 
     def ask_one(directory: ClusterDirectory) -> None:
         with contextlib.suppress(GpuClusterError):
-            record = read(directory)
+            record = directory.read_record(jobs=False)
             if record.http_address and record.head is not None and is_alive(record.head):
                 responds(directory, record)
 
-    if len(directories) > 1:  # of one it makes no difference who asks
-        with ThreadPoolExecutor(min(len(directories), AT_ONCE)) as threads:
-            list(threads.map(ask_one, directories))
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        list(threads.map(ask_one, directories))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,6 +25,7 @@ from ..host.log_diagnosis import first_error, log_end
 from ..host.private_files import write_private
 from ..host.processes import is_alive
 from ..host.startup_watch import SlowStarts
+from .background import start_module
 
 ANSWER_SECONDS = 10.0
 """Whoever looks at a cluster waits for this long at most for the batch system."""
@@ -202,21 +201,13 @@ def keep_relay(directory: ClusterDirectory, record: Record) -> None:
         if time.time() - begun.stat().st_mtime < RELAY_SECONDS:
             return
     log = directory.logs / "relay.log"
-    with contextlib.suppress(OSError, StateError, subprocess.SubprocessError):
+    with contextlib.suppress(OSError, StateError):
         begun.touch(mode=0o600)
         directory.relay.mkdir(mode=0o700, exist_ok=True)
         if not log.exists():
             write_private(log, b"")
         with log.open("ab") as stream:
-            subprocess.run(  # it leaves us at once
-                [sys.executable, "-P", "-m", "jupyter_gpucluster.state.relay", str(directory.path)],
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                start_new_session=True,
-                timeout=RELAY_SECONDS,
-                check=False,
-            )
+            start_module("relay", directory, stream.fileno())
 
 
 def wait_gone(root: Path, record: Record, seconds: float) -> None:

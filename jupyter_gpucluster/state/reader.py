@@ -20,14 +20,12 @@ from ..host.private_files import check_private, locked
 from ..host.processes import is_alive
 from ..host.state_root import cluster_at
 from .control_client import ask_all, responds
-from .view import ClusterView, Look, view_of
+from .view import RECENT_SECONDS, ClusterView, Look, is_shown, view_of
 
 START_LOCK = ".lock"
 """A file in the state root, which a starter locks until its head has written its process."""
 START_SECONDS = 90.0
 """A head that is not on record this long after its start never will be."""
-RECENT_SECONDS = 86400.0
-"""For so long a failed cluster is shown beside the live ones, so that its user sees why."""
 ID = re.compile(r"[a-z0-9]{6}", re.ASCII)
 
 
@@ -58,7 +56,7 @@ def directories(
     check_private(root)
     usable = {id: each for id, each in (known or {}).items() if each.fault is None}
     every = [usable.get(name) or cluster_at(root, name) for name in found]
-    ask_all([each for each in every if each.lease_is_late()], ClusterDirectory.read_record)
+    ask_all(each for each in every if each.lease_is_late())
     yield from every
 
 
@@ -91,7 +89,7 @@ def see(
         if not sweep(directory) and troubles is not None:
             troubles.append(error)
         return None
-    return found if ended or shown(found.record) else None
+    return found if ended or is_shown(found.record) else None
 
 
 class Memory:
@@ -104,8 +102,6 @@ class Memory:
     def __init__(self) -> None:
         self._directories: dict[str, ClusterDirectory] = {}
         self._looks: dict[str, tuple[Files, Look, ClusterView]] = {}
-        self._over: dict[str, Files] = {}
-        """Clusters that are not shown among the live ones."""
 
     def looks(
         self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
@@ -114,26 +110,19 @@ class Memory:
         every = {directory.id: directory for directory in directories(root, self._directories)}
         self._directories = every
         seen = [self._seen(d, ended=ended, troubles=troubles) for d in every.values()]
-        for known in (self._looks, self._over):
-            for gone in known.keys() - every.keys():
-                known.pop(gone, None)  # another thread may have been here as well
+        for gone in self._looks.keys() - every.keys():
+            self._looks.pop(gone, None)  # another thread may have been here as well
         return [each for each in seen if each is not None]
 
     def _seen(
         self, directory: ClusterDirectory, *, ended: bool, troubles: list[GpuClusterError]
     ) -> tuple[Look, ClusterView] | None:
         files = directory.files()
-        if not ended and self._over.get(directory.id) == files:
-            return None
         known = self._looks.get(directory.id)
         if known is not None and known[0] == files and unchanged(known[1]):
-            return known[1:] if ended or shown(known[1].record) else None
-        told = len(troubles)
+            return known[1:] if ended or is_shown(known[1].record) else None
         look = see(directory, ended=ended, troubles=troubles, jobs=False)
         if look is None:
-            unaccounted = directory.read_phase()[2]
-            if not ended and len(troubles) == told and not unaccounted:
-                self._over[directory.id] = files
             return None
         view = view_of(look)
         self._looks[directory.id] = (files, look, view)
@@ -161,13 +150,6 @@ def ask_later(directory: ClusterDirectory, ended: float) -> None:
     from . import unaccounted  # not needed by a look that finds all well
 
     unaccounted.ask_later(directory, ended)
-
-
-def shown(record: Record) -> bool:
-    """Return whether lists of live clusters include one: it lives, or has just failed."""
-    if record.phase is Phase.FAILED:
-        return time.time() - record.phase_since < RECENT_SECONDS
-    return record.phase not in ENDED
 
 
 def find(root: Path, name: str, *, jobs: bool = True) -> Look:
@@ -201,14 +183,6 @@ def find_all(root: Path, name: str, *, jobs: bool = True) -> list[Look]:
             f"There is no cluster named {ascii(name)[1:-1][:80]}.", hint=told + unreadable
         )
     return sorted(named, key=lambda found: (found.record.phase in ENDED, -found.record.created))
-
-
-def damaged(root: Path, *, ended: bool = True) -> list[GpuClusterError]:
-    """Return the errors of clusters that cannot be read; ``ended`` as in `see`."""
-    troubles: list[GpuClusterError] = []
-    for directory in directories(root):
-        see(directory, ended=ended, troubles=troubles)
-    return troubles
 
 
 def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:

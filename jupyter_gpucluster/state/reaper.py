@@ -40,14 +40,14 @@ def end_head(directory: ClusterDirectory, record: Record, remark: str = "") -> R
     HeadUnreachable
         It runs on another host, or the kernel does not let go of it.
     """
-    with contextlib.suppress(OSError):
-        (directory.path / FORCED).touch(mode=0o600)
     kill_head(directory, record)
     return bury(directory, record, BY_FORCE, Phase.STOPPED, remark)
 
 
 def kill_head(directory: ClusterDirectory, record: Record) -> None:
     """Kill a head with its process group; raises as `end_head` does."""
+    with contextlib.suppress(OSError):
+        (directory.path / FORCED).touch(mode=0o600)
     head = record.head or directory.read_process()
     # A head in a job goes with the job, which `bury` cancels.
     if head is not None and not record.spec.in_job:

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import json
 import logging
-import os
 import re
 import sys
 import time
@@ -34,20 +33,16 @@ LOOK_SECONDS = 10.0
 """Period of its looks at the cluster, with which it ends."""
 
 
-def main(path: str) -> int:
+def main(path: str) -> None:
     """Serve the head of one cluster until the cluster has ended."""
     directory = ClusterDirectory(Path(path))
     check_private(directory.path)
-    if os.fork():
-        return 0
-    os.setsid()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s - %(levelname)s - %(message)s")
     with locked(directory.path / ".relay.lock") as held:
         if held is not False:  # else another one is at work
             write_private(directory.relay_file, json.dumps(to_json(this_process())).encode())
             serve(directory)
             clean_up(directory)
-    return 0
 
 
 def serve(directory: ClusterDirectory) -> None:
@@ -170,4 +165,4 @@ def submissions(directory: ClusterDirectory, record: Record) -> list[Submission]
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    main(sys.argv[1])

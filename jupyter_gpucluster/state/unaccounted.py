@@ -6,7 +6,6 @@ Whoever looks at the cluster starts a process for that, if it is due, and does n
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -18,12 +17,12 @@ from ..core.errors import ClusterConflict, StateError
 from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import check_private, locked
+from .background import start_module
 
 ASKED = ".unaccounted"
 """A file in the cluster's directory: its time is that of the last question."""
 LEAST_SECONDS, MOST_SECONDS = 60.0, 3600.0
 """Between two questions: the time since the end, within these limits."""
-SPAWN_SECONDS = 10.0
 
 
 def is_due(directory: ClusterDirectory, ended: float) -> bool:
@@ -39,19 +38,8 @@ def ask_later(directory: ClusterDirectory, ended: float) -> None:
     """Start a process that asks again, if that is due."""
     if not is_due(directory, ended):
         return
-    module = f"{__package__}.unaccounted"
-    argv = [sys.executable, "-P", "-m", module, str(directory.path)]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        note_time(directory)  # keeps others from starting one meanwhile
-        subprocess.run(  # the shell ends at once, and leaves no zombie to a server
-            ["/bin/sh", "-c", '"$@" &', "sh", *argv],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            timeout=SPAWN_SECONDS,
-            check=False,
-        )
+    note_time(directory)  # keeps others from starting one meanwhile
+    start_module("unaccounted", directory)
 
 
 def ask_now(directory: ClusterDirectory) -> Record:

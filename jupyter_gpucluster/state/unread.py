@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +9,10 @@ from ..batch import THIS_MACHINE
 from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
 from ..core.serialize import copied
-from ..host.cluster_directory import FORCED, ClusterDirectory
-from ..host.processes import end_heirs, is_alive
+from ..host.cluster_directory import ClusterDirectory
+from ..host.processes import end_heirs
 from ..host.state_root import cluster_at
-from .control_client import QUICK_SECONDS, ask, endpoint_at
+from .control_client import ANSWER_SECONDS, QUICK_SECONDS, ask, endpoint_at
 from .reader import ID, directories, look_at
 from .reaper import end_head, kill_head
 from .view import ClusterView, Look, view_of
@@ -27,7 +24,7 @@ LOST = (
 
 
 def stop_unread(root: Path, name: str, error: GpuClusterError, *, force: bool) -> ClusterView:
-    """Stop a cluster by its process file and token.
+    """Stop a cluster by its process file and token; by force kill its head, and what it left.
 
     Parameters
     ----------
@@ -42,10 +39,25 @@ def stop_unread(root: Path, name: str, error: GpuClusterError, *, force: bool) -
     directory = find_unread(root, name)
     if directory is None:
         raise error
-    if force:
-        return end_unread(directory)
-    ask_to_stop(directory)
-    return view_of(look_again(directory) or Look(directory, draft(directory), None))
+    try:
+        # A head that answers writes its record, by which its jobs can be cancelled.
+        ask_to_stop(directory, QUICK_SECONDS if force else ANSWER_SECONDS)
+    except GpuClusterError:
+        if not force:
+            raise
+    record, remark, newer = draft(directory), LOST, False
+    try:
+        record, remark = look_at(directory).record, ""
+    except GpuClusterError as trouble:
+        newer = isinstance(trouble, NewerRecord)
+    if force and newer:
+        # Not ours to write: the version that made it finds its head dead, and cancels its jobs.
+        kill_head(directory, record)
+        end_heirs(directory.path)
+        record = replace(record, phase=Phase.STOPPED)
+    elif force and record.phase not in ENDED:
+        record = end_head(directory, record, remark)
+    return view_of(Look(directory, record, directory.read_summary()))
 
 
 def find_unread(root: Path, name: str) -> ClusterDirectory | None:
@@ -63,55 +75,16 @@ def find_unread(root: Path, name: str) -> ClusterDirectory | None:
     return next((each for each in found if each.head_may_live()), None)
 
 
-def ask_to_stop(directory: ClusterDirectory, seconds: float = 10.0) -> None:
-    """Ask the head over HTTP, or by a signal if its address is unknown."""
-    process, address = directory.read_process(), directory.read_http_address()
-    by_force = f"If it hangs, kill it: jupyter gpucluster stop --force {directory.id}"
-    if address:
-        try:
-            endpoint = endpoint_at(directory, address)
-            ask(endpoint, "POST", "/gpucluster/stop", {"reason": ""}, seconds=seconds)
-        except (HeadUnreachable, OSError, ValueError) as error:
-            told = f"The scheduler of cluster {directory.id} does not answer ({error})."
-            raise HeadUnreachable(told, hint=by_force) from error
-    elif process is not None and is_alive(process):
-        os.kill(process.pid, signal.SIGTERM)
-    else:
-        raise HeadUnreachable(
-            f"Where the scheduler of cluster {directory.id} listens is not known.", hint=by_force
-        )
-
-
-def end_unread(directory: ClusterDirectory) -> ClusterView:
-    """Kill a head, and end the processes of its cluster without its record."""
-    # A head that answers writes its record, by which its jobs can be cancelled.
-    with contextlib.suppress(GpuClusterError):
-        ask_to_stop(directory, QUICK_SECONDS)
-    look = look_again(directory)
-    if look is not None:
-        if look.record.phase not in ENDED:
-            look = replace(look, record=end_head(directory, look.record))
-        return view_of(look)
-    record = draft(directory)
+def ask_to_stop(directory: ClusterDirectory, seconds: float) -> None:
+    """Ask the head over HTTP."""
     try:
-        directory.read_record()
-    except NewerRecord:
-        # Not ours to write: the version that made it finds its head dead, and cancels its jobs.
-        with contextlib.suppress(OSError):
-            (directory.path / FORCED).touch(mode=0o600)
-        kill_head(directory, record)
-        end_heirs(directory.path)
-        return view_of(Look(directory, replace(record, phase=Phase.STOPPED), None))
-    except GpuClusterError:
-        record = end_head(directory, record, LOST)
-    return view_of(Look(directory, record, None))
-
-
-def look_again(directory: ClusterDirectory) -> Look | None:
-    """Read a cluster whose head may have written its record again; None if it has not."""
-    with contextlib.suppress(GpuClusterError):
-        return look_at(directory)
-    return None
+        endpoint = endpoint_at(directory, directory.read_http_address())
+        ask(endpoint, "POST", "/gpucluster/stop", {"reason": ""}, seconds=seconds)
+    except (HeadUnreachable, OSError, ValueError) as error:
+        raise HeadUnreachable(
+            f"The scheduler of cluster {directory.id} does not answer ({error}).",
+            hint=f"If it hangs, kill it: jupyter gpucluster stop --force {directory.id}",
+        ) from error
 
 
 def draft(directory: ClusterDirectory) -> Record:

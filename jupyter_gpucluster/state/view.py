@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 from typing import Any
 
-from ..core.cluster import ENDED, Phase, Record, Spec, Target
+from ..core.cluster import ENDED, Phase, Record, Spec
 from ..core.fast_dataclass import frozen
 from ..core.serialize import copied
-from ..core.summary import Clock, GpuReading, Loss, Summary, WorkerCounts, summary_of
+from ..core.summary import Summary, WorkerCounts, summary_of
 from ..host.cluster_directory import ClusterDirectory
+
+RECENT_SECONDS = 86400.0
+"""For so long a failed cluster is shown beside the live ones, so that its user sees why."""
 
 
 @frozen
-class ClusterView:
+class ClusterView(Summary):
     """One cluster as users see it.  Times are seconds since the epoch, memory is in bytes."""
 
-    id: str
-    name: str
-    profile: str
+    _: KW_ONLY
     title: str
     backend: str
-    phase: Phase
-    words: str
-    reason: str
-    phase_since: float
     created: float
     ended: float | None
-    revision: int
     unit: str
-    target: Target
-    workers: WorkerCounts
     maximum_workers: int | None
-    threads: int
-    memory_used: int
-    memory_limit: int
-    clients: int
     encrypted: bool
     simulated: bool
     scheduler_address: str
@@ -45,27 +36,12 @@ class ClusterView:
     environment: str
     survives: bool
     survival: str
-    clocks: tuple[Clock, ...]
     options: Mapping[str, Any]
-    stale_since: float | None
     directory: str
-    gpus: tuple[GpuReading, ...] = ()
-    gpu_hours: float = 0.0
     gpu_hours_estimate: float | None = None
     """Most that the cluster may use; None = no GPUs, or nothing ends it."""
-    gpu_words: str = ""
-    expected_start: float | None = None
     allocation: str = ""
     """The batch job whose nodes it uses and that is not its own, with its nodes; empty = none."""
-    unsaved_since: float | None = None
-    """Since when the head cannot write the cluster's files, so that the disk is out of date."""
-    loss: Loss | None = None
-    """The last loss of workers; None = there was none, or it is long over."""
-    tasks: int = 0
-    tasks_done: int = 0
-    busy: float | None = None
-    listed: float | None = None
-    """Time of the batch system's last listing of the cluster's jobs."""
 
 
 @frozen
@@ -167,4 +143,12 @@ def view_of(look: Look) -> ClusterView:
         gpu_hours_estimate=gpu_hours_estimate(spec, record.target.maximum),
         allocation=f"{spec.allocation.name} ({spec.allocation.nodes})" if spec.allocation else "",
         loss=summary.loss if summary is not None else None,
+        unaccounted=record.unaccounted is not None,
     )
+
+
+def is_shown(cluster: Record | ClusterView) -> bool:
+    """Return whether lists of live clusters include one: it lives, or has just failed."""
+    if cluster.phase is Phase.FAILED:
+        return time.time() - cluster.phase_since < RECENT_SECONDS
+    return cluster.phase not in ENDED

@@ -408,6 +408,8 @@ export interface components {
             created: number;
             ended: number | null;
             revision: number;
+            /** @description When its scheduler reported these figures. */
+            written: number;
             /** @enum {unknown} */
             unit: "workers" | "GPUs";
             target: components["schemas"]["Target"];
@@ -436,6 +438,8 @@ export interface components {
             stale_since: number | null;
             /** @description Since when the cluster's files cannot be written. */
             unsaved_since: number | null;
+            /** @description Whether it has ended and nothing proves the end of some of its jobs. */
+            unaccounted: boolean;
             directory: string;
             /** @description The last reading of each worker's GPU. */
             gpus: components["schemas"]["GpuReading"][];

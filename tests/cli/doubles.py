@@ -20,48 +20,15 @@ from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.core.summary import Event, WorkerCounts
 from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.state.view import ClusterView, Script
+from tests import views as made
+from tests.views import NOW
 
 if TYPE_CHECKING:
     from jupyter_gpucluster.clusters import Clusters
 
-NOW = 1_700_000_000.0
-
 
 def a_view(name: str = "alpha", phase: Phase = Phase.RUNNING, **changes: Any) -> ClusterView:
-    view = ClusterView(
-        id=f"id-{name}",
-        name=name,
-        profile="local",
-        title="This machine",
-        backend="local",
-        phase=phase,
-        words="2 of 2 workers ready",
-        reason="",
-        phase_since=NOW,
-        created=NOW,
-        ended=NOW if phase in ENDED else None,
-        revision=3,
-        unit="workers",
-        target=Target(2, 2),
-        workers=WorkerCounts(asked=2, ready=2),
-        maximum_workers=8,
-        threads=2,
-        memory_used=1_000,
-        memory_limit=2_000_000_000,
-        clients=0,
-        encrypted=True,
-        simulated=False,
-        scheduler_address="tls://127.0.0.1:40001",
-        python="/usr/bin/python3",
-        environment="",
-        survives=True,
-        survival="",
-        clocks=(),
-        options={},
-        stale_since=None,
-        directory=f"/home/ada/{name}",
-    )
-    return dataclasses.replace(view, **changes)
+    return made.a_view(f"id-{name}", phase, **{"name": name, **changes})
 
 
 class InMemoryClusters:

@@ -27,8 +27,9 @@ from jupyter_gpucluster.core.errors import GpuClusterError, InvalidInput
 from jupyter_gpucluster.core.summary import Clock, GpuReading
 from jupyter_gpucluster.profiles.model import Profile
 from jupyter_gpucluster.profiles.options import resolve_options
+from tests.views import NOW
 
-from .doubles import NOW, Desk, Screen, a_view
+from .doubles import Desk, Screen, a_view
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,6 @@ def test_what_is_forgotten_is_gone_from_memory(clusters: Clusters) -> None:
         ClusterDirectory(clusters.root / cluster_id).remove()
     assert clusters.list(ended=True) == []
     assert not clusters.memory._looks
-    assert not clusters.memory._over
 
 
 def test_what_cannot_be_read_is_told_each_time(clusters: Clusters) -> None:

@@ -21,49 +21,20 @@ from jupyter_gpucluster.core.errors import (
     RecordError,
 )
 from jupyter_gpucluster.core.job import Job, JobState
-from jupyter_gpucluster.core.summary import Clock, Event, WorkerCounts
+from jupyter_gpucluster.core.summary import Clock, Event
 from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.state.control_client import Endpoint
 from jupyter_gpucluster.state.view import ClusterView, JobScript, Script
+from tests import views as made
 
 RUNNING, STOPPED, LOST, STARTING = "c-running", "c-stopped", "c-lost", "c-starting"
 
 
 def a_view(cluster_id: str, phase: Phase, **changes: Any) -> ClusterView:
-    view = ClusterView(
-        id=cluster_id,
-        name=f"name of {cluster_id}",
-        profile="local",
-        title="This machine",
-        backend="local",
-        phase=phase,
-        words="2 of 2 workers ready",
-        reason="",
-        phase_since=1_700_000_060.5,
-        created=1_700_000_000.0,
-        ended=1_700_000_100.0 if phase in ENDED else None,
-        revision=3,
-        unit="workers",
-        target=Target(2, 2),
-        workers=WorkerCounts(asked=2, ready=2),
-        maximum_workers=8,
-        threads=2,
-        memory_used=1_000,
-        memory_limit=2_000_000_000,
-        clients=0,
-        encrypted=True,
-        simulated=False,
-        scheduler_address="" if phase is Phase.STARTING else "tls://127.0.0.1:40001",
-        python="/usr/bin/python3",
-        environment="Python 3",
-        survives=True,
-        survival="Survives closing Jupyter: yes.",
-        clocks=(Clock("lifetime", 43_200.0, 1_700_043_200.0), Clock("idle", 1_800.0)),
-        options={"account": "m1"},
-        stale_since=None,
-        directory="/home/ada/clusters/" + cluster_id,
-    )
-    return dataclasses.replace(view, **changes)
+    address = "" if phase is Phase.STARTING else "tls://127.0.0.1:40001"
+    clocks = (Clock("lifetime", 43_200.0, 1_700_043_200.0), Clock("idle", 1_800.0))
+    ours = {"name": f"name of {cluster_id}", "scheduler_address": address, "clocks": clocks}
+    return made.a_view(cluster_id, phase, **{**ours, **changes})
 
 
 class InMemoryClusters:
@@ -107,8 +78,11 @@ class InMemoryClusters:
         if self.unwritable:
             raise self.unwritable
 
-    async def damaged(self, *, ended: bool = True) -> Sequence[GpuClusterError]:
-        return [RecordError("A record is damaged.", hint="Remove it.")] if self.damage else []
+    async def survey(
+        self, *, ended: bool = False
+    ) -> tuple[Sequence[ClusterView], Sequence[GpuClusterError]]:
+        damage = [RecordError("A record is damaged.", hint="Remove it.")] if self.damage else []
+        return await self.list(ended=ended), damage
 
     async def get(self, name: str) -> ClusterView:
         for view in self.views.values():

@@ -11,8 +11,9 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_gpucluster.core.cluster import Phase
+from jupyter_gpucluster.core.errors import StateError
 from jupyter_gpucluster.core.summary import Clock, WorkerCounts
-from jupyter_gpucluster.server.activity import BusyClusters, is_busy
+from jupyter_gpucluster.server.activity import is_busy, note_activity
 from jupyter_gpucluster.server.app import GpuClusterApp
 from tests.server.conftest import Ask
 from tests.server.doubles import RUNNING, InMemoryClusters, a_view
@@ -86,9 +87,10 @@ async def test_by_default_a_busy_cluster_does_not_keep_the_server(
 
 async def test_an_idle_or_unknown_cluster_notes_nothing(clusters: InMemoryClusters) -> None:
     settings: dict[str, Any] = {}
-    looks = BusyClusters(clusters, settings)  # type: ignore[arg-type]  # has the same calls
     clusters.views = {RUNNING: a_view(RUNNING, Phase.RUNNING, clocks=IDLES)}
-    await looks.look()
+    await note_activity(clusters, settings)  # type: ignore[arg-type]  # has the same calls
+    clusters.broken = StateError("The disk is gone.")
+    await note_activity(clusters, settings)  # type: ignore[arg-type]
     assert settings == {}
 
 

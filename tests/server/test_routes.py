@@ -410,7 +410,12 @@ async def test_health_names_clusters_that_nobody_can_tell_of(
     assert not ok
     assert message.startswith(f"The batch system of cluster name of {RUNNING}")
     assert "10 min" in message
-    clusters.views[RUNNING] = dataclasses.replace(clusters.views[RUNNING], stale_since=None)
+
+
+async def test_health_names_a_head_that_does_not_answer(
+    ask: Ask, clusters: InMemoryClusters
+) -> None:
+    del clusters.views[LOST]
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         clusters.endpoints[RUNNING] = Endpoint("127.0.0.1", silent.getsockname()[1], "t")
         assert await health(ask) == (

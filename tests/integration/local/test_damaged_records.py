@@ -91,7 +91,7 @@ def test_a_running_cluster_is_stopped_by_its_id(
         then = Path(view.directory).stat().st_mtime - START_SECONDS - 1
         os.utime(view.directory, (then, then))
         clusters.list()
-        [trouble] = clusters.damaged()
+        [trouble] = clusters.survey(ended=True)[1]
         assert isinstance(trouble, RecordError)
         assert f"jupyter gpucluster stop {view.id}" in trouble.hint
         assert not aside(view)
@@ -141,7 +141,7 @@ def test_the_head_writes_its_record_again(clusters: Clusters, start_head: StartH
             damaged(view, DAMAGE[name])
         assert not clusters.list()
     until(lambda: len(clusters.list()) == 3, REWRITTEN)
-    assert not clusters.damaged()
+    assert not clusters.survey(ended=True)[1]
     until(lambda: all(clusters.get(view.name).phase is Phase.RUNNING for view in views))
     assert all(clusters.jobs(view.id) for view in views)
 

@@ -117,7 +117,7 @@ def test_damaged_records_are_set_aside_and_hide_no_other(clusters: Clusters) -> 
         directory = broken_cluster(clusters, text)
         assert [view.id for view in clusters.list(ended=True)] == [sound.id]
         assert [view.id for view in clusters.list()] == [sound.id]
-        [trouble] = clusters.damaged()
+        [trouble] = clusters.survey(ended=True)[1]
         assert isinstance(trouble, RecordError)
         [aside] = directory.path.glob("record.json.damaged-*")
         assert aside.read_bytes() == text
@@ -177,7 +177,7 @@ def test_one_unsafe_cluster_directory_hides_no_other(clusters: Clusters) -> None
     directory = broken_cluster(clusters, b"{}")
     directory.path.chmod(0o777)
     assert [view.id for view in clusters.list(ended=True)] == [sound.id]
-    [trouble] = clusters.damaged()
+    [trouble] = clusters.survey(ended=True)[1]
     assert isinstance(trouble, StateError)
     with pytest.raises(GpuClusterError):
         clusters.get(directory.id)
