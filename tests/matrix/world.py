@@ -33,6 +33,7 @@ from jupyter_gpucluster.head.reconcile.model import (
     Note,
     Observation,
     Reported,
+    Retire,
     Submit,
 )
 from jupyter_gpucluster.head.submissions import Submissions, VainCancels
@@ -141,6 +142,9 @@ class World:
         self.dying = False
         """True if each job ends with exit code 1 once it has started."""
         self.finished = False
+        self.retired: set[str] = set()
+        self.largest = 0
+        """The largest target so far."""
 
     # The batch system.
 
@@ -212,6 +216,7 @@ class World:
             listed=listed,
             answers=self.submissions.take_answers(),
             workers=self.workers,
+            retired=frozenset(self.retired),
             listing_proves=self.backend.listing_proves,
             system=self.backend.title,
             desired=self.record.target.maximum,
@@ -234,6 +239,8 @@ class World:
             result = await self.queue.cancel(action.ids)
             notes = self.vain.note(self.record, action.ids, result, self.backend.title, self.now)
             self.events += [note.message for note in notes]
+        elif isinstance(action, Retire):
+            self.retired.update(action.keys)
         elif isinstance(action, Finish):
             self.finished = True
 
@@ -253,7 +260,8 @@ class World:
         assert self.keys() <= recorded
         keys = [self.key(job) for job in self.site.jobs if job.name.startswith("gpc-")]
         assert len(keys) == len(set(keys)), "a job was submitted twice"
-        assert len(self.living()) <= 2 * self.record.target.maximum
+        self.largest = max(self.largest, self.record.target.maximum)
+        assert len(self.living()) <= 2 * self.largest
         if self.record.phase in ENDED:
             left = self.record.unaccounted
             assert len(self.living()) <= (len(left.ids) if left else 0)
