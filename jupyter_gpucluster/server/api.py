@@ -14,14 +14,13 @@ from ..core.errors import GpuClusterError, InvalidInput
 from .bodies import Body, read_body
 
 if TYPE_CHECKING:
+    from .app import GpuClusterApp
     from .async_clusters import AsyncClusters
 
 AUTH_RESOURCE = "gpucluster"
 """The resource name for authorizers, with the action read, write or execute."""
 
-CLUSTERS_SETTING = "gpucluster_clusters"
-MODELS_SETTING = "gpucluster_models"
-SNAPSHOTS_SETTING = "gpucluster_snapshots"
+EXTENSION_SETTING = "gpucluster"
 
 B = TypeVar("B", bound=Body)
 
@@ -32,9 +31,14 @@ class ShowsErrors(JupyterHandler):
     auth_resource = AUTH_RESOURCE
 
     @property
+    def extension(self) -> GpuClusterApp:
+        """What all handlers share."""
+        return cast("GpuClusterApp", self.settings[EXTENSION_SETTING])
+
+    @property
     def clusters(self) -> AsyncClusters:
         """All clusters of this user."""
-        return cast("AsyncClusters", self.settings[CLUSTERS_SETTING])
+        return self.extension.clusters
 
     def log_exception(
         self,
@@ -73,9 +77,9 @@ class ApiHandler(ShowsErrors, APIHandler):
             raise InvalidInput(f"{name}: must be 0 or 1.", detail=name)
         return value == "1"
 
-    def count(self, name: str, default: int, maximum: int) -> int:
+    def count(self, name: str, default: str, maximum: int) -> int:
         """Return a query parameter that is a number from 1 to a maximum."""
-        value = self.get_query_argument(name, str(default))
+        value = self.get_query_argument(name, default)
         # int() also reads "1_0", " 1" and the digits of other scripts.
         if not (value.isascii() and value.isdigit() and 1 <= int(value[:10]) <= maximum):
             raise InvalidInput(f"{name}: must be a number from 1 to {maximum}.", detail=name)
@@ -85,6 +89,12 @@ class ApiHandler(ShowsErrors, APIHandler):
         """Answer with JSON."""
         self.set_status(status)
         self.write(json.dumps(value))
+
+    def on_finish(self) -> None:
+        """Let the next list show what this request changed."""
+        super().on_finish()
+        if self.request.method != "GET":
+            self.extension.snapshots.expire()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error with message, hint and detail; unexpected errors stay in the log."""

@@ -10,7 +10,7 @@ from tornado.ioloop import PeriodicCallback
 from traitlets import Bool, Type, default
 
 from .activity import LOOK_SECONDS, note_activity
-from .api import CLUSTERS_SETTING, MODELS_SETTING, SNAPSHOTS_SETTING
+from .api import EXTENSION_SETTING
 from .bodies import Models
 from .health import GAUGES
 from .routes import ROUTES
@@ -54,13 +54,12 @@ class GpuClusterApp(ExtensionApp):
         """Hand the handlers what they share."""
         server = self.serverapp
         assert server is not None  # noqa: S101  # set long before
-        clusters = cast("AsyncClusters", self.clusters_class())
-        self.snapshots = Snapshots(clusters, GAUGES.take)
-        look = functools.partial(note_activity, clusters, server.web_app.settings)
+        self.clusters = cast("AsyncClusters", self.clusters_class())
+        self.snapshots = Snapshots(self.clusters, GAUGES.take)
+        self.models = Models(server.base_url)
+        look = functools.partial(note_activity, self.clusters, server.web_app.settings)
         self.busy = PeriodicCallback(look, LOOK_SECONDS * 1000)
-        self.settings[CLUSTERS_SETTING] = clusters
-        self.settings[MODELS_SETTING] = Models(server.base_url)
-        self.settings[SNAPSHOTS_SETTING] = self.snapshots
+        self.settings[EXTENSION_SETTING] = self
         GAUGES.reset(lambda: server.io_loop.add_callback(self.snapshots.glance))
         if self.busy_clusters_count:
             server.io_loop.add_callback(look)

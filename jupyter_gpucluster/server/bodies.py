@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_BODY = 64 * 1024
 """Bytes; a form with hundreds of options has some 10 kB."""
+UNSHOWN = {"clock", "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received", "time"}
+"""Readings of a GPU that pages do not show."""
 AMOUNTS = "Give either workers, or both minimum and maximum."
 
 
@@ -192,12 +194,9 @@ def as_shown(model: dict[str, Any]) -> dict[str, Any]:
     queued = model["phase"] == Phase.PENDING.value and model["workers"]["ready"] == 0
     gpus = [
         {
-            "worker": gpu["worker"],
-            "place": [gpu["name"], gpu["index"], gpu["host"]],
-            "readings": [gpu[name] for name in ("utilization", "temperature", "ecc_errors")],
-            "memory": [shown_bytes(gpu["memory_used"]), gpu["memory_total"]],
+            **{name: gpu[name] for name in gpu.keys() - UNSHOWN},
+            "memory_used": shown_bytes(gpu["memory_used"]),
             "power": gpu["power"] and round(gpu["power"]),
-            "remarks": [gpu["slowed"], gpu["xids"]],
         }
         for gpu in model["gpus"]
     ]

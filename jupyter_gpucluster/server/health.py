@@ -38,6 +38,7 @@ async def check_health(clusters: AsyncClusters, snapshots: Snapshots) -> dict[st
     problems = await asyncio.to_thread(_profile_problems)
     try:
         await clusters.check_directory()
+        snapshots.expire()
         views = await snapshots.latest()
         problems += [*snapshots.troubles, *(_trouble(view) for view in views if _troubled(view))]
         problems += map(_silent, await snapshots.silent(PATIENCE_SECONDS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
@@ -20,14 +20,10 @@ from ..launch.profile_catalog import one_place, places
 from ..launch.python_environments import list_environments
 from ..state.view import is_shown
 from . import notebooks
-from .api import MODELS_SETTING, SNAPSHOTS_SETTING, ApiHandler
+from .api import ApiHandler
 from .bodies import CopyBody, StartBody, TrialBody, UpdateBody
 from .dashboard import DashboardHandler
 from .health import check_health
-
-if TYPE_CHECKING:
-    from .bodies import Models
-    from .snapshot import Snapshots
 
 MAXIMUM_LINES = 100_000
 Route = tuple[str, type[JupyterHandler], dict[str, Any]]
@@ -42,7 +38,7 @@ class ReadHandler(ApiHandler):
     @web.authenticated
     @authorized
     async def get(self, **path: str) -> None:
-        found = await self.read(self.clusters, *path.values())
+        found = await self.read(self, *path.values())
         self.respond({self.key: to_json(found)} if self.key else found)
 
 
@@ -72,37 +68,7 @@ class CheckHandler(ApiHandler):
         self.respond({"ok": not problems, "problems": problems})
 
 
-class ClusterRoute(ApiHandler):
-    """A handler that answers clusters."""
-
-    @property
-    def models(self) -> Models:
-        """The encoder of clusters."""
-        return cast("Models", self.settings[MODELS_SETTING])
-
-    @property
-    def snapshots(self) -> Snapshots:
-        """The looks that all pages share."""
-        return cast("Snapshots", self.settings[SNAPSHOTS_SETTING])
-
-    def on_finish(self) -> None:
-        """Let the next list show what this request changed."""
-        super().on_finish()
-        if self.request.method != "GET":
-            self.snapshots.expire()
-
-
-class HealthHandler(ClusterRoute):
-    """The health of the installation."""
-
-    @web.authenticated
-    @authorized
-    async def get(self) -> None:
-        self.snapshots.expire()
-        self.respond(await check_health(self.clusters, self.snapshots))
-
-
-class ClustersHandler(ClusterRoute):
+class ClustersHandler(ApiHandler):
     """All clusters of this user."""
 
     etag: str | None = None
@@ -111,8 +77,9 @@ class ClustersHandler(ClusterRoute):
     @authorized
     async def get(self) -> None:
         ended = self.flag("ended")
-        views = [v for v in await self.snapshots.latest() if ended or is_shown(v)]
-        text, self.etag = await asyncio.to_thread(self.models.list, views)
+        views = await self.extension.snapshots.latest()
+        views = [v for v in views if ended or is_shown(v.phase, v.phase_since)]
+        text, self.etag = await asyncio.to_thread(self.extension.models.list, views)
         self.write(text)
 
     def compute_etag(self) -> str | None:
@@ -125,16 +92,16 @@ class ClustersHandler(ClusterRoute):
         view = await self.clusters.start(self.body(StartBody).request())
         where = url_path_join(self.base_url, "gpucluster/api/clusters", quote(view.id, safe=""))
         self.set_header("Location", where)
-        self.respond(self.models.model(view), HTTPStatus.CREATED)
+        self.respond(self.extension.models.model(view), HTTPStatus.CREATED)
 
 
-class ClusterHandler(ClusterRoute):
+class ClusterHandler(ApiHandler):
     """One cluster."""
 
     @web.authenticated
     @authorized
     async def get(self, cluster_id: str) -> None:
-        self.respond(self.models.model(await self.clusters.get(cluster_id)))
+        self.respond(self.extension.models.model(await self.clusters.get(cluster_id)))
 
     @web.authenticated
     @authorized
@@ -144,7 +111,7 @@ class ClusterHandler(ClusterRoute):
         if body.name is None and target is None:
             raise InvalidInput("Nothing to change.", hint="Give a name, a target or both.")
         view = await self.clusters.update(cluster_id, new_name=body.name, target=target)
-        self.respond(self.models.model(view))
+        self.respond(self.extension.models.model(view))
 
     @web.authenticated
     @authorized
@@ -156,18 +123,7 @@ class ClusterHandler(ClusterRoute):
             self.set_status(HTTPStatus.NO_CONTENT)
         else:
             stopping = await self.clusters.stop(view.id, force=force)
-            self.respond(self.models.model(stopping), HTTPStatus.ACCEPTED)
-
-
-class LogsHandler(ApiHandler):
-    """The end of a cluster's logs, or of one job's."""
-
-    @web.authenticated
-    @authorized
-    async def get(self, cluster_id: str) -> None:
-        lines = self.count("lines", default=500, maximum=MAXIMUM_LINES)
-        job = self.get_query_argument("job", "")
-        self.respond({"text": await self.clusters.logs(cluster_id, job, lines=lines)})
+            self.respond(self.extension.models.model(stopping), HTTPStatus.ACCEPTED)
 
 
 class NotebookHandler(ApiHandler):
@@ -183,6 +139,12 @@ class NotebookHandler(ApiHandler):
         self.respond({"path": path}, HTTPStatus.CREATED)
 
 
+async def read_logs(on: ApiHandler, cluster: str) -> str:
+    """Return the end of a cluster's logs, or of one job's."""
+    lines = on.count("lines", "500", MAXIMUM_LINES)
+    return await on.clusters.logs(cluster, on.get_query_argument("job", ""), lines=lines)
+
+
 def read(pattern: str, call: Callable[..., Awaitable[Any]], key: str = "") -> Route:
     """Return the route of a `ReadHandler`."""
     return (API + pattern, ReadHandler, {"read": call, "key": key})
@@ -195,20 +157,20 @@ CLUSTER = r"clusters/(?P<cluster_id>[^/]+)"
 ROUTES: list[Route] = [
     read("profiles", lambda _: asyncio.to_thread(places)),
     read(PROFILE, lambda _, name: asyncio.to_thread(one_place, name)),
-    read(PROFILE + "/capacity", lambda clusters, name: clusters.capacity(name)),
+    read(PROFILE + "/capacity", lambda on, name: on.clusters.capacity(name)),
     (API + PROFILE + "/script", ScriptHandler, {}),
     (API + PROFILE + "/check", CheckHandler, {}),
     read("environments", lambda _: asyncio.to_thread(list_environments), "environments"),
     (API + "clusters", ClustersHandler, {}),
     (API + CLUSTER, ClusterHandler, {}),
-    read(CLUSTER + "/jobs", lambda clusters, name: clusters.jobs(name), "jobs"),
-    (API + CLUSTER + "/logs", LogsHandler, {}),
-    read(CLUSTER + "/events", lambda clusters, name: clusters.events(name), "events"),
-    read(CLUSTER + "/scripts", lambda clusters, name: clusters.scripts(name), "scripts"),
-    read(CLUSTER + "/why", lambda clusters, name: clusters.why(name), "text"),
-    read(CLUSTER + "/client-code", lambda clusters, name: clusters.client_code(name)),
+    read(CLUSTER + "/jobs", lambda on, name: on.clusters.jobs(name), "jobs"),
+    read(CLUSTER + "/logs", read_logs, "text"),
+    read(CLUSTER + "/events", lambda on, name: on.clusters.events(name), "events"),
+    read(CLUSTER + "/scripts", lambda on, name: on.clusters.scripts(name), "scripts"),
+    read(CLUSTER + "/why", lambda on, name: on.clusters.why(name), "text"),
+    read(CLUSTER + "/client-code", lambda on, name: on.clusters.client_code(name)),
     read("notebooks", lambda _: asyncio.to_thread(notebooks.titles), "notebooks"),
     (API + r"notebooks/(?P<name>[^/]+)", NotebookHandler, {}),
-    (API + "health", HealthHandler, {}),
+    read("health", lambda on: check_health(on.clusters, on.extension.snapshots)),
     (r"gpucluster/dashboard/(?P<cluster_id>[^/]+)(?P<path>/.*|)", DashboardHandler, {}),
 ]

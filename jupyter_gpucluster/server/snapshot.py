@@ -115,7 +115,7 @@ class Snapshots:
             await self._ask(asked)
         self._views = [with_figures(view, self._answers.get(view.id)) for view in seen]
         self._taken = begun
-        self.taken([view for view in self._views if is_shown(view)])
+        self.taken([view for view in self._views if is_shown(view.phase, view.phase_since)])
 
     async def _ask(self, ids: Sequence[str]) -> None:
         for known in (self._answers, self._endpoints, self._resting):

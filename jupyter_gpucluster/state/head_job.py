@@ -7,11 +7,10 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from ..batch import find_backend, routed
 from ..batch.base import worded
-from ..batch.queue import ProcessRunner, Queue, listing_period, run_aside, shared_cache, submit_line
+from ..batch.queue import ProcessRunner, Queue, listing_period, run_aside, submit_line
 from ..batch.status_cache import AFTER_CHANGE, boot_time
 from ..batch.variables import inherited
 from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, since_when
@@ -20,6 +19,7 @@ from ..core.errors import BackendUnavailable, StateError
 from ..core.job import FINAL, WAITING, Job, JobState, JobStatus, Submission
 from ..core.job_updates import apply_absence, apply_status, find_status
 from ..core.summary import Summary, WorkerCounts, summary_of
+from ..head.reconcile.listing import open_queue
 from ..host.cluster_directory import ClusterDirectory, tail
 from ..host.log_diagnosis import first_error, log_end
 from ..host.private_files import write_private
@@ -45,8 +45,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
     BackendError
         The batch system refused.
     """
-    job = heads_job(record)
-    assert job is not None  # noqa: S101  # for mypy: the starter has put it there
+    job = known_job(directory, record)
     script = directory.script(job.mark)
     text = script.read_text("utf-8").replace("@MARK@", job.mark)
     write_private(script, text.encode())
@@ -70,6 +69,13 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
     directory.write_headjob(replace(job, id=ids[0] if ids else "", state=state))
 
 
+def known_job(directory: ClusterDirectory, record: Record) -> Job:
+    """Return the head's job as it was last seen."""
+    job = directory.read_headjob() or heads_job(record)
+    assert job is not None  # noqa: S101  # for mypy: only clusters with a head in a job come here
+    return job
+
+
 def variables_of(record: Record) -> dict[str, str]:
     """Return the variables of commands that ask about a cluster's jobs."""
     return routed(record.spec, inherited(os.environ))
@@ -77,9 +83,7 @@ def variables_of(record: Record) -> dict[str, str]:
 
 def watch(directory: ClusterDirectory, record: Record) -> Job:
     """Return what is known of the head's job, and ask the batch system where that is old."""
-    job = heads_job(record)
-    assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
-    known = directory.read_headjob() or job
+    known = known_job(directory, record)
     age = age_of_answer(directory)
     if known.is_over or (age is not None and age < AFTER_CHANGE[0]):
         return known
@@ -88,6 +92,13 @@ def watch(directory: ClusterDirectory, record: Record) -> Job:
     with contextlib.suppress(StateError):
         newer = run_aside(ask(directory, record, known))
     return newer
+
+
+def quick_queue(directory: ClusterDirectory, record: Record) -> Queue:
+    """Return the cluster's batch system, whose answers are not waited for long."""
+    return open_queue(
+        directory, record, ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
+    )
 
 
 def age_of_answer(directory: ClusterDirectory) -> float | None:
@@ -99,15 +110,11 @@ def age_of_answer(directory: ClusterDirectory) -> float | None:
 
 async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the batch system about the job, if that is due; without an answer nothing changes."""
-    shared = shared_cache(directory.path.parent, record)
-    shared.changes.note(boot_time() - max(0.0, time.time() - job.submitted))
-    if (age := age_of_answer(directory)) is not None:
-        shared.seen = boot_time() - age  # an answer counts once, whichever process takes it
-    runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
-    arguments = record.spec.job.cancel_args
-    queue = Queue(
-        find_backend(record.spec.backend), runner, shared, arguments, directory.path.parent
-    )
+    queue = quick_queue(directory, record)
+    if (shared := queue.shared) is not None:
+        shared.changes.note(boot_time() - max(0.0, time.time() - job.submitted))
+        if (age := age_of_answer(directory)) is not None:
+            shared.seen = boot_time() - age  # an answer counts once, whichever process takes it
     poll = await queue.look([job.id] if job.id else [], listing_period(record))
     if poll.listing is None:
         return job
@@ -168,9 +175,8 @@ async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
 
 def begun(directory: ClusterDirectory, record: Record) -> tuple[Record, Summary]:
     """Return record and summary of a cluster whose head is there and has said nothing yet."""
-    job = directory.read_headjob() or heads_job(record)
-    assert job is not None  # noqa: S101  # for mypy: only such clusters are watched
-    return waiting(record, replace(job, state=JobState.RUNNING, reason=""))
+    job = replace(known_job(directory, record), state=JobState.RUNNING, reason="")
+    return waiting(record, job)
 
 
 def waiting(record: Record, job: Job) -> tuple[Record, Summary]:
@@ -210,15 +216,14 @@ def keep_relay(directory: ClusterDirectory, record: Record) -> None:
             start_module("relay", directory, stream.fileno())
 
 
-def wait_gone(root: Path, record: Record, seconds: float) -> None:
+def wait_gone(directory: ClusterDirectory, record: Record, seconds: float) -> None:
     """Wait until the batch system has ended the job of a head that has said its last word."""
     job = heads_job(record)
     if job is None or not job.id:
         return
-    runner = ProcessRunner(variables_of(record), seconds=ANSWER_SECONDS)
-    shared = shared_cache(root, record)
-    shared.note_change()
-    queue = Queue(find_backend(record.spec.backend), runner, shared)
+    queue = quick_queue(directory, record)
+    if queue.shared is not None:
+        queue.shared.note_change()
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         poll = run_aside(queue.look([job.id], listing_period(record)))

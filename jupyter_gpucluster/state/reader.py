@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from ..host.private_files import check_private, locked
 from ..host.processes import is_alive
 from ..host.state_root import cluster_at
 from .control_client import ask_all, responds
-from .view import RECENT_SECONDS, ClusterView, Look, is_shown, view_of
+from .view import ClusterView, Look, is_shown, view_of
 
 START_LOCK = ".lock"
 """A file in the state root, which a starter locks until its head has written its process."""
@@ -29,15 +29,8 @@ START_SECONDS = 90.0
 ID = re.compile(r"[a-z0-9]{6}", re.ASCII)
 
 
-def directories(
-    root: Path, known: Mapping[str, ClusterDirectory] | None = None
-) -> Iterator[ClusterDirectory]:
+def directories(root: Path) -> Iterator[ClusterDirectory]:
     """Yield the cluster directories of a user.
-
-    Parameters
-    ----------
-    known
-        Directories by id from an earlier look: to make another Path costs more than the look.
 
     Raises
     ------
@@ -54,8 +47,7 @@ def directories(
             hint="Check its permissions, or point JUPYTER_DATA_DIR at another directory.",
         ) from error
     check_private(root)
-    usable = {id: each for id, each in (known or {}).items() if each.fault is None}
-    every = [usable.get(name) or cluster_at(root, name) for name in found]
+    every = [cluster_at(root, name) for name in found]
     ask_all(each for each in every if each.lease_is_late())
     yield from every
 
@@ -76,12 +68,11 @@ def see(
     jobs
         Whether to read the record's jobs; views do not show them.
     """
-    phase, since, unaccounted = (None, 0.0, False) if ended else directory.read_phase()
-    if phase in ENDED:
+    if not ended:
+        phase, since, unaccounted = directory.read_phase()
         if unaccounted:
             ask_later(directory, since)
-        recent = time.time() - since < RECENT_SECONDS
-        if phase is not Phase.FAILED or not recent:
+        if not is_shown(phase, since):
             return None
     try:
         found = look_at(directory, jobs=jobs)
@@ -89,7 +80,7 @@ def see(
         if not sweep(directory) and troubles is not None:
             troubles.append(error)
         return None
-    return found if ended or is_shown(found.record) else None
+    return found if ended or is_shown(found.record.phase, found.record.phase_since) else None
 
 
 class Memory:
@@ -100,17 +91,15 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._directories: dict[str, ClusterDirectory] = {}
         self._looks: dict[str, tuple[Files, Look, ClusterView]] = {}
 
     def looks(
         self, root: Path, *, ended: bool, troubles: list[GpuClusterError]
     ) -> list[tuple[Look, ClusterView]]:
         """Return the looks at all clusters that `see` shows, each with its view."""
-        every = {directory.id: directory for directory in directories(root, self._directories)}
-        self._directories = every
-        seen = [self._seen(d, ended=ended, troubles=troubles) for d in every.values()]
-        for gone in self._looks.keys() - every.keys():
+        every = list(directories(root))
+        seen = [self._seen(each, ended=ended, troubles=troubles) for each in every]
+        for gone in self._looks.keys() - {each.id for each in every}:
             self._looks.pop(gone, None)  # another thread may have been here as well
         return [each for each in seen if each is not None]
 
@@ -120,7 +109,8 @@ class Memory:
         files = directory.files()
         known = self._looks.get(directory.id)
         if known is not None and known[0] == files and unchanged(known[1]):
-            return known[1:] if ended or is_shown(known[1].record) else None
+            shown = ended or is_shown(known[2].phase, known[2].phase_since)
+            return known[1:] if shown else None
         look = see(directory, ended=ended, troubles=troubles, jobs=False)
         if look is None:
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import time
 from dataclasses import replace
@@ -17,6 +16,7 @@ from ..core.job import Job, JobState
 from ..core.lease import LAPSED_SECONDS
 from ..core.summary import Event
 from ..host.cluster_directory import FORCED, ClusterDirectory, tail
+from ..host.log_diagnosis import first_error
 from ..host.processes import end_heirs, is_alive, kill_group
 
 BY_FORCE = "Stopped by force."
@@ -173,12 +173,4 @@ def cause(directory: ClusterDirectory, record: Record) -> str:
         seen = "Its scheduler ended before it was up."
     else:
         seen = "Its scheduler never started: the process that started the cluster was ended."
-    return f"{seen} {last_error(directory.logs / 'head.log')}".strip()
-
-
-def last_error(path: Path) -> str:
-    """Return the last line of a log that names an exception."""
-    lines = [
-        line for line in tail(path, 50).splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)
-    ]
-    return lines[-1][:200] if lines else ""
+    return f"{seen} {first_error(tail(directory.logs / 'head.log', 50).splitlines())}".strip()

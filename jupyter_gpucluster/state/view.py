@@ -147,8 +147,8 @@ def view_of(look: Look) -> ClusterView:
     )
 
 
-def is_shown(cluster: Record | ClusterView) -> bool:
+def is_shown(phase: Phase | None, since: float) -> bool:
     """Return whether lists of live clusters include one: it lives, or has just failed."""
-    if cluster.phase is Phase.FAILED:
-        return time.time() - cluster.phase_since < RECENT_SECONDS
-    return cluster.phase not in ENDED
+    if phase is Phase.FAILED:
+        return time.time() - since < RECENT_SECONDS
+    return phase not in ENDED

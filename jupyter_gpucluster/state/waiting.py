@@ -60,7 +60,8 @@ def wait_stopped(
     def gone(view: ClusterView) -> bool:
         return view.phase in ENDED and not lives(find(root, view.id).record)
 
-    relay = find(root, name).directory.read_relay()
+    directory = find(root, name).directory
+    relay = directory.read_relay()
     view = _wait(root, name, gone, timeout, progress, "stopped")
     deadline = time.monotonic() + LOOK_SECONDS
     while relay is not None and is_alive(relay) and time.monotonic() < deadline:
@@ -69,7 +70,7 @@ def wait_stopped(
     if record.spec.in_job:
         from .head_job import wait_gone
 
-        wait_gone(root, record, LOOK_SECONDS)
+        wait_gone(directory, record, LOOK_SECONDS)
     return view
 
 

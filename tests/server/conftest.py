@@ -57,7 +57,7 @@ def jp_server_config(authorizer: type[Allowing]) -> dict[str, Any]:
 @pytest.fixture
 def clusters(jp_serverapp: ServerApp) -> InMemoryClusters:
     """Return the clusters that the server knows."""
-    found: InMemoryClusters = jp_serverapp.web_app.settings["gpucluster_clusters"]
+    found: InMemoryClusters = jp_serverapp.web_app.settings["gpucluster"].clusters
     return found
 
 

@@ -61,7 +61,7 @@ async def test_a_scrape_waits_for_no_look_but_asks_for_one(
     assert await scrape(ask) == {}
     await until(lambda: GAUGES.looked is not None)
     assert (await scrape(ask))["jupyter_gpucluster_clusters", "running"] == 1
-    assert jp_serverapp.web_app.settings["gpucluster_snapshots"]._tasks == {}
+    assert jp_serverapp.web_app.settings["gpucluster"].snapshots._tasks == {}
 
 
 async def test_an_old_look_is_shown_with_its_time(

@@ -86,7 +86,7 @@ def talking(
 
 @pytest.fixture
 def snapshots(jp_serverapp: ServerApp) -> Snapshots:
-    found: Snapshots = jp_serverapp.web_app.settings["gpucluster_snapshots"]
+    found: Snapshots = jp_serverapp.web_app.settings["gpucluster"].snapshots
     return found
 
 
