@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from jupyter_server.extension.application import ExtensionApp
 from tornado.ioloop import PeriodicCallback
-from traitlets import Bool, Type, default
+from traitlets import Bool, Type
 
 from .activity import LOOK_SECONDS, note_activity
 from .api import EXTENSION_SETTING
@@ -32,6 +32,7 @@ class GpuClusterApp(ExtensionApp):
     load_other_extensions = True
 
     clusters_class = Type(
+        "jupyter_gpucluster.server.async_clusters.AsyncClusters",
         klass=object,
         help="Class with the calls of jupyter_gpucluster.server.async_clusters.AsyncClusters.",
     ).tag(config=True)
@@ -43,12 +44,6 @@ class GpuClusterApp(ExtensionApp):
         Clusters continue without a server, so by default they do not. What users do counts always;
         requests of open pages and dashboards never do.""",
     ).tag(config=True)
-
-    @default("clusters_class")
-    def _default_clusters_class(self) -> type:
-        from .async_clusters import AsyncClusters
-
-        return AsyncClusters
 
     def initialize_settings(self) -> None:
         """Hand the handlers what they share."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -89,19 +90,18 @@ def _wait(
     progress: Progress | None,
     word: str,
 ) -> ClusterView:
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = time.monotonic() + (math.inf if timeout is None else timeout)
     view = view_of(find_answered(root, name, jobs=False))
     while not reached(view):
         if progress is not None:
             progress(view)
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0:
+        if (left := deadline - time.monotonic()) <= 0:
             raise WaitTimeout(
                 f"Cluster {view.name} is not {word} after {timeout:g} s: {view.words}.",
                 hint=(by_force(find(root, view.id)) if word == "stopped" else "")
                 or f"It continues by itself; see why with: jupyter gpucluster why {view.name}",
             )
-        _await_change(root, view, LOOK_SECONDS if left is None else min(left, LOOK_SECONDS))
+        _await_change(root, view, min(left, LOOK_SECONDS))
         view = view_of(find_answered(root, view.id, jobs=False))
     if progress is not None:
         progress(view)

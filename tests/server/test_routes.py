@@ -311,11 +311,6 @@ async def test_an_ended_cluster_is_not_changed_connected_to_or_measured(ask: Ask
         assert answer.json["hint"]
 
 
-async def test_what_is_left_of_an_ended_cluster_is_told(ask: Ask) -> None:
-    for what in ("jobs", "logs", "events", "why"):
-        assert (await ask(API + f"clusters/{STOPPED}/{what}")).status == 200, what
-
-
 async def test_a_head_that_hangs_is_ended_by_force(ask: Ask) -> None:
     ended = await ask(API + f"clusters/{RUNNING}?force=1", "DELETE")
     assert (ended.status, ended.json["phase"]) == (202, "stopped")
