@@ -223,7 +223,7 @@ def _outcome(record: Record, found: _Found) -> str:
     """Describe the result for the jobs that were cancelled."""
     if found.left:
         ids = sorted([*found.left, *found.doubtful])
-        return _by_hand(record, "Asked to end, they have not yet", ids)
+        return _by_hand(record, "These jobs were cancelled, but are still listed", ids)
     if found.doubtful:
         return _unproved_words(record, list(found.doubtful))
     cancelled = sorted(found.asked)

@@ -110,7 +110,7 @@ class Cobalt(Backend):
         request = job.gpu_request or "nodes"
         if request not in self.gpu_requests:
             raise InvalidInput(
-                f"Cobalt knows no GPU request {request!r}.",
+                f"job.gpu_request {request!r} is unknown on Cobalt.",
                 hint="Use nodes, or gpus for a queue whose -n counts GPUs.",
                 detail="job.gpu_request",
             )
@@ -154,7 +154,7 @@ class Cobalt(Backend):
                     hopeless=REASONS.find("waiting", word).hopeless,
                 )
         if text.strip() and not found:
-            raise BackendUnavailable("Cobalt answered qstat with something else.")
+            raise BackendUnavailable("Cobalt's answer to qstat cannot be read.")
         return found
 
     def look_up(self, id: str) -> list[str] | None:

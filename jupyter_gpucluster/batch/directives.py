@@ -176,7 +176,7 @@ def merge(
             other = added.setdefault(request, line)
             if other != line:
                 raise InvalidInput(
-                    f"job.directives ask for the same thing twice: {other!r} and {line!r}.",
+                    f"Two directives of job.directives set the same: {other!r} and {line!r}.",
                     hint="Keep one of them.",
                     detail="job.directives",
                 )

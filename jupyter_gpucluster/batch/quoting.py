@@ -90,7 +90,7 @@ def gpu_way(job: JobShape, title: str, ways: tuple[str, ...]) -> str:
     request = job.gpu_request or ways[0]
     if request not in ways:
         raise InvalidInput(
-            f"{title} knows no GPU request {request!r}.",
+            f"job.gpu_request {request!r} is unknown on {title}.",
             hint=f"Use one of {', '.join(ways)}.",
             detail="job.gpu_request",
         )
@@ -115,7 +115,7 @@ def memory_of(job: JobShape, title: str, ways: tuple[str, ...] = ()) -> int | No
     if job.memory_request not in ("", "none", *ways):
         known = ", ".join((*ways, "none"))
         raise InvalidInput(
-            f"{title} knows no memory request {job.memory_request!r}.",
+            f"job.memory_request {job.memory_request!r} is unknown on {title}.",
             hint=f"Leave it empty for the usual way, or use one of: {known}.",
             detail="job.memory_request",
         )

@@ -178,7 +178,7 @@ class Sge(Backend):
             return described(text)
         root = xml_of(text, self.title)
         if root.tag != "job_info":
-            raise BackendUnavailable("Grid Engine answered qstat with something else.")
+            raise BackendUnavailable("Grid Engine's answer to qstat cannot be read.")
         found = {}
         for job in root.iter("job_list"):
             status = listed({field.tag: field.text or "" for field in job})

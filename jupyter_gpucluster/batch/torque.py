@@ -79,7 +79,7 @@ class Torque(Pbs):
             return {}
         root = xml_of(text, self.title)
         if root.tag != "Data":
-            raise BackendUnavailable(f"{self.title} answered qstat with something else.")
+            raise BackendUnavailable(f"{self.title}'s answer to qstat cannot be read.")
         jobs = ({field.tag: field.text or "" for field in job} for job in root.iter("Job"))
         found = (self.described(job) for job in jobs if "[]" not in job.get("Job_Id", "[]"))
         return {status.id: status for status in found}

@@ -136,7 +136,7 @@ def _job(text: str) -> str:
 def add_workers(parser: Parser, least: int, hint: str = "", *, required: bool = False) -> Any:
     """Add ``--workers`` and ``--gpus``, at least ``least``; return their group."""
     group = parser.add_mutually_exclusive_group(required=required)
-    for option, unit in (("--workers", "workers"), ("--gpus", "GPUs, each of them one worker")):
+    for option, unit in (("--workers", "workers"), ("--gpus", "GPUs, one worker for each")):
         number = whole_number(option, least, hint)
         group.add_argument(option, metavar="N", type=number, help=f"number of {unit}")
     return group
@@ -264,8 +264,8 @@ def default_profile() -> str:
     found = {name: loaded.profile for name, loaded in load_profiles().profiles.items()}
     if not found:
         raise InvalidInput(
-            "There is no profile that can be used.",
-            hint="Correct the files that the command profiles complains of.",
+            "No profile can be used.",
+            hint="Correct the files that the command profiles reports.",
         )
     chosen = next((name for name, profile in found.items() if profile.default), "")
     if not is_login_node():
@@ -278,7 +278,11 @@ def default_profile() -> str:
     ]
     if chosen in jobs or len(jobs) == 1:
         return chosen if chosen in jobs else jobs[0]
-    submits = f"Give --profile {' or '.join(jobs)}." if jobs else "To make one with jobs: setup."
+    submits = (
+        f"Give --profile {' or '.join(jobs)}."
+        if jobs
+        else "The command setup writes profiles for jobs."
+    )
     raise InvalidInput(
         "Other users share this login node, so a profile must be named.",
         hint=f"{submits} For a small cluster here: --profile {THIS_MACHINE}",

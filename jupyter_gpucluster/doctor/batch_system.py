@@ -109,7 +109,7 @@ def submission(profile: Profile, script: str) -> Finding | None:
     if result.exit_code == 0:
         lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
         words = f": {lines[-1].removeprefix(f'{program}: ')}" if lines else ""
-        return ok(f"{backend.title} would take the job{words}")
+        return ok(f"{backend.title} would accept the job{words}")
     try:
         backend.parse_submit(job, result)
     except BackendError as error:

@@ -128,10 +128,12 @@ def gpus(clusters: Clusters, view: ClusterView) -> Finding | None:
         f"{count} workers on one GPU of {host}" for (host, _), count in devices.items() if count > 1
     ]
     if bad:
-        return warning(f"{'; '.join(bad)}.", "See the commands show and logs.")
+        return warning(f"{'; '.join(bad)}.", "Read its log: the command logs.")
     words = f"{len(view.gpus)} read, of {ready} workers."
     if len(view.gpus) < ready and not view.simulated:
-        fix = "They come within seconds of a worker's start; without NVML there, never."
+        fix = (
+            "Readings come within seconds of a worker's start. They need NVML (nvidia-ml-py) there."
+        )
         return warning(words, fix)
     return ok(words)
 

@@ -200,8 +200,8 @@ def judge_imports(facts: Mapping[str, Any], python: str) -> Finding:
         return ok(words)
     return warning(
         words,
-        "Workers give up on a scheduler after 60 s, and many at once are slower yet: keep the"
-        " environment on a faster or node-local file system, or packed as one file or a container.",
+        "Workers give up on a scheduler after 60 s, and many at once are even slower. Keep the"
+        " environment on a faster or node-local file system, or in one file or a container.",
     )
 
 
@@ -219,8 +219,8 @@ def scheduler(subject: Subject) -> Finding:
             return ok(f"A process listens at {address}.")
     except OSError as error:
         return failed(
-            f"{address} is not reached: {error.strerror or error}.",
-            "See that the scheduler runs, and that a network leads there from this host.",
+            f"{address} cannot be reached: {error.strerror or error}.",
+            "Check that the scheduler runs, and that this host can reach its network.",
         )
 
 
@@ -236,10 +236,10 @@ def network(subject: Subject) -> Finding | None:
     there = ", ".join(f"{name} ({address})" for name, address in interfaces.items()) or "none"
     if named and named not in interfaces:
         found = failed(
-            f"{key} is {named!r}, which this host does not have or has no IPv4 address; there"
-            f" is {there}.",
-            f"Name one of these in {key}; where nodes have others, workers take that of"
-            " network.interface and the scheduler that of head.interface.",
+            f"{key} is {named!r}, but this host has no such interface with an IPv4 address"
+            f" (it has: {there}).",
+            f"Set {key} to one of these. If nodes have others: network.interface is for the"
+            " workers, head.interface for the scheduler.",
         )
         others = [name for name, own in interfaces.items() if not own.startswith("127.")]
         return found.fixed_by("head.interface", others[0]) if len(others) == 1 else found
@@ -247,13 +247,13 @@ def network(subject: Subject) -> Finding | None:
     if subject.guessed and address.startswith("127."):
         where = f"{named} ({address})" if named else address
         return warning(
-            f"A scheduler would listen on {where}, which only this machine reaches; there is"
-            f" {there}.",
-            "Name a network that the nodes reach in head.interface, or set head.placement: job;"
-            " --job tries which they reach.",
+            f"A scheduler would listen on {where}, which only this machine can reach (it has:"
+            f" {there}).",
+            "Set head.interface to a network that the nodes reach (--job tries them), or set"
+            " head.placement: job.",
         )
-    chosen = f"{named} ({address})" if named else f"{address}, as no interface is named"
-    return ok(f"A scheduler listens on {chosen}; there is {there}.")
+    chosen = f"{named} ({address})" if named else f"{address} (no interface is set)"
+    return ok(f"A scheduler would listen on {chosen}; this host has: {there}.")
 
 
 def cluster_directory(subject: Subject) -> Finding:
@@ -345,7 +345,7 @@ def gpus(subject: Subject) -> Finding:
     """Look at the GPUs of this machine."""
     machine = look_around()
     if machine.gpu_trouble:
-        return failed(machine.gpu_trouble, "Without GPUs, workers use cores alone.")
+        return failed(machine.gpu_trouble, "Without GPUs, workers use CPU cores only.")
     if not machine.gpus:
         return ok(f"None; workers of this machine use its {machine.cpus} cores.")
     return ok(f"{len(machine.gpus)}: {', '.join(machine.gpus)}.")

@@ -201,7 +201,7 @@ def _spread(one: Probe) -> Finding | None:
         return None
     return warning(
         f"The job has {expected.nodes} nodes, and all ranks ran on {hosts(ranks)}.",
-        "See launcher and job.nodes: other nodes would hold no worker.",
+        "Check launcher and job.nodes: the other nodes would have no worker.",
     )
 
 

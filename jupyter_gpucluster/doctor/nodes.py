@@ -63,7 +63,7 @@ def _versions(expected: Expected, answer: Answer) -> Finding | None:
         return None
     return failed(
         f"{' and '.join(differing)}, which the scheduler has.",
-        "Head and workers must agree: install the same Dask and Python in both.",
+        "Scheduler and workers must agree: install the same Dask and Python in both.",
     )
 
 
@@ -90,7 +90,7 @@ def _gpus(expected: Expected, answer: Answer) -> Finding | None:
     if count > expected.gpus:
         return warning(
             f"{count} can be used, {asked} ({shown}): workers would start on all of them.",
-            "Ask for whole nodes, or for GPUs in a way by which the job sees its own alone.",
+            "Request whole nodes, or request GPUs in a way that shows the job only its own.",
         )
     kinds = sorted({line.split(": ", 1)[-1].split(" (UUID")[0] for line in listed})
     return ok(f"{asked}, and there ({'; '.join(kinds) or shown}).")
@@ -104,8 +104,8 @@ def _interface(expected: Expected, answer: Answer) -> Finding:
     there = ", ".join(f"{name} ({address})" for name, address in answer["interfaces"].items())
     if expected.interface and expected.interface not in answer["interfaces"]:
         return failed(
-            f"There is no {expected.interface!r} with an IPv4 address; there is {there}.",
-            "Name one of these in network.interface; the scheduler's own is head.interface.",
+            f"There is no interface {expected.interface!r} with an IPv4 address; there is {there}.",
+            "Set network.interface to one of these; head.interface is for the scheduler only.",
         )
     return ok(f"{there}.")
 
@@ -116,11 +116,11 @@ def _neighbour(expected: Expected, answer: Answer) -> Finding | None:
         return None
     if call["trouble"]:
         return failed(
-            f"{call['host']} is not reached at {call['address']}: {call['trouble']}.",
-            "Name a network that joins the nodes in network.interface; where ports are closed, ask"
-            " the site which are open between nodes.",
+            f"{call['host']} cannot be reached at {call['address']}: {call['trouble']}.",
+            "Set network.interface to a network that connects the nodes. If ports are closed, ask"
+            " the site which ones are open between nodes.",
         )
-    return ok("the next node is reached, on any port.")
+    return ok("the next node can be reached, on any port.")
 
 
 def _local_directory(expected: Expected, answer: Answer) -> Finding:
@@ -135,12 +135,12 @@ def _local_directory(expected: Expected, answer: Answer) -> Finding:
     free = f"{facts['free'] // GIB} GiB free"
     doubts = (
         (is_shared(kind), ": workers that run out of memory would write over the network."),
-        (kind in IN_MEMORY, ": what is written there takes the memory that it is to save."),
+        (kind in IN_MEMORY, ": data written there use the memory that they should free."),
         (facts["free"] < GIB, f", {free}."),
     )
     for doubtful, words in doubts:
         if doubtful:
-            fix = "Name a disk of the node with room in it in workers.local_directory."
+            fix = "Set workers.local_directory to a disk of the node with free space."
             return warning(f"{where}{words}", fix)
     return ok(f"{where}, {free}.")
 
@@ -171,7 +171,8 @@ def _clock(expected: Expected, answer: Answer) -> Finding | None:
         return None
     words = "behind" if ahead > 0 else "ahead of"
     return warning(
-        f"{abs(ahead):.0f} s {words} this host; certificates of a day's difference are refused.",
+        f"The clock is {abs(ahead):.0f} s {words} this host; a difference of a day makes the"
+        " cluster's certificates invalid.",
         "Report it to the site.",
     )
 

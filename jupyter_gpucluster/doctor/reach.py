@@ -73,8 +73,8 @@ def nodes_to_here(expected: Expected, answers: Sequence[Answer]) -> Finding:
     if expected.in_job:
         return ok(f"Not needed: the scheduler runs in a job. {tried}.")
     if expected.address in good:
-        return ok(f"{hosts(answers)}: the scheduler's address is reached. {tried}.")
-    where = f"{hosts(answers)}: a scheduler would listen at {expected.address}, out of their reach."
+        return ok(f"{hosts(answers)}: the scheduler's address can be reached. {tried}.")
+    where = f"{hosts(answers)}: cannot reach {expected.address}, where a scheduler would listen."
     fix = (
         "Set head.placement: job, so that the scheduler runs beside its workers, or ask the site"
         " which network and ports lead from the nodes to this host."
@@ -105,8 +105,8 @@ def here_to_nodes(answers: Mapping[str, Answer]) -> Finding | None:
         return ok(f"A scheduler in the job can be reached ({calls}).")
     return failed(
         f"A scheduler in the job cannot be reached ({calls}).",
-        "Name a network that this host shares with the nodes in head.interface, or run Jupyter in"
-        " a job of its own, with backend: local.",
+        "Set head.interface to a network that this host shares with the nodes, or run Jupyter in a"
+        " job and use a profile with backend: local.",
     )
 
 

@@ -200,7 +200,7 @@ def _is_environment(place: Path) -> bool:
     except FileNotFoundError:
         if not place.is_symlink():
             return False
-        raise InvalidInput(f"{place} is a link to nothing.", detail="path") from None
+        raise InvalidInput(f"{place} is a broken link.", detail="path") from None
     except OSError as error:
         raise InvalidInput(
             f"{place} cannot be the folder of an environment: {error.strerror}.", detail="path"
@@ -210,7 +210,7 @@ def _is_environment(place: Path) -> bool:
     hint = "Choose a folder that is empty or does not exist."
     if "conda-meta" in found:
         hint = f"Install into conda's environments with conda, and register it: kernel {place}"
-    raise InvalidInput(f"{place} is no virtual environment.", hint=hint, detail="path")
+    raise InvalidInput(f"{place} is not a virtual environment.", hint=hint, detail="path")
 
 
 @contextlib.contextmanager

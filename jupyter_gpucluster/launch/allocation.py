@@ -55,7 +55,7 @@ def in_allocation(
         raise InvalidInput(str(error), detail="launcher") from error
     if not hosts:
         raise InvalidInput(
-            "The profile spreads workers over the nodes of an allocation, and this is none.",
+            "The profile spreads workers over the nodes of an allocation, but this is not one.",
             hint="Name one that runs (--allocation JOB), start Jupyter inside one (salloc, qsub -I,"
             " bsub -Is, oarsub -I), or leave launcher out to use this machine alone.",
             detail="launcher",
@@ -191,9 +191,9 @@ def check_request(number: str, profile: Profile) -> None:
         )
     if not is_spread(profile):
         raise InvalidInput(
-            "This profile asks for jobs of its own, and uses no allocation that is there already."
+            "This profile submits its own jobs, so it cannot use a running one."
             if not uses_this_machine(profile.backend)
-            else "This profile has no launcher, and uses nothing but this machine.",
+            else "This profile has no launcher, so it uses this machine only.",
             hint="Choose or write one with `backend: local` and a launcher (srun on Slurm, else"
             " ssh).",
             detail=FIELD,
@@ -235,7 +235,7 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
         raise silent
     titles = " and ".join(find_backend(name).title for name in queries)
     raise InvalidInput(
-        f"{titles} knows no job {number} that waits or runs.",
+        f"{titles} has no waiting or running job {number}.",
         hint="It may have ended, or the number is wrong: look at the list of your jobs.",
         detail=FIELD,
     )
@@ -276,7 +276,7 @@ def check_job(backend: Backend, number: str, found: Allocation) -> None:
         )
     unknown = job.state in (JobState.UNKNOWN, JobState.RUNNING)
     raise InvalidInput(
-        f"{backend.title} does not show the nodes of job {number} has."
+        f"{backend.title} does not show the nodes of job {number}."
         if unknown
         else f"{named} has ended. {why}".strip(),
         hint=OTHERWISE if unknown else "Ask for another allocation.",

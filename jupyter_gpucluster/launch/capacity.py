@@ -118,7 +118,7 @@ def _local(profile: Profile, held: int) -> dict[str, Any]:
 def _words(backend: Backend, profile: Profile, found: list[Capacity]) -> str:
     """Return the free GPUs where the profile's jobs go, else everywhere, as a sentence."""
     if not found:
-        return f"{backend.title} knows of no GPUs."
+        return f"{backend.title} lists no GPUs."
     wanted = [one for one in found if one.partition == profile.job.queue] or found
     return "; ".join(f"{c.partition}: {c.free} of {c.total} GPUs free" for c in wanted) + "."
 

@@ -67,7 +67,7 @@ def check_target(target: Target, *, least: int) -> None:
             )
     if target.maximum > MOST_WORKERS:
         raise InvalidInput(
-            f"{target.maximum} workers are more than one scheduler can look after.",
+            f"{target.maximum} workers are more than one scheduler can handle.",
             hint=f"Ask for {MOST_WORKERS} or fewer.",
             detail="target",
         )

@@ -158,7 +158,7 @@ def with_fallback_protocol(
     other = network.fallback if network.protocol == "ucx" and environment.suitable else None
     if other is None or has_ucx(environment):
         return profile, environment
-    words = f"{environment.python} has no distributed-ucxx: {other} in place of UCX"
+    words = f"{environment.python} has no distributed-ucxx, so {other} is used instead of UCX"
     network = network.model_copy(update={"protocol": other})
     problems = (*environment.problems, words)
     return profile.model_copy(update={"network": network}), replace(environment, problems=problems)
@@ -218,14 +218,14 @@ def start_remarks(spec: Spec, plan: Plan) -> Iterator[str]:
         yield f"{threads} of workers share the {cores} cores of {place}."
     backend = find_backend(spec.backend)
     if not backend.on_this_machine and (keys := unasked(backend, spec.job)):
-        yield f"{backend.title} gets no request for {', '.join(keys)}: no directive can state it"
+        yield f"{backend.title} has no directive for {', '.join(keys)}, so jobs do not request it"
 
 
 def refuse_unbuilt(profile: Profile) -> None:
     """Refuse a key that this version cannot carry out; anything else would cost GPU-hours."""
     if profile.network.ports is not None and not on_this_machine(profile.backend):
         raise InvalidInput(
-            "The profile sets network.ports, which this version cannot do yet.",
-            hint="Its script can be shown (command script); to start, leave the key out.",
+            "The profile sets network.ports, which this version does not support.",
+            hint="To start, remove the key. The command script shows the script with it.",
             detail="network.ports",
         )

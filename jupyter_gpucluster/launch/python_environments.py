@@ -268,7 +268,7 @@ def _kernel(name: str, spec: Mapping[str, Any], folder: str) -> Environment:
         return replace(kernel, python=python, problems=(WRAPPED.format(Path(program).name),))
     if PYTHON_NAME.search(Path(program).name):
         return replace(kernel, python=program)
-    words = f"Its program {shown(program)} is not a Python, and does not show one; {NAME_IT}."
+    words = f"Its program {shown(program)} is not a Python and names none; {NAME_IT}."
     return replace(kernel, problems=(words,))
 
 
@@ -428,7 +428,7 @@ def ask_python(python: str, variables: Mapping[str, str] = MappingProxyType({}))
 def python_at(path: str) -> str:
     """Return the absolute path of a Python, given itself, its name or its environment's folder."""
     if not path.strip() or not path.isprintable():
-        raise InvalidInput(f"{shown(path)!r} is no path of a Python.", detail="python")
+        raise InvalidInput(f"{shown(path)!r} is not the path of a Python.", detail="python")
     place = expanded(path, "python").absolute()
     if "/" not in path and not place.exists():
         place = Path(shutil.which(path) or place)
@@ -441,7 +441,9 @@ def expanded(path: str, field: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:  # of a user who does not exist
-        raise InvalidInput(f"There is no home of {shown(path)}.", detail=field) from None
+        raise InvalidInput(
+            f"{shown(path)} names a home directory that does not exist.", detail=field
+        ) from None
 
 
 def shown(python: str) -> str:

@@ -310,7 +310,7 @@ class _Translation:
         text = self.take("walltime")
         seconds = parse_walltime(text, self.backend) if text else None
         if text and seconds is None:
-            self.warn("walltime", f"{shown(text)} is no length of time")
+            self.warn("walltime", f"{shown(text)} is not a length of time")
         return seconds or None
 
     def option(self, name: str, key: str, title: str) -> None:
@@ -329,7 +329,7 @@ class _Translation:
     def number(self, key: str) -> int | None:
         text = self.take(key)
         if text and not re.fullmatch(r"\d{1,9}(\.0*)?", text, re.ASCII):
-            self.warn(key, f"{shown(text)} is no whole number")
+            self.warn(key, f"{shown(text)} is not a whole number")
             return None
         return int(float(text)) if text else None
 
@@ -338,7 +338,7 @@ class _Translation:
         text = self.take(key)
         amount = parse_size(text) if text else None
         if text and amount is None:
-            self.warn(key, f"{shown(text)} is no amount of memory")
+            self.warn(key, f"{shown(text)} is not an amount of memory")
         return amount or None
 
     def warn(self, key: str, words: str) -> None:

@@ -133,7 +133,7 @@ def check_value(option: Option, value: object) -> Value:
     if maximum is not None and int(parsed) > maximum:
         raise ValueError(f"{shown(value)} is more than {written(option, maximum)}")
     if option.type == "enum" and parsed not in option.choices:
-        raise ValueError(f"{shown(value)} is no choice{suggestion(str(parsed), option.choices)}")
+        raise ValueError(f"{shown(value)} is not a choice{suggestion(str(parsed), option.choices)}")
     if option.pattern is not None and not matches(option.pattern, str(parsed)):
         raise ValueError(f"{shown(value)} does not match {option.pattern}")
     return parsed
@@ -242,7 +242,7 @@ def _matcher(pattern: str) -> SchemaValidator:
         return SchemaValidator(core_schema.str_schema(pattern=rf"\A(?:{pattern})\z"))
     except SchemaError:
         raise ValueError(
-            f"{shown(pattern)} is no regular expression"
+            f"{shown(pattern)} is not a regular expression"
             " (look-around and back references are not supported)"
         ) from None
 
@@ -259,7 +259,7 @@ def _boolean(value: object) -> bool:
 def _file_path(value: object) -> str:
     text = one_line(value)
     if not text.startswith(("/", "~", "$")):
-        raise ValueError(f"{shown(value)} is no absolute path")
+        raise ValueError(f"{shown(value)} is not an absolute path")
     return home_expanded(text)
 
 

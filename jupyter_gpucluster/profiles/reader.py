@@ -149,7 +149,7 @@ def _content(path: Path) -> bytes:
     except OSError as error:
         raise Unreadable(top, f"cannot be read: {error.strerror}") from None
     if len(content) > MAXIMUM_BYTES:
-        raise Unreadable(top, f"is larger than {MAXIMUM_BYTES // 1024} KiB; a profile is a page")
+        raise Unreadable(top, f"is larger than {MAXIMUM_BYTES // 1024} KiB; shorten it")
     return content
 
 
@@ -242,7 +242,7 @@ class _Builder:
             raise Unreadable(mark, f"alias *{anchor} has no anchor &{anchor} before it")
         known = self.anchors[anchor]
         if known is None:
-            raise Unreadable(mark, f"alias *{anchor} stands within what it repeats")
+            raise Unreadable(mark, f"alias *{anchor} refers to a value that contains it")
         tree, size = known
         self.count(size, mark)
         if depth + _depth(tree) > MAXIMUM_DEPTH:

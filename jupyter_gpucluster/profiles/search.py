@@ -158,8 +158,8 @@ def find_profile(name: str) -> LoadedProfile:
     if name not in found and name in dask.sections.keys() - CLUSTERS.values() - dask.offered.keys():
         raise ProfileNotFound(
             f"no profile {name[:80]!r}; Dask's configuration has a section of this name, which does"
-            " not say what system it is for",
-            hint="A profile file of two lines does: `backend: slurm` (or pbs, lsf, sge...) and"
+            " not name a batch system",
+            hint="Write a profile of two lines: `backend: slurm` (or pbs, lsf, sge...) and"
             f" `dask_config: {name[:80]}`.",
             detail="profile",
         )
@@ -359,7 +359,7 @@ def _at_culprits(findings: Sequence[Finding], bad: Sequence[str]) -> list[Findin
     return [
         finding
         if finding.mark.file in bad
-        else Finding(Mark(bad[0], 1, 1), f"does not go with {finding.mark}: {finding.message}")
+        else Finding(Mark(bad[0], 1, 1), f"conflicts with {finding.mark}: {finding.message}")
         for finding in findings
     ]
 

@@ -93,7 +93,9 @@ class Site:
         """Return why this user cannot start a profile here; empty if nothing forbids it."""
         here = uses_this_machine(profile.backend)
         if self.settings.local == "off" and here and not surrounding_job():
-            return f"This site has no clusters on this machine, so profile {name} cannot be used."
+            return (
+                f"This site allows no clusters on this machine, so profile {name} cannot be used."
+            )
         for pattern, groups in self.settings.visible.items():
             if fnmatch.fnmatchcase(name, pattern) and not {*groups} & own_groups():
                 return f"Profile {name} is for members of {' or '.join(groups)}."

@@ -252,7 +252,7 @@ def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[Prob
         if option.field is None and not exists(path):
             yield (
                 here,
-                f"{dotted} goes nowhere: give it `field:` (such as job.walltime),"
+                f"{dotted} has no effect: give it `field:` (such as job.walltime),"
                 f" or write {{{name}}} where its value belongs",
             )
         elif path[0] not in SETTABLE or len(path) < 2 or not exists(path):

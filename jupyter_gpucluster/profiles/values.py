@@ -110,9 +110,7 @@ def shown(value: object) -> str:
 
 def _positive(amount: Decimal, value: object, examples: str) -> int:
     if not 0 < amount <= _MAXIMUM:
-        raise ValueError(
-            f"{shown(value)} is out of range: it must be more than nothing; {examples}"
-        )
+        raise ValueError(f"{shown(value)} is out of range: it must be more than 0; {examples}")
     return int(amount)
 
 
@@ -141,7 +139,7 @@ def _words(text: str, value: object) -> Decimal:
     if position < len(text) or not text:
         raise ValueError(f"{shown(value)} is not a length of time; {DURATION_EXAMPLES}")
     if total != int(total):
-        raise ValueError(f"{shown(value)} is no whole number of seconds; {DURATION_EXAMPLES}")
+        raise ValueError(f"{shown(value)} is not a whole number of seconds; {DURATION_EXAMPLES}")
     return total
 
 
@@ -252,7 +250,7 @@ def port_range(value: object) -> str:
     match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", one_line(value), re.ASCII)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 0 < first <= last < 65536:
-        raise ValueError(f'{shown(value)} is no range of ports; write "40000-40100"')
+        raise ValueError(f'{shown(value)} is not a range of ports; write "40000-40100"')
     return str(value)
 
 
@@ -266,7 +264,7 @@ def _matching(pattern: str, words: str) -> Callable[[object], str]:
     return matching
 
 
-login_hop = _matching(HOP, 'is no host to log in to; write "user@login.example.org"')
+login_hop = _matching(HOP, 'is not a host to log in to; write "user@login.example.org"')
 variable_name = _matching(VARIABLE, "cannot be the name of an environment variable")
 option_name = _matching(
     OPTION,

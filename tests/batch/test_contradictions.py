@@ -175,7 +175,7 @@ def test_empty_directives_are_none() -> None:
         ("slurm", ("--qos", "x", "-N4"), "The argument '-N4' sets what job.nodes sets"),
         ("slurm", ("--array=0-9",), "makes an array of the job"),
         ("slurm", ("--wait",), "must return at once"),
-        ("slurm", ("-p", "a", "-p", "b"), "job.submit_args ask for the same thing twice"),
+        ("slurm", ("-p", "a", "-p", "b"), "job.submit_args set the same"),
         ("pbs", ("-N", "mine"), "sets the job's name"),
         ("lsf", ("-J", "mine"), "sets the job's name"),
     ],

@@ -97,7 +97,7 @@ def test_an_option_that_is_missing_is_told_beside_all_that_can_be_looked_at(
     assert checks(told)["batch system"]["result"] == "ok"
     code, told, _ = types("doctor", name, "--option", "account=abc")
     assert (code, checks(told)["profile"]["result"]) == (0, "ok")
-    assert "would take the job: Job 7 to start at 2026" in checks(told)["submission"]["found"]
+    assert "would accept the job: Job 7 to start at 2026" in checks(told)["submission"]["found"]
     [call] = calls.read_text().splitlines()
     assert call.startswith("--test-only ")
 
@@ -242,7 +242,7 @@ def test_a_scheduler_of_somebody_else_is_called(home: Path) -> None:
     text = "backend: existing\nexisting: {address: 'tcp://127.0.0.1:1'}"
     code, told, _ = types("doctor", write_profile(home, "theirs", text))
     assert code == 1
-    assert "tcp://127.0.0.1:1 is not reached" in checks(told)["scheduler"]["found"]
+    assert "tcp://127.0.0.1:1 cannot be reached" in checks(told)["scheduler"]["found"]
 
 
 def test_a_cluster_that_has_ended_says_why(home: Path) -> None:

@@ -134,7 +134,7 @@ def test_gpus_are_counted_against_what_a_rank_was_to_get(
         ),
         ("local directory", {"file_system": "nfs4"}, Result.WARNING, "a disk of the node"),
         ("local directory", {"file_system": "tmpfs"}, Result.WARNING, "a disk of the node"),
-        ("local directory", {"free": 1000}, Result.WARNING, "room"),
+        ("local directory", {"free": 1000}, Result.WARNING, "with free space"),
     ],
 )
 def test_data_that_does_not_fit_belongs_on_a_disk_of_the_node(
@@ -153,7 +153,9 @@ def test_what_one_node_lacks_is_told_of_that_node() -> None:
     )
     told = judge(expected(interface="ib0"), dict(zip("ab", answers, strict=True)))
     bad = {finding.check: finding for finding in told if finding.result is not Result.OK}
-    assert bad["node to node"].found == "c1: c2 is not reached at 10.9.1.2: no answer within 5 s."
+    assert (
+        bad["node to node"].found == "c1: c2 cannot be reached at 10.9.1.2: no answer within 5 s."
+    )
     assert bad["network there"].found.startswith("c2: There is no 'ib0'")
     assert "ulimit -n 1024" in bad["open files there"].way_out
     assert "head.submit: relay" in bad["commands there"].way_out
@@ -165,7 +167,7 @@ def test_another_dask_on_the_nodes_is_refused_and_a_wrong_clock_told() -> None:
     found = findings(expected(), an_answer(imports=imports, home=home))
     assert found["versions there"].result is Result.FAILED
     assert "distributed 2026.7.1 instead of 2026.8.0" in found["versions there"].found
-    assert found["clocks"].found.startswith("c1: 300 s behind this host")
+    assert found["clocks"].found.startswith("c1: The clock is 300 s behind this host")
 
 
 def test_a_client_must_reach_the_scheduler_of_a_job() -> None:

@@ -246,7 +246,7 @@ def test_a_spec_of_odd_values_and_a_home_of_no_user_are_wrong_input(home: Path) 
     odd.write_text(json.dumps({"display_name": 1, "metadata": {KERNEL_METADATA: {"python": []}}}))
     with pytest.raises(InvalidInput, match="registered no kernel"):
         remove_kernels(sys.executable)
-    with pytest.raises(InvalidInput, match="no home"):
+    with pytest.raises(InvalidInput, match="a home directory that does not exist"):
         plan_registration("A", sys.executable, prefix="~nobody-here")
 
 

@@ -282,7 +282,8 @@ def test_a_path_is_made_absolute_and_keeps_links(
 
 
 @pytest.mark.parametrize(
-    "entry, words", [("work.py", "no virtual environment"), ("conda-meta", "no virtual environm")]
+    "entry, words",
+    [("work.py", "not a virtual environment"), ("conda-meta", "not a virtual environm")],
 )
 def test_what_is_no_environment_is_left_alone(tmp_path: Path, entry: str, words: str) -> None:
     (tmp_path / entry).mkdir()

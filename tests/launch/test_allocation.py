@@ -96,7 +96,7 @@ def test_on_a_login_node_only_the_allocation_counts() -> None:
 
 
 def test_outside_an_allocation_a_launcher_has_nothing_to_spread_over() -> None:
-    with pytest.raises(InvalidInput, match="this is none"):
+    with pytest.raises(InvalidInput, match="this is not one"):
         in_allocation(profile_of(), MACHINE, {})
     plain = profile_of(launcher="none")
     assert in_allocation(plain, MACHINE, SLURM) is plain
@@ -181,7 +181,7 @@ def test_the_least_of_all_nodes_counts() -> None:
 
 def test_a_system_that_knows_no_such_job_is_named(put: Put) -> None:
     put("oarstat", "", 0)
-    with pytest.raises(InvalidInput, match="OAR knows no job 7 that waits or runs") as caught:
+    with pytest.raises(InvalidInput, match="OAR has no waiting or running job 7") as caught:
         join("7", profile_of(launcher="ssh"))
     assert caught.value.detail == "allocation"
 
@@ -210,7 +210,7 @@ def test_what_is_no_number_is_not_asked_about(number: str) -> None:
     "keys, words",
     [
         ({"launcher": "none"}, "has no launcher"),
-        ({"backend": "slurm", "launcher": "srun"}, "asks for jobs of its own"),
+        ({"backend": "slurm", "launcher": "srun"}, "submits its own jobs"),
         ({"launcher": "jsrun"}, "only from inside the job"),
         ({"launcher": {"name": "mpiexec", "mpi": "pals"}}, "only from inside the job"),
     ],
@@ -230,8 +230,8 @@ def test_profiles_that_cannot_use_an_allocation_from_outside_are_refused(
         (JobState.SUSPENDED, "Slurm job 7 is suspended."),
         (JobState.ENDING, "Slurm job 7 has ended."),
         (JobState.TIMEOUT, "Slurm job 7 has ended. It reached its walltime"),
-        (JobState.UNKNOWN, "does not show the nodes of job 7 has"),
-        (JobState.RUNNING, "does not show the nodes of job 7 has"),
+        (JobState.UNKNOWN, "does not show the nodes of job 7"),
+        (JobState.RUNNING, "does not show the nodes of job 7"),
     ],
 )
 def test_only_a_job_that_runs_can_be_used(state: JobState, words: str) -> None:

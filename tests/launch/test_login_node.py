@@ -89,7 +89,7 @@ def test_no_login_node_is_a_host_in_a_job_or_one_that_is_said_to_be_none(
 def test_without_a_profile_commands_take_the_only_one_with_jobs(write: Write) -> None:
     with pytest.raises(InvalidInput, match="must be named") as none:
         default_profile()
-    assert "make one with: setup" in none.value.hint
+    assert "setup writes profiles for jobs" in none.value.hint
     write("gpu", "backend: slurm\n")
     assert default_profile() == "gpu"
     write("cpu", "backend: slurm\n")

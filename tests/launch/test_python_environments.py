@@ -259,7 +259,7 @@ def test_the_environments_are_this_one_and_those_of_python_kernels(
     assert "statistics" not in found
     assert found["other"].suitable
     assert found["other"].title == "The other"
-    assert "is not a Python, and does not show one; name" in found["wrapped"].problems[0]
+    assert "is not a Python and names none; name" in found["wrapped"].problems[0]
     assert "does not exist" in found["gone"].problems[0]
     assert not found["wrapped"].suitable
     assert not found["gone"].suitable

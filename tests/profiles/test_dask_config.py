@@ -271,9 +271,9 @@ def test_a_bad_file_is_a_problem_and_hides_nothing(site: Site) -> None:
 @pytest.mark.parametrize(
     "section,words",
     [
-        ("cores: many", "`cores` of jobqueue.slurm 'many' is no whole number"),
-        ("memory: lots", "`memory` of jobqueue.slurm 'lots' is no amount of memory"),
-        ("walltime: soon", "`walltime` of jobqueue.slurm 'soon' is no length of time"),
+        ("cores: many", "`cores` of jobqueue.slurm 'many' is not a whole number"),
+        ("memory: lots", "`memory` of jobqueue.slurm 'lots' is not an amount of memory"),
+        ("walltime: soon", "`walltime` of jobqueue.slurm 'soon' is not a length of time"),
         ("python: srun python", "`python` of jobqueue.slurm is not the path of a Python"),
         ("shebang: '#!/bin/zsh'", "`shebang` of jobqueue.slurm names 'zsh'; the job script"),
         ("tyop: 1", "`tyop` of jobqueue.slurm is not carried over"),

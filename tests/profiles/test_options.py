@@ -116,7 +116,7 @@ def test_a_value_cannot_bring_a_directive_of_its_own(place: Profile, value: str)
         ({"account": "a" * 5000}, "option `account`: is longer than 4096 characters", ""),
         (
             {"account": "a", "kind": "h200"},
-            "option `kind`: 'h200' is no choice; did you mean `h100`?",
+            "option `kind`: 'h200' is not a choice; did you mean `h100`?",
             "Give one of a100, h100.",
         ),
         (
@@ -136,7 +136,7 @@ def test_a_value_cannot_bring_a_directive_of_its_own(place: Profile, value: str)
         ({"account": "a", "gpus": True}, "option `gpus`: true is not a whole number", ""),
         ({"account": "a", "gpus": "0x2"}, "option `gpus`: '0x2' is not a whole number", ""),
         ({"account": "a", "gpus": "9" * 5000}, "is not a whole number", ""),
-        ({"account": "a", "scratch": "tmp"}, "option `scratch`: 'tmp' is no absolute path", ""),
+        ({"account": "a", "scratch": "tmp"}, "option `scratch`: 'tmp' is not an absolute path", ""),
         ({"account": "a", "scratch": "~nobody1/x"}, "names a home directory that does not", ""),
     ],
 )

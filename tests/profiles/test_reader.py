@@ -63,7 +63,7 @@ BAD = {
     "plain tag": ("title: !!str 3\n", 1, 8, "tags such as"),
     "merge key": ("a: &a {b: 1}\nc:\n  <<: *a\n", 3, 3, "merge keys"),
     "unknown alias": ("title: *name\n", 1, 8, "alias *name has no anchor &name before it"),
-    "alias of itself": ("a: &a [*a]\n", 1, 8, "stands within what it repeats"),
+    "alias of itself": ("a: &a [*a]\n", 1, 8, "refers to a value that contains it"),
     "alias as key": ("a: &a b\n*a : c\n", 2, 1, "a key must be plain text"),
     "list as key": ("? [a, b]\n: c\n", 1, 3, "a key must be plain text"),
     "anchor on a key": ("&a b: c\n", 1, 1, "an anchor on a key"),

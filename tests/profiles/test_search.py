@@ -103,7 +103,7 @@ def test_an_override_that_breaks_a_central_value_is_the_one_left_out(site: Site)
     [problem] = found.problems
     assert (problem.file, problem.line, problem.column) == (own, 1, 1)
     assert problem.message == (
-        f"does not go with {central}:3:57: `options.queue`: `default`: 'a' is no choice"
+        f"conflicts with {central}:3:57: `options.queue`: `default`: 'a' is not a choice"
     )
 
 

@@ -77,7 +77,7 @@ def test_an_amount_is_read_as_bytes_or_seconds(
         (parse_duration, "5 fortnights", "is not a length of time"),
         (parse_duration, "30 min later", "is not a length of time"),
         (parse_duration, "", "is not a length of time"),
-        (parse_duration, "0.5 s", "no whole number of seconds"),
+        (parse_duration, "0.5 s", "not a whole number of seconds"),
         (parse_duration, "0 min", "out of range"),
         (parse_duration, 0, "out of range"),
         (parse_duration, -5, "out of range"),

@@ -65,9 +65,9 @@ WRONG = {
         " you mean `srun`?"
     ),
     "network: {protocol: »ssl}": "`network.protocol`: 'ssl' is not one of tls, tcp",
-    "network: {ports: »500-400}": "`network.ports`: '500-400' is no range of ports",
-    "access: {login_hops: [»'a b']}": "'a b' is no host to log in to",
-    "access: {login_hops: [»'-oProxyCommand=x']}": "is no host to log in to",
+    "network: {ports: »500-400}": "`network.ports`: '500-400' is not a range of ports",
+    "access: {login_hops: [»'a b']}": "'a b' is not a host to log in to",
+    "access: {login_hops: [»'-oProxyCommand=x']}": "is not a host to log in to",
     "environment: {»container: {runtime: shifter}}": (
         "`environment.container.image` is missing; add it"
     ),
@@ -83,7 +83,7 @@ WRONG = {
     "options:\n  »queue: {title: Queue}": "`options.queue.type` is missing; add it",
     "options:\n  queue: {type: »strnig}": "did you mean `string`?",
     "options:\n  »My-Queue: {type: string}": "'My-Queue' cannot be the name of an option",
-    "options:\n  »interface: {type: string}": "`options.interface` goes nowhere: give it `field:`",
+    "options:\n  »interface: {type: string}": "`options.interface` has no effect: give it `field:`",
     "options:\n  q: {type: string, field: »job.quee}": "not 'job.quee'; did you mean `job.queue`?",
     "options:\n  n: {type: integer, field: »limits.workers}": (
         "`field` must be a key below job, workers,"
@@ -94,7 +94,7 @@ WRONG = {
     "options:\n  queue: {type: enum, choices: »[a, '']}": (
         "an empty choice means that none was made"
     ),
-    "options:\n  queue: {type: enum, choices: [a, b], default: »c}": "`default`: 'c' is no choice",
+    "options:\n  queue: {type: enum, choices: [a, b], default: »c}": "`default`: 'c' is not a choice",
     "options:\n  walltime: {type: duration, maximum: 4 h, default: »5 h}": (
         "'5 h' is more than 04:00:00"
     ),
@@ -108,7 +108,7 @@ WRONG = {
         "`maximum`: 'long' is not a length of time"
     ),
     "options:\n  gpus: {type: integer, pattern: »a}": "`pattern` is for types string and path only",
-    "options:\n  queue: {type: string, pattern: »'(a'}": "'(a' is no regular expression",
+    "options:\n  queue: {type: string, pattern: »'(a'}": "'(a' is not a regular expression",
     "options:\n  queue: {type: string, pattern: »'(a)\\1'}": (
         "look-around and back references are not supported"
     ),

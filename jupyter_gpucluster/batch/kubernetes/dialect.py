@@ -247,7 +247,7 @@ def _name(text: str, what: str, pattern: re.Pattern[str]) -> str:
         return text
     example = "amd.com/gpu" if pattern is RESOURCE else "gpu-team"
     raise InvalidInput(
-        f"{what} {text!r} is no name that Kubernetes takes there.",
+        f"{what} {text!r} is not a name that Kubernetes accepts there.",
         hint=f"Write it as Kubernetes does, such as {example}.",
         detail=what,
     )
@@ -277,7 +277,7 @@ def _numbered(pod: dict[str, Any], submission: Submission, task: int) -> dict[st
     env = container.setdefault("env", []) if isinstance(container, dict) else None
     if not isinstance(labels, dict) or not isinstance(env, list):
         raise InvalidInput(
-            "job.directives leave no pod that a worker could be in.",
+            "With job.directives the pod has no container for a worker.",
             hint="Set single fields of metadata and spec.containers[0].",
             detail="job.directives",
         )

@@ -116,8 +116,8 @@ def _put(thing: Any, steps: tuple[Step, ...], value: Any, path: str) -> None:
         fits = isinstance(thing, dict if isinstance(step, str) else list)
         if not fits or (isinstance(step, int) and step > len(thing)):
             raise InvalidInput(
-                f"{path[:80]!r} leads nowhere: there is no place for {step!r} in what stands"
-                " before it.",
+                f"{path[:80]!r} is not a field of the pod: the part before {step!r} cannot contain"
+                " it.",
                 hint="Correct the path; items of a list are counted from 0, without gaps.",
                 detail="job.directives",
             )
@@ -166,7 +166,7 @@ class Fields(Syntax):
         for field, why in self.refused.items():
             if look(made, *steps_of(field)) != look(plain, *steps_of(field)):
                 raise InvalidInput(
-                    f"What job.directives and job.skip_directives make of {field} {why}.",
+                    f"job.directives or job.skip_directives change {field}, which {why}.",
                     hint="Set single fields, leave this one out, and do not skip its line.",
                     detail="job.directives",
                 )

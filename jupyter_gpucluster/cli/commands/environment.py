@@ -114,7 +114,9 @@ def _warnings(place: Path, profile: LoadedProfile | None, cuda: str) -> list[str
     if not on_this_machine(profile.profile.backend):
         if not is_shared(kind := file_system(str(place))):
             where = f"{place} is on {kind or 'an unknown file system'}"
-            warnings.append(f"the nodes of {name} may not see it: {where}, not shared as it seems.")
+            warnings.append(
+                f"the nodes of {name} may not see it: {where}, which does not look shared."
+            )
         if profile.profile.environment.container:
             warnings.append(f"the workers of {name} run in a container, not in this Python.")
     if not cuda and sizes_of(profile.profile, look_around()).gpus:

@@ -32,7 +32,7 @@ def add_profiles(parser: Parser) -> None:
     parser.add_argument(
         "--everywhere",
         action="store_true",
-        help="also list those of public sites that this machine is not at",
+        help="also list the profiles of public sites that this machine is not at",
     )
     parser.add_argument(
         "--check",

@@ -263,7 +263,7 @@ class _Step(News):
             )
             chosen = [job for _, job in candidates[:surplus]]
             self.put(replace(job, leaving=self.now) for job in chosen)
-            self.note("scale", f"{surplus} fewer: {', '.join(job.key for job in chosen)}")
+            self.note("scale", f"Ending {surplus}: {', '.join(job.key for job in chosen)}")
         leaving = [job for job in self.record.jobs if not job.is_over and job.leaving is not None]
         # With nobody left to take the data there is nothing to retire to.
         working = self.seen.workers.keys() - self.seen.retired if self.seen.desired else set()

@@ -51,7 +51,7 @@ def check_container(profile: Profile, directory: Path) -> None:
     if container.runtime != "shifter" and set(str(directory)) & set(":,"):
         raise InvalidInput(
             f"{directory} cannot be bound into a container: its name holds ':' or ','.",
-            hint="Let clusters keep their files in another directory.",
+            hint="Set head.directory to a directory without these characters.",
             detail="environment.container",
         )
 

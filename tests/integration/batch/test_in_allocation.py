@@ -185,7 +185,7 @@ def test_a_number_that_cannot_be_joined_is_refused_with_the_reason(
         (ended, f"Slurm job {ended} has ended. It was cancelled"),
         (roots, f"Slurm job {roots} is root's, not yours."),
         (waits, f"Slurm job {waits} has not started."),
-        ("999999", "Slurm knows no job 999999"),
+        ("999999", "Slurm has no waiting or running job 999999"),
     ):
         with pytest.raises(AssertionError, match=f"InvalidInput: {words}"):
             person.clusters.start("here", allocation=number)

@@ -68,7 +68,7 @@ def test_an_ordinary_user_s_doctor_tells_what_the_nodes_of_a_job_see(
     code, said = somebody.work.command("doctor", profile, "--job", "--wait", "1", "--json")
     assert code == 3
     assert "Held by you" in json.loads(said)["message"]
-    for queue, word in (("cpu", "would take the job: Job "), ("nosuch", "invalid partition")):
+    for queue, word in (("cpu", "would accept the job: Job "), ("nosuch", "invalid partition")):
         somebody.write_profile("examined", text.replace("queue: cpu", f"queue: {queue}"))
         code, said = somebody.work.command("doctor", profile)
         assert (code, word in said) == (int(queue == "nosuch"), True)
