@@ -31,7 +31,7 @@ def a_subject(backend: str = "slurm", tried: bool = False, **keys: Any) -> Subje
     "named, usual, tried, result, words",
     [
         ("ib0", "10.0.0.7", False, Result.OK, "ib0 (10.9.0.7)"),
-        (None, "10.0.0.7", False, Result.OK, "10.0.0.7, no interface is set"),
+        (None, "10.0.0.7", False, Result.OK, "10.0.0.7 (no interface is set)"),
         ("hsn0", "10.0.0.7", False, Result.FAILED, "lo (127.0.0.1), eth0 (10.0.0.7), ib0"),
         ("lo", "10.0.0.7", False, Result.WARNING, "only this machine can reach"),
         (None, "127.0.1.1", False, Result.WARNING, "only this machine can reach"),

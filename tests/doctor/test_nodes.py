@@ -156,7 +156,7 @@ def test_what_one_node_lacks_is_told_of_that_node() -> None:
     assert (
         bad["node to node"].found == "c1: c2 cannot be reached at 10.9.1.2: no answer within 5 s."
     )
-    assert bad["network there"].found.startswith("c2: There is no 'ib0'")
+    assert bad["network there"].found.startswith("c2: There is no interface 'ib0'")
     assert "ulimit -n 1024" in bad["open files there"].way_out
     assert "head.submit: relay" in bad["commands there"].way_out
 

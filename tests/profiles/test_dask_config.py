@@ -193,7 +193,7 @@ def test_sections_that_set_nothing_of_their_own_are_no_profiles(site: Site) -> N
 def test_a_custom_section_needs_a_file_of_two_lines(site: Site) -> None:
     dask("jobqueue: {mysite: {cores: 8, memory: 16GB, queue: short, processes: 1}}")
     assert "mysite" not in load_profiles().profiles
-    with pytest.raises(ProfileNotFound, match="does not say what system") as caught:
+    with pytest.raises(ProfileNotFound, match="does not name a batch system") as caught:
         find_profile("mysite")
     assert "`dask_config: mysite`" in caught.value.hint
     own = site.write("user", "here.yaml", "backend: slurm\ndask_config: mysite\n")

@@ -94,7 +94,7 @@ WRONG = {
     "options:\n  queue: {type: enum, choices: »[a, '']}": (
         "an empty choice means that none was made"
     ),
-    "options:\n  queue: {type: enum, choices: [a, b], default: »c}": "`default`: 'c' is not a choice",
+    "options:\n  queue: {type: enum, choices: [a, b], default: »c}": "'c' is not a choice",
     "options:\n  walltime: {type: duration, maximum: 4 h, default: »5 h}": (
         "'5 h' is more than 04:00:00"
     ),
