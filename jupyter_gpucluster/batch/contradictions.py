@@ -20,12 +20,14 @@ BEGINNING = re.compile(r'-R "\w+\[|-l /?\w+=?|--[\w-]+=?|-\w+ ?|[\w.\[\]\\/-]+ =
 
 
 def directives_of(
-    backend: Backend, job: JobShape, mark: str, output: str, *, as_given: bool = False
+    backend: Backend, job: JobShape, generated: Sequence[str], *, as_given: bool = False
 ) -> list[str]:
     """Return the lines of a script's head: the dialect's and the profile's own, merged.
 
     Parameters
     ----------
+    generated
+        The dialect's own, as `Backend.directives` returns them.
     as_given
         Whether own directives count whatever the keys say, as in Dask's configuration.
 
@@ -34,7 +36,6 @@ def directives_of(
     InvalidInput
         One of the profile's own directives sets what a key or another directive sets.
     """
-    generated = backend.directives(job, mark, output)
     for text in job.directives:
         refuse_reserved(backend, text)
     lines = merge(backend.syntax, generated, job.directives, job.skip_directives)

@@ -177,7 +177,7 @@ def _rendered(
         prologue = (*environment.prologue, line)
         changed = environment.model_copy(update={"prologue": prologue})
         profile = profile.model_copy(update={"environment": changed})
-    text = render(profile, spec, find_backend(profile.backend), directory, work=work)
+    text = render(profile, spec, directory, work=work)
     return spec, profile, text
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..batch import dialect_file, find_backend, on_this_machine
+from ..batch import dialect_file, on_this_machine
 from ..core.cluster import ENDED, EXISTING, Phase, Record, Spec, Target, heads_mark
 from ..core.errors import (
     ClusterConflict,
@@ -263,18 +263,18 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
 
 def write_scripts(directory: ClusterDirectory, plan: Plan, spec: Spec) -> tuple[Job, ...]:
     """Write the scripts and the files that jobs run; return the head's job if it has one."""
-    profile, backend = plan.profile, find_backend(spec.backend)
+    profile = plan.profile
     texts = {
-        directory.template(): render(profile, spec, backend, directory),
+        directory.template(): render(profile, spec, directory),
         directory.environment(): environment_script(profile, spec, directory),
     }
-    for group, script in group_scripts(profile, spec, backend, directory):
+    for group, script in group_scripts(profile, spec, directory):
         texts[directory.template(group)] = script
     jobs: tuple[Job, ...] = ()
     if spec.in_job:
         tag = heads_mark(directory.id)
         command = head_command(spec, directory)
-        texts[directory.script(tag)] = render(profile, spec, backend, directory, command)
+        texts[directory.script(tag)] = render(profile, spec, directory, command)
         jobs = (Job(tag, 0, submitted=time.time()),)
     for path, text in texts.items():
         write_private(path, text.encode())

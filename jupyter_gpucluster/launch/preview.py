@@ -32,14 +32,14 @@ def preview(root: Path, request: Request, plan: Plan | None = None) -> Script:
     spec = make_spec(plan, directory, Path(tempfile.gettempdir()) / "gpc-<id>")
     backend = find_backend(profile.backend)
     workers = plan.target.maximum
-    plain = render(profile, spec, backend, directory)
+    plain = render(profile, spec, directory)
     scripts = [("", workers, plain)]
     if spec.in_job:
-        head = render(profile, spec, backend, directory, head_command(spec, directory))
+        head = render(profile, spec, directory, head_command(spec, directory))
         left = workers - spec.worker.per_job
         rest = [("", left, plain)] if left > 0 else []
         scripts = [("", spec.worker.per_job, head), *rest]
-    for group, script in group_scripts(profile, spec, backend, directory):
+    for group, script in group_scripts(profile, spec, directory):
         scripts.append((group, profile.groups[group].count, script))
     texts, commands = [], []
     for number, (group, count, script) in enumerate(scripts, start=0 if spec.in_job else 1):

@@ -16,9 +16,13 @@ from ..host.cluster_directory import ClusterDirectory
 from ..host.hardware import Machine
 from ..profiles import Profile
 from ..profiles.sections import Launcher
-from .script.containers import check_container, image_directives
 from .script.launchers import lay_out
-from .script.worker_command import extra_arguments, worker_arguments
+from .script.worker_command import (
+    check_container,
+    extra_arguments,
+    image_directives,
+    worker_arguments,
+)
 from .sizes import Sizes, sizes_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import Path
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.hardware import Machine
@@ -48,7 +47,7 @@ def rendered(
         environment=environment,
         scratch=scratch,
     )
-    text = render(profile, spec, find_backend(profile.backend), directory)
+    text = render(profile, spec, directory)
     return spec, text.replace(MARK, "gpc-7f3a2b-1")
 
 

@@ -23,9 +23,14 @@ TIMELESS = JobShape(gpus=2, cpus=8, memory=16 * GIB)
 TWO_NODES = JobShape(nodes=2, gpus=4, cpus=8, memory=16 * GIB, walltime=7200)
 
 
+def merged(system: str, job: JobShape) -> list[str]:
+    backend = find_backend(system)
+    return directives_of(backend, job, backend.directives(job, "gpc-abc123-1", "/c/out"))
+
+
 def lines(system: str, job: JobShape, *own: str, skip: tuple[str, ...] = ()) -> list[str]:
     asks = JobShape(**{**job.__dict__, "directives": own, "skip_directives": skip})
-    return directives_of(find_backend(system), asks, "gpc-abc123-1", "/c/out")
+    return merged(system, asks)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +190,11 @@ def test_arguments_of_the_submit_command_that_set_what_the_script_sets_are_refus
 ) -> None:
     job = JobShape(gpus=4, submit_args=arguments)
     with pytest.raises(InvalidInput) as caught:
-        directives_of(find_backend(system), job, "gpc-abc123-1", "/c/1.out")
+        directives_of(
+            find_backend(system),
+            job,
+            find_backend(system).directives(job, "gpc-abc123-1", "/c/1.out"),
+        )
     assert words in caught.value.message
     assert caught.value.detail == "job.submit_args"
 
@@ -200,10 +209,8 @@ def test_arguments_of_the_submit_command_that_set_what_the_script_sets_are_refus
 )
 def test_other_arguments_are_let_through(system: str, arguments: tuple[str, ...]) -> None:
     job = JobShape(gpus=4, submit_args=arguments)
-    lines = directives_of(find_backend(system), job, "gpc-abc123-1", "/c/1.out")
-    assert lines == directives_of(
-        find_backend(system), JobShape(gpus=4), "gpc-abc123-1", "/c/1.out"
-    )
+    lines = merged(system, job)
+    assert lines == merged(system, JobShape(gpus=4))
 
 
 @pytest.mark.parametrize("own", ["hetjob", "packjob", "--het-group=1", "--pack-group 0"])

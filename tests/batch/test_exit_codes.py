@@ -14,7 +14,7 @@ from jupyter_gpucluster.batch import BACKENDS
 from jupyter_gpucluster.core.job import Job, JobState, JobStatus
 from jupyter_gpucluster.head.reconcile.observe import Watch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch.script.ranks import ENGLISH
+from jupyter_gpucluster.launch.script.launchers import ENGLISH
 from jupyter_gpucluster.state.head_job import epitaph
 from tests.head.world import Play, a_record, ready
 

@@ -38,13 +38,17 @@ def test_each_system_with_such_a_command_is_tried() -> None:
 @pytest.mark.parametrize("name", LINES)
 def test_it_has_what_the_script_asks_for_and_nothing_about_files(name: str) -> None:
     shape = SHAPE if name != "cobalt" else JobShape(queue="gpu", account="abc", walltime=3600)
-    lines = directives_of(find_backend(name), shape, "gpc-abc123-1", "/logs/out")
+    lines = directives_of(
+        find_backend(name), shape, find_backend(name).directives(shape, "gpc-abc123-1", "/logs/out")
+    )
     assert find_backend(name).interactive_line(lines) == LINES[name]
 
 
 def test_a_profile_s_own_directives_and_arguments_are_in_it() -> None:
     shape = JobShape(directives=("-C 'a&b'", "--requeue", "--comment='it''s"))
-    lines = directives_of(find_backend("slurm"), shape, "m", "/logs/out")
+    lines = directives_of(
+        find_backend("slurm"), shape, find_backend("slurm").directives(shape, "m", "/logs/out")
+    )
     line = find_backend("slurm").interactive_line(lines, ["-M", "other"])
     assert line.startswith("salloc -M other -n 1")
     assert "-C 'a&b'" in line

@@ -140,7 +140,9 @@ def test_a_submission_is_one_list_of_pods_that_differ_by_their_number() -> None:
 def manifest(*directives: str, **shape: Any) -> dict[str, Any]:
     """Return the pod of a job with these directives of its profile's own."""
     job = JobShape(directives=directives, **shape)
-    text = "\n".join(directives_of(KUBERNETES, job, MARK, "/logs/x.out"))
+    text = "\n".join(
+        directives_of(KUBERNETES, job, KUBERNETES.directives(job, MARK, "/logs/x.out"))
+    )
     return dict(json.loads(KUBERNETES.stdin(Submission(MARK, "/j.sh", text=text)))["items"][0])
 
 
@@ -254,10 +256,10 @@ def test_text_may_be_quoted_wherever_the_field_is() -> None:
 def test_an_argument_that_sends_pods_where_nobody_looks_is_refused(argument: str) -> None:
     job = JobShape(submit_args=tuple(argument.split()))
     with pytest.raises(InvalidInput) as caught:
-        directives_of(KUBERNETES, job, MARK, "/o")
+        directives_of(KUBERNETES, job, KUBERNETES.directives(job, MARK, "/o"))
     assert caught.value.detail == "job.submit_args"
     fine = JobShape(submit_args=("--validate=false", "--context=x"))
-    assert directives_of(KUBERNETES, fine, MARK, "/o")
+    assert directives_of(KUBERNETES, fine, KUBERNETES.directives(fine, MARK, "/o"))
 
 
 @settings(deadline=None)

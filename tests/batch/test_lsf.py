@@ -83,9 +83,11 @@ def test_gpus_are_asked_for_in_the_sites_way(request_: str, gpus: list[str]) -> 
 def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
     shape = JobShape(nodes=2, gpus=12, cpus=84, memory=10**12, directives=("-nnodes 2",))
     with pytest.raises(InvalidInput, match=r"'-nnodes 2' sets what job\.nodes sets"):
-        directives_of(LSF, shape, "m", "/o")
+        directives_of(LSF, shape, LSF.directives(shape, "m", "/o"))
     skipping = replace(shape, skip_directives=("-nnodes",))
-    assert directives_of(LSF, skipping, "m", "/o")[2:] == ["#BSUB -nnodes 2"]
+    assert directives_of(LSF, skipping, LSF.directives(skipping, "m", "/o"))[2:] == [
+        "#BSUB -nnodes 2"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_the_script_goes_to_standard_input() -> None:
     ],
 )
 def test_a_profile_may_choose_how_bsub_gets_the_script(shape: JobShape, by_file: bool) -> None:
-    lines = directives_of(LSF, shape, "m", "/o")
+    lines = directives_of(LSF, shape, LSF.directives(shape, "m", "/o"))
     text = "\n".join(["#!/bin/bash", *lines, "hi"])
     sent = Submission("m", "/shared/m.sh", text=text)
     assert LSF.submit(sent) == ["bsub", "-J", "m[1-1]", *(["/shared/m.sh"] if by_file else [])]

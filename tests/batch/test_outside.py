@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "jupyter_gpucluster"
 VARIABLE = re.compile(r"\b(?:SLURM|SBATCH|PBS|LSB|LSF|OAR|COBALT|SGE|KUBERNETES|_CONDOR)_[A-Z*]")
 READERS = ("profiles/jobqueue_options.py", "profiles/jobqueue_yaml.py")
 """The readers of dask-jobqueue's YAML, whose sections have the names of systems."""
-LAUNCHERS = ("launch/script/launchers.py", "launch/script/ranks.py")
+LAUNCHERS = ("launch/script/launchers.py",)
 """srun's own variables, which name ranks: a launcher is no batch system."""
 FILES = [
     path

@@ -15,7 +15,7 @@ from jupyter_gpucluster.core.summary import Summary
 from jupyter_gpucluster.head.reconcile.model import Observation, staying
 from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.host.startup_watch import SlowStarts, read_phase
-from jupyter_gpucluster.launch.script.ranks import phase_line
+from jupyter_gpucluster.launch.script.launchers import phase_line
 
 SPEC = Spec(profile="p", title="P", backend="slurm", python="python")
 JOB = Job("gpc-abc123-1", 0, JobState.RUNNING, id="7", started=1000.0)

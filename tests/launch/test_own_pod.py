@@ -65,7 +65,9 @@ def a_profile(*directives: str, **more: Any) -> Profile:
 def pod_of(profile: Profile) -> dict[str, Any]:
     """Return the pod that a job of a profile is."""
     shape = JobShape(directives=profile.job.directives)
-    text = "\n".join(directives_of(KUBERNETES, shape, "gpc-abc123-1", "/o"))
+    text = "\n".join(
+        directives_of(KUBERNETES, shape, KUBERNETES.directives(shape, "gpc-abc123-1", "/o"))
+    )
     sent = Submission("gpc-abc123-1", "/j.sh", text=text)
     return dict(json.loads(KUBERNETES.stdin(sent))["items"][0])
 

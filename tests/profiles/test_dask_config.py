@@ -506,6 +506,11 @@ def test_extra_directives_count_as_given_but_for_a_job_s_name(site: Site) -> Non
         "`job-extra-directives` of jobqueue.slurm names the job by '-J mine', which is ours",
     ]
     shape = JobShape(cpus=8, queue="normal", directives=profile.job.directives)
-    lines = directives_of(find_backend("slurm"), shape, "m", "/o", as_given=True)
+    lines = directives_of(
+        find_backend("slurm"),
+        shape,
+        find_backend("slurm").directives(shape, "m", "/o"),
+        as_given=True,
+    )
     assert lines[-3:] == ["#SBATCH -p gpu", "#SBATCH -n 4", "#SBATCH --gres=gpu:1"]
     assert "#SBATCH -p normal" not in lines

@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
-from ...batch import job_classes, on_this_machine
-from ...batch.base import Backend
+from ...batch import find_backend, image_option, job_classes, on_this_machine
+from ...batch.quoting import directive_value
 from ...core.cluster import Spec, WorkerShape, protocol_of
+from ...core.errors import InvalidInput
 from ...host.cluster_directory import ClusterDirectory
 from ...host.environ import LEFT, LIFETIME
 from ...profiles import Profile
-from ...profiles.sections import Workers
-from .containers import inside, preparation
-from .launchers import layout_of
+from ...profiles.sections import Container, Workers
+from .launchers import find_dialect, layout_of
 
 WORKER_NAME = '"$GPUCLUSTER_WORKER"'
 """The one unquoted word of a script: the job's own name, expanded where the job runs."""
@@ -25,10 +26,13 @@ DEATH_TIMEOUT = 60
 """Seconds for which a worker looks for its scheduler."""
 WORKER_STARTER = "workerstart.py"
 """The file that runs Dask's or dask-cuda's module: jobs may not see this package."""
+ENVIRONMENT_PREFIXES = {"apptainer": "APPTAINERENV_", "singularity": "SINGULARITYENV_"}
+CLEAN = frozenset({"-e", "--cleanenv", "-c", "--contain", "-C", "--containall"})
+"""Arguments with which these runtimes do not hand all variables on."""
 
 
 def worker_lines(
-    profile: Profile, spec: Spec, backend: Backend, directory: ClusterDirectory, work: str = ""
+    profile: Profile, spec: Spec, directory: ClusterDirectory, work: str = ""
 ) -> tuple[list[str], str]:
     """Return the lines that prepare a node, and the one that starts a rank's workers there.
 
@@ -39,16 +43,12 @@ def worker_lines(
     """
     container = profile.environment.container
     extra = extra_arguments(profile.workers)
-    cores = core_lines(spec) if spec.spread or not backend.on_this_machine else []
+    cores = core_lines(spec) if spec.spread or not on_this_machine(spec.backend) else []
     if container is None or spec.simulated:
-        return cores, work or worker_command(spec, backend, directory, extra)
-    place = expanding(spec.worker.local_directory)
-    gpus = spec.job.gpus > 0 and not spec.simulated
-    words = inside(container, directory.path, place, gpus=gpus)
-    line = work or worker_command(spec, backend, directory, extra, container.python)
-    names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
-    names += [LIFETIME, LEFT] if seconds_of(spec) else []
-    return [*cores, *preparation(container, place, names)], " ".join([*words, line])
+        return cores, work or worker_command(spec, directory, extra)
+    before, words = inside(container, spec, directory.path, spec.worker.local_directory)
+    line = work or worker_command(spec, directory, extra, container.python)
+    return [*cores, *before], " ".join([*words, line])
 
 
 def core_lines(spec: Spec) -> list[str]:
@@ -66,7 +66,6 @@ def core_lines(spec: Spec) -> list[str]:
 
 def worker_command(
     spec: Spec,
-    backend: Backend,
     directory: ClusterDirectory,
     extra: Sequence[str] = (),
     python: str = "",
@@ -80,6 +79,7 @@ def worker_command(
     python
         Its interpreter, where it is not that of the head.
     """
+    backend = find_backend(spec.backend)
     module = "dask_cuda.cli" if _on_gpus(spec) else "distributed.cli.dask_worker"
     starter = shlex.join([python or spec.python, str(directory.jobs / WORKER_STARTER)])
     # Sites name node-local storage by variables that exist only there, such as $TMPDIR.
@@ -199,7 +199,7 @@ def seconds_of(spec: Spec) -> int:
     return walltime - margin if margin else 0
 
 
-def lines(seconds: str) -> list[str]:
+def lifetime_lines(seconds: str) -> list[str]:
     """Return the lines of a script that tell workers when to leave.
 
     Parameters
@@ -210,4 +210,98 @@ def lines(seconds: str) -> list[str]:
     return [
         f"export {LEFT}=$(({seconds} - SECONDS))",
         f'[ "${LEFT}" -le 0 ] || export {LIFETIME}="${{{LIFETIME}:-${LEFT} s}}"',
+    ]
+
+
+# Containers.
+
+
+def check_container(profile: Profile, directory: Path) -> None:
+    """Refuse what cannot work.
+
+    Raises
+    ------
+    InvalidInput
+        Pyxis without the srun that it is a part of, a pod's image without pods, or a cluster
+        directory that cannot be bound.
+    """
+    container = profile.environment.container
+    if container is None:
+        return
+    if container.runtime == "pod":
+        if not image_option(profile.backend) or container.args:
+            raise InvalidInput(
+                "The runtime `pod` is Kubernetes itself, and takes no arguments.",
+                hint="Its other settings go into job.directives, such as"
+                " spec.containers[0].imagePullPolicy = Always; other backends need another"
+                " runtime.",
+                detail="environment.container",
+            )
+        return
+    launcher = profile.launcher
+    starts = "" if launcher.name == "none" else find_dialect(launcher).container_runtime
+    if container.runtime == "pyxis" != starts:
+        raise InvalidInput(
+            "Pyxis is a part of srun, which this profile does not use.",
+            hint="Set launcher: srun, or use apptainer.",
+            detail="environment.container.runtime",
+        )
+    if container.runtime != "shifter" and set(str(directory)) & set(":,"):
+        raise InvalidInput(
+            f"{directory} cannot be bound into a container: its name holds ':' or ','.",
+            hint="Set head.directory to a directory without these characters.",
+            detail="environment.container",
+        )
+
+
+def image_directives(profile: Profile) -> tuple[str, ...]:
+    """Return the directives by which the batch system itself runs a job in the container."""
+    container = profile.environment.container
+    if container is None or container.runtime != "pod":
+        return ()
+    image = directive_value(container.image, "environment.container.image")
+    return (f"{image_option(profile.backend)} = {image}",)
+
+
+def inside(
+    container: Container, spec: Spec, directory: Path, local_directory: str
+) -> tuple[list[str], list[str]]:
+    """Return the lines that prepare a container on its node, and the words before a command in it.
+
+    Parameters
+    ----------
+    directory
+        The cluster's directory, which the workers read certificates and addresses from.
+    local_directory
+        Where workers put data; empty where Dask chooses.
+    """
+    image, args = shlex.quote(container.image), map(shlex.quote, container.args)
+    if container.runtime in ("pyxis", "pod"):  # srun or the node has made the container already
+        return [], []
+    if container.runtime == "shifter":  # the site mounts its file systems, and the driver
+        return [], ["shifter", f"--image={image}", *args]
+    place = expanding(local_directory)
+    words = [container.runtime, "exec", *(["--nv"] if _on_gpus(spec) else [])]
+    words += ["--bind", shlex.quote(str(directory)), *(["--bind", place] if place else [])]
+    # What is bound must be there.
+    lines = [f"mkdir -p {place}"] if place else []
+    if CLEAN & set(container.args):
+        names = [*spec.variables, "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"]
+        names += [LIFETIME, LEFT] if seconds_of(spec) else []
+        prefix = ENVIRONMENT_PREFIXES[container.runtime]
+        for name in names:
+            lines.append(f'[ -z "${{{name}+set}}" ] || export {prefix}{name}="${name}"')
+    return lines, [*words, *args, image]
+
+
+def srun_words(container: Container | None, directory: Path) -> list[str]:
+    """Return what makes srun start its ranks in a container."""
+    if container is None or container.runtime != "pyxis":
+        return []
+    mounts = shlex.quote(f"{directory}:{directory}")
+    image = shlex.quote(container.image)
+    return [
+        f"--container-image={image}",
+        f"--container-mounts={mounts}",
+        *map(shlex.quote, container.args),
     ]

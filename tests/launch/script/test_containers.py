@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.script.job import render
@@ -25,7 +24,7 @@ def script_of(directory: str = "/state/abc123", backend: str = "slurm", **profil
     parsed = Profile.model_validate({"title": "x", "backend": backend, **profile})
     place = ClusterDirectory(Path(directory))
     spec = spec_for(parsed, place)
-    return render(parsed, spec, find_backend(backend), place)
+    return render(parsed, spec, place)
 
 
 def a_container(runtime: str, *args: str) -> dict[str, Any]:

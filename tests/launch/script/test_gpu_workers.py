@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Target
 from jupyter_gpucluster.host.hardware import Machine
@@ -35,7 +34,7 @@ def worker_line(machine: Machine = MACHINE, *, protocol: str = "tls", **workers:
         {"title": "x", "backend": "local", "workers": workers, "network": {"protocol": protocol}}
     )
     spec = spec_for(profile, workers=2, machine=machine)
-    text = render(profile, spec, find_backend("local"), DIRECTORY).replace(MARK, "gpc-abc123-1")
+    text = render(profile, spec, DIRECTORY).replace(MARK, "gpc-abc123-1")
     return shlex.split(text.splitlines()[-1])
 
 

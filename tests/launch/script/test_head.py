@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import start_time
-from jupyter_gpucluster.launch.script.head import head_lines
-from jupyter_gpucluster.launch.script.job import MARK, render
+from jupyter_gpucluster.launch.script.job import MARK, head_lines, render
 from jupyter_gpucluster.profiles import Profile
 from tests.launch.specs import spec_for
 from tests.waiting import until
@@ -39,7 +37,7 @@ def script_of(
     )
     spec = spec_for(profile, directory, python=str(python), scratch=Path())
     assert spec.in_job
-    text = render(profile, spec, find_backend("slurm"), directory, str(program))
+    text = render(profile, spec, directory, str(program))
     return text.replace(MARK, KEY.partition("_")[0])
 
 
@@ -148,4 +146,4 @@ def test_gpus_of_the_head_do_not_go_with_a_launcher(home: Path) -> None:
     directory = ClusterDirectory(home / "abc123")
     spec = spec_for(profile, directory, workers=2)
     with pytest.raises(InvalidInput, match="one node without a launcher"):
-        render(profile, spec, find_backend("slurm"), directory, "head")
+        render(profile, spec, directory, "head")

@@ -73,8 +73,7 @@ def a_spec(
 
 
 def script_of(profile: Profile, spec: Spec, directory: Path = STATE) -> str:
-    backend = find_backend(profile.backend)
-    return render(profile, spec, backend, ClusterDirectory(directory)).replace(MARK, "gpc-abc123-1")
+    return render(profile, spec, ClusterDirectory(directory)).replace(MARK, "gpc-abc123-1")
 
 
 def run(script: str, place: Path, shell: str = "sh", **variables: str) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.lease import GUARD_SECONDS, LATE_SECONDS
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.script.job import GUARD_FILE, render, write_node_files
@@ -48,7 +47,7 @@ class BatchJob(ShellJob):
             profile, self.directory, workers=4, python=str(python), scratch=home / "scratch"
         )
         # Slurm refuses such a path; its lines are comments to the shell that runs the rest.
-        text = render(profile, spec, find_backend("slurm"), DIRECTORY)
+        text = render(profile, spec, DIRECTORY)
         quoted = str(self.directory.path).replace("'", "'\"'\"'")
         self.script = text.replace("/state/abc123", f"'{quoted}'")
 

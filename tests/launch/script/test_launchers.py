@@ -56,8 +56,7 @@ class Job(ShellJob):
         self.nodes.write_text("n1\nn2\n")
         parsed = Profile.model_validate({"title": "x", "backend": "pbs", **profile})
         self.spec = spec_for(parsed, self.directory, python=str(worker), scratch=home / "scratch")
-        backend = find_backend(parsed.backend)
-        self.script = render(parsed, self.spec, backend, self.directory)
+        self.script = render(parsed, self.spec, self.directory)
         self.variables = {
             "PATH": f"{self.bin}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PBS_NODEFILE": str(self.nodes),
@@ -182,7 +181,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "launchers.md").read_text()
 @pytest.mark.parametrize("text", re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
 def test_an_example_of_the_page_on_launchers_makes_a_script(text: str) -> None:
     profile = Profile.model_validate(yaml.safe_load(text))
-    script = render(profile, spec_for(profile), find_backend(profile.backend), DIRECTORY)
+    script = render(profile, spec_for(profile), DIRECTORY)
     subprocess.run(["/bin/bash", "-n"], input=script, text=True, check=True)
     container = profile.environment.container
     assert (container.runtime if container else profile.launcher.name) in script or profile.groups

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.core.serialize import from_json, to_json
@@ -36,7 +35,7 @@ def test_a_group_has_its_own_job_in_the_same_account_and_nothing_of_the_gpus() -
     assert (group.name, group.workers, group.worker.per_job) == ("io", 6, 2)
     assert (group.worker.threads, group.worker.memory_limit) == (4, 8 * GIB)
     assert (spec.job.gpus, spec.worker.per_job) == (4, 4)
-    [(name, script)] = group_scripts(profile, spec, find_backend("slurm"), DIRECTORY)
+    [(name, script)] = group_scripts(profile, spec, DIRECTORY)
     assert name == "io"
     for line in ("-p cpu", "-A p", "-t 01:00:00", "--cpus-per-task=8"):
         assert f"#SBATCH {line}\n" in script
@@ -58,10 +57,10 @@ def test_a_group_on_another_cluster_of_slurm_is_refused_and_one_on_the_same_is_n
     assert "two profiles" in caught.value.hint
     same = profile.job.model_copy(update={"directives": ("-M far",)})
     profile = profile.model_copy(update={"job": same})
-    [(_, script)] = group_scripts(profile, spec_of(profile), find_backend("slurm"), DIRECTORY)
+    [(_, script)] = group_scripts(profile, spec_of(profile), DIRECTORY)
     assert script.count("unset SLURM_CLUSTERS") == 1
     profile = profile.model_copy(update={"groups": a_profile(job={"cpus": 8}).groups})
-    [(_, script)] = group_scripts(profile, spec_of(profile), find_backend("slurm"), DIRECTORY)
+    [(_, script)] = group_scripts(profile, spec_of(profile), DIRECTORY)
     assert script.count("unset SLURM_CLUSTERS") == 1
 
 
@@ -75,7 +74,7 @@ def test_a_group_of_several_nodes_uses_the_profile_s_launcher() -> None:
     with pytest.raises(InvalidInput, match="no launcher"):
         spec_of(profile)
     launched = Profile.model_validate({**profile.model_dump(), "launcher": "srun"})
-    [(_, script)] = group_scripts(launched, spec_of(launched), find_backend("slurm"), DIRECTORY)
+    [(_, script)] = group_scripts(launched, spec_of(launched), DIRECTORY)
     assert "srun --nodes=2 --ntasks=2" in script
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from distributed import Client, LocalCluster
 
-from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.head.reconcile.walltime import MOSTLY
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.environ import LIFETIME
@@ -60,8 +59,8 @@ def test_a_job_that_runs_the_head_or_other_work_has_no_net(tmp_path: Path) -> No
     profile = Profile.model_validate({"title": "x", "backend": "slurm", "job": {"walltime": HOUR}})
     spec, directory = spec_of(job={"walltime": HOUR}), ClusterDirectory(tmp_path)
     for ways in ({"head": "the head"}, {"work": "other work"}):
-        assert LIFETIME not in render(profile, spec, find_backend("slurm"), directory, **ways)
-    assert LIFETIME in render(profile, spec, find_backend("slurm"), directory)
+        assert LIFETIME not in render(profile, spec, directory, **ways)
+    assert LIFETIME in render(profile, spec, directory)
 
 
 @pytest.mark.parametrize(
