@@ -98,8 +98,8 @@ def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | No
     check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)
     profile, environment = with_fallback_protocol(profile, environment)
-    survival = survival_of(joined, head_here=is_head_here(profile))
-    plan = Plan(request, loaded, profile, sizes, target, machine, environment, survival, joined)
+    keeps = survival_of(joined, head_here=is_head_here(profile))
+    plan = Plan(request, loaded, profile, sizes, target, machine, environment, keeps, joined)
     if sizes.memory is not None:
         refuse_memory(plan)
     return plan
