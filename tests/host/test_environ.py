@@ -126,7 +126,7 @@ def test_no_place_that_asks_a_system_hands_on_what_steers(
     ask: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = tmp_path / "told"
-    for name in ("squeue", "sinfo", "scontrol", "kubectl"):
+    for name in ("squeue", "sinfo", "scontrol", "srun", "kubectl"):
         put_command(tmp_path, monkeypatch, name, f"exec env >>{told}")
     hostile: Mapping[str, str] = dict.fromkeys(" ".join(STEER.values()).split(), "x")
     for name, value in hostile.items():
