@@ -19,7 +19,7 @@ from .view import ClusterView, Look, view_of
 
 LOST = (
     "Its record was damaged, so that its batch jobs, if it had any, could not be cancelled: they"
-    " end by themselves within four minutes."
+    " end by themselves within five minutes."
 )
 
 
