@@ -540,7 +540,7 @@ class Queue:
 
     async def may_read(self) -> bool:
         """Count a command that reads; return False if the limit has no room for it."""
-        return self.shared is None or await asyncio.to_thread(self.shared.take_read)
+        return self.shared is None or await asyncio.to_thread(self.shared.take, "reads") == 0
 
     async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
         """Return the jobs in accounting of submissions whose answers were lost."""

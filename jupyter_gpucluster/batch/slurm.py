@@ -7,7 +7,6 @@ import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.job import (
@@ -41,6 +40,7 @@ from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
 from .reasons import Reasons
 from .refusal import unsubmitted
+from .slurm_site import fields_of
 from .slurm_syntax import SYNTAX
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
@@ -89,6 +89,11 @@ DESCRIBED = {
     "StartTime": "StartTime", "EndTime": "EndTime", "Name": "JobName",
 }  # fmt: skip
 """scontrol's names of squeue's columns."""
+RECORDED = {
+    "JobArrayID": "JobID", "State": "State", "Reason": "", "NodeList": "NodeList",
+    "StartTime": "Start", "EndTime": "End", "Name": "JobName",
+}  # fmt: skip
+"""sacct's."""
 DETAIL = re.compile(r" Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d*)(?: GRES=(\S*))?")
 """Resources of a job on nodes with equal shares."""
 
@@ -192,7 +197,8 @@ class Slurm(Backend):
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
         answered(self.title, result)
         if result.argv[0] == "scontrol":
-            return {id: self.listed(row) for id, row in _described(result)}
+            row = {**_row(fields_of(result.stdout), DESCRIBED), "JobArrayID": result.argv[-1]}
+            return {row["JobArrayID"]: self.listed(row)} if row["State"] else {}
         found, cut = {}, {}
         for line in result.stdout.splitlines():
             row = dict(zip(LISTED, line.split("|", len(LISTED) - 1), strict=False))
@@ -210,9 +216,10 @@ class Slurm(Backend):
             )
         return cut | found
 
-    def listed(self, row: dict[str, str]) -> JobStatus:
-        state = STATES.get(row["State"], JobState.UNKNOWN)
-        reason = "" if row["Reason"] == "None" else row["Reason"]
+    def listed(self, row: Mapping[str, str]) -> JobStatus:
+        word = row["State"].partition(" ")[0]  # "CANCELLED by 1001"
+        state = STATES.get(word, JobState.UNKNOWN)
+        reason = "DeadLine" if word == "DEADLINE" else row["Reason"].removeprefix("None")
         rule = REASONS.find("waiting", reason)
         if state is JobState.PENDING and rule.state is not None:
             state = rule.state
@@ -225,7 +232,7 @@ class Slurm(Backend):
             mark=row["Name"].rstrip("|"),
             task=_task(row["JobArrayID"]),
             reason=reason,
-            nodes=(row["NodeList"],) if row["NodeList"] else (),
+            nodes=(row["NodeList"],) if row["NodeList"] not in ("", "None assigned") else (),
             exit_code=exit_code_of_wait(wait_status) if over else None,
             started=None if waits else local_time(row["StartTime"]),
             ended=local_time(row["EndTime"]) if over else None,
@@ -253,21 +260,7 @@ class Slurm(Backend):
             row = dict(zip(ACCOUNTED, line.split("|", len(ACCOUNTED) - 1), strict=False))
             # "77_[3-4]": tasks that wait together; the listing knows each of them.
             if len(row) == len(ACCOUNTED) and "[" not in row["JobID"]:
-                code, _, number = row["ExitCode"].partition(":")
-                found[row["JobID"]] = JobStatus(
-                    id=row["JobID"],
-                    # "CANCELLED by 1001"
-                    state=STATES.get(row["State"].split(" ")[0], JobState.UNKNOWN),
-                    mark=row["JobName"],
-                    reason="DeadLine" if row["State"] == "DEADLINE" else "",
-                    task=_task(row["JobID"]),
-                    nodes=(row["NodeList"],)
-                    if row["NodeList"] not in ("", "None assigned")
-                    else (),
-                    exit_code=-int(number) if number.isdigit() and int(number) else int(code or 0),
-                    started=local_time(row["Start"]),
-                    ended=local_time(row["End"]),
-                )
+                found[row["JobID"]] = self.listed(_row(row, RECORDED))
         return found
 
     def find(self, marks: Sequence[str]) -> list[str] | None:
@@ -342,15 +335,18 @@ def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, 
     return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
 
 
-def _described(result: CommandResult) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield a job that ``scontrol show job -o`` describes, as a row of the listing."""
-    id, told = result.argv[-1], dict(re.findall(r"(\w+)=(\S*)", result.stdout))
-    code, _, number = told.get("ExitCode", "").partition(":")
-    if "JobState" in told and code.isdigit() and number.isdigit():
-        row = {name: told.get(name, "") for name in ("Reason", "NodeList", "StartTime", "EndTime")}
-        row = {name: "" if value == "(null)" else value for name, value in row.items()}
-        named = {"JobArrayID": id, "State": told["JobState"], "Name": told.get("JobName", "")}
-        yield id, {**row, **named, "exit_code": str(int(code) * 256 + int(number))}
+def _row(fields: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return a job of another command as a row of the listing.
+
+    Parameters
+    ----------
+    names
+        That command's names of squeue's columns.
+    """
+    code, _, number = fields.get("ExitCode", "").partition(":")
+    known = code.isdecimal() and number.isdecimal()
+    row = {column: fields.get(name, "") for column, name in names.items()}
+    return {**row, "exit_code": str(int(code) * 256 + int(number)) if known else ""}
 
 
 def _by_array(ids: Sequence[str]) -> list[str]:
@@ -409,10 +405,9 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
         raise BackendUnavailable("Slurm did not answer scontrol.", detail=result.stderr)
     # A whole array or a heterogeneous job has several lines; the number's own comes before others.
     line = next((line for line in lines if line.startswith(f"JobId={id} ")), lines[0])
-    row: dict[str, Any] = dict.fromkeys(LISTED, "")
-    row |= {column: _field(line, name) for column, name in DESCRIBED.items()}
-    job = Slurm().listed(row)
-    return Allocation(job, _field(line, "UserId").partition("(")[0], tuple(_shares(line)))
+    fields = fields_of(line)
+    owner = fields.get("UserId", "").partition("(")[0]
+    return Allocation(Slurm().listed(_row(fields, DESCRIBED)), owner, tuple(_shares(line, fields)))
 
 
 def _inside(id: str, shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:
@@ -439,19 +434,14 @@ def _job_of(environ: Mapping[str, str]) -> str:
     return environ.get("SLURM_JOB_ID", "")
 
 
-def _field(line: str, name: str) -> str:
-    match = re.search(rf"(?:^| ){name}=(\S*)", line)
-    return "" if match is None or match[1] == "(null)" else match[1]
-
-
-def _shares(line: str) -> Iterator[Share]:
+def _shares(line: str, fields: Mapping[str, str]) -> Iterator[Share]:
     found = DETAIL.findall(line)
     for hosts, cpus, memory, gres in found:
         mebibytes = int(memory or 0)
         yield Share(hosts, _count(cpus), gpus_of(gres), mebibytes * 2**20 or None)
-    hosts, number = _field(line, "NodeList"), _field(line, "NumNodes").partition("-")[0]
+    hosts, number = fields.get("NodeList", ""), fields.get("NumNodes", "").partition("-")[0]
     if hosts and not found and number.isdecimal():
-        cpus, nodes = _field(line, "NumCPUs").partition("-")[0], int(number) or 1
+        cpus, nodes = fields.get("NumCPUs", "").partition("-")[0], int(number) or 1
         yield Share(hosts, max(1, int(cpus or 1) // nodes))
 
 

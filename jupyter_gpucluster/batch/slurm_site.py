@@ -15,7 +15,7 @@ from .slurm_syntax import SYNTAX
 ASSOCIATED = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxWall,MaxTRES,GrpTRES"
 QUALITIES = "format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES"
 GRES = re.compile(r"(?:^|,)gpu(?::([^:,()]+))?:(\d+)")
-FIELD = re.compile(r"(?:^|\s)(\w+) *=[ \t]*(\S*)", re.MULTILINE)
+FIELD = re.compile(r"(?:^|\s)(\w+)(?:=| += *)(\S*)", re.MULTILINE)
 GPU_LIMIT = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 UNSET = ("", "(null)", "N/A", "NONE")
 LEAST_MEBIBYTES = 1024
@@ -58,7 +58,7 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
     """Return the site; see `Backend.parse_survey`."""
     for name in ("partitions", "nodes"):
         answered("Slurm", answers[name])
-    config = _fields(_output(answers, "config"))
+    config = fields_of(_output(answers, "config"))
     cluster = config.get("ClusterName", "")
     mine = [
         row for row in _table(answers, "associations") if row.get("Cluster", cluster) == cluster
@@ -68,7 +68,7 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
     groups = _output(answers, "groups").split()
     queues = []
     for line in _output(answers, "partitions").splitlines():
-        partition = _fields(line)
+        partition = fields_of(line)
         name = partition.get("PartitionName", "")
         for (where, gpu_type), nodes in kinds.items():
             if where == name:
@@ -93,7 +93,7 @@ def _kinds(text: str) -> dict[tuple[str, str], list[Node]]:
     """Return the nodes with GPUs by partition and type."""
     found: dict[tuple[str, str], list[Node]] = {}
     for line in text.splitlines():
-        node = _fields(line)
+        node = fields_of(line)
         gpus = [(kind, int(count)) for kind, count in GRES.findall(node.get("Gres", ""))]
         for kind in dict.fromkeys(kind for kind, count in gpus if count):
             described = Node(
@@ -212,7 +212,7 @@ def _output(answers: Mapping[str, CommandResult], name: str) -> str:
     return answer.stdout if answer.exit_code == 0 else ""
 
 
-def _fields(text: str) -> dict[str, str]:
+def fields_of(text: str) -> dict[str, str]:
     """Read ``Name=value``; the first counts, since a node's last fields hold a site's own text."""
     found: dict[str, str] = {}
     for name, value in FIELD.findall(text):

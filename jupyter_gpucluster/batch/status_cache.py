@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 import hashlib
 import json
 import logging
@@ -19,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..core.cluster import Process
 from ..core.errors import GpuClusterError
@@ -111,79 +110,8 @@ class Ledger:
     """For each head, when it last asked and for which ids."""
 
 
-class Choice(enum.Enum):
-    """Next step of a head that needs a listing."""
-
-    CALL = "call"
-    USE = "use"
-    WAIT = "wait"
-
-
-@dataclass
-class Changes:
-    """Changes and doubts of one head, of which listings are to come soon."""
-
-    last: float = -1.0
-    """Time of the last change: older answers do not show it."""
-    marked: tuple[float, ...] = ()
-    """Times of the listings that follow changes, in order."""
-
-    def note(self, now: float, *, soon: bool = True) -> None:
-        """Note a change, and when listings are due for it."""
-        self.last = now
-        if soon:
-            first, *more = (now + seconds for seconds in AFTER_CHANGE)
-            # The one of an earlier change stays: else changes one after the other delay them all.
-            earlier = [mark for mark in self.marked if now < mark < first]
-            self.marked = (min([*earlier, first]), *more)
-
-    def due(self, started: float) -> float:
-        """Return when the first listing is due that is newer than the last one."""
-        return next((mark for mark in self.marked if mark > started), inf)
-
-
-def choose(
-    ledger: Ledger,
-    *,
-    now: float,
-    period: float,
-    ids: Sequence[str] | None,
-    seen: float,
-    changes: Changes,
-    most: int = READS_PER_MINUTE,
-) -> tuple[Choice, float]:
-    """Choose between asking, using the last answer and waiting; return the seconds to wait, too.
-
-    Parameters
-    ----------
-    period
-        Seconds between two listings, if the system answers quickly and nothing changes.
-    ids
-        The jobs that the listing must include; None = all of the user's.
-    seen
-        Start of the last listing that this head has used.
-    changes
-        This head's own.
-    most
-        Limit of commands a minute.
-    """
-    if ledger.holder:
-        return Choice.WAIT, BUSY_SECONDS
-    if (started := ledger.started) is None:
-        return Choice.CALL, 0.0
-    slow = SLOWNESS * ledger.seconds
-    due = started + min(LONGEST_PERIOD, max(period, slow) * 2 ** min(ledger.failures, 8))
-    covers = ledger.listed is None or (ids is not None and set(ids) <= set(ledger.listed))
-    if not ledger.failures:
-        soon = changes.due(started) if covers else started + AFTER_CHANGE[0]
-        due = min(due, max(soon, started + slow))
-    full = len(ledger.reads) >= most
-    if due <= now and not full:
-        return Choice.CALL, 0.0
-    if (ledger.failures or (covers and started > changes.last)) and started > seen:
-        return Choice.USE, 0.0
-    room = ledger.reads[0] + MINUTE - now if full else 0.0
-    return Choice.WAIT, max(due - now, room, SHORTEST_WAIT)
+Step = Literal["call", "use", "wait"]
+"""Next step of a head that needs a listing."""
 
 
 def reads_per_minute(period: float) -> int:
@@ -222,8 +150,16 @@ class StatusCache:
         self.title = backend.title
         self.unwritten: Ledger | None = None
         self.seen = -1.0
-        self.changes = Changes()
-        self.most = reads_per_minute(period)
+        """Start of the last listing that this head has used."""
+        self.changed = -1.0
+        """Time of this head's last change: older answers do not show it."""
+        self.marked: tuple[float, ...] = ()
+        """Times of the listings that follow changes, in order."""
+        self.limits = {
+            "calls": CALLS_PER_MINUTE,
+            "reads": reads_per_minute(period),
+            "asked": ASKED_PER_MINUTE,
+        }
         all_jobs = backend.status(user, ())
         self.by_ids = backend.status(user, ("1",)) != all_jobs
         chosen = {name: environment.get(name) for name in backend.selecting}
@@ -236,24 +172,33 @@ class StatusCache:
         self.asked_file = root / f"{stem}.asked"
         self.lock_file = root / f"{stem}.lock"
 
-    async def wait_for_room(self) -> None:
-        """Wait until the limit has room for one more submit or cancel command, and take it."""
-        while (seconds := await asyncio.to_thread(self.take_room)) > 0:  # noqa: ASYNC110  # no event tells
+    async def wait_for_room(self, kind: str = "calls") -> None:
+        """Wait until the limit has room for one more command of a kind, and take it.
+
+        Parameters
+        ----------
+        kind
+            A key of `limits`: ``calls`` for commands that submit or cancel, ``asked`` for those
+            that a user started.
+        """
+        reported = kind == "calls"
+        while (seconds := await asyncio.to_thread(self.take, kind)) > 0:
+            if not reported:
+                # Without a handler, as in a terminal, Python prints it on standard error.
+                words = "%s gets %d commands a minute at most. Waiting %.0f s."
+                logger.warning(words, self.title, self.limits[kind], seconds)
+            reported = True
             await asyncio.sleep(min(seconds, 1.0))
 
-    def take_room(self) -> float:
-        """Count a command that changes something; return 0, or the seconds until there is room."""
-        return self._take("calls", CALLS_PER_MINUTE)
+    def take(self, kind: str) -> float:
+        """Count a command of a kind; return 0, or the seconds until there is room for it.
 
-    def take_read(self) -> bool:
-        """Count a look-up that repeats itself, if the limit has room beside one more listing."""
-        return self._take("reads", self.most - 1) == 0
-
-    def _take(self, kind: str, most: int) -> float:
+        Look-ups (``reads``) leave room for one listing.
+        """
         now = boot_time()
         with self.changing() as ledger:
             times: tuple[float, ...] = getattr(ledger, kind)
-            if len(times) >= most:
+            if len(times) >= self.limits[kind] - (kind == "reads"):
                 return max(times[0] + MINUTE - now, SHORTEST_WAIT)
             ledger.calls += (now,)
             if kind != "calls":
@@ -272,18 +217,7 @@ class StatusCache:
         """
         if (known := await asyncio.to_thread(self.recent, argv)) is not None:
             return known
-        reported = False
-        while (seconds := await asyncio.to_thread(self._take, "asked", ASKED_PER_MINUTE)) > 0:
-            if not reported:
-                # Without a handler, as in a terminal, Python prints it on standard error.
-                logger.warning(
-                    "%s gets %d commands a minute at most. Waiting %.0f s.",
-                    self.title,
-                    ASKED_PER_MINUTE,
-                    seconds,
-                )
-            reported = True
-            await asyncio.sleep(min(seconds, 1.0))
+        await self.wait_for_room("asked")
         result = await call()
         if result.exit_code == 0:
             await asyncio.to_thread(self.keep, result)
@@ -292,7 +226,7 @@ class StatusCache:
     def recent(self, argv: Sequence[str]) -> CommandResult | None:
         """Return the answer to a user's command of the last minute, None if there is none."""
         for when, result in self._answers():
-            if result.argv == tuple(argv) and when > self.changes.last:
+            if result.argv == tuple(argv) and when > self.changed:
                 return result
         return None
 
@@ -314,15 +248,22 @@ class StatusCache:
         except (OSError, *DAMAGE):
             return []
 
-    def note_change(self, *, soon: bool = True) -> None:
-        """Remember that older answers do not show this head's change or doubt of now.
+    def note_change(self, when: float | None = None, *, soon: bool = True) -> None:
+        """Remember that older answers do not show this head's change or doubt.
 
         Parameters
         ----------
+        when
+            Its time since boot; by default now.
         soon
             Whether listings follow within seconds.
         """
-        self.changes.note(boot_time(), soon=soon)
+        self.changed = boot_time() if when is None else when
+        if soon:
+            first, *more = (self.changed + seconds for seconds in AFTER_CHANGE)
+            # The one of an earlier change stays: else changes one after the other delay them all.
+            earlier = [mark for mark in self.marked if self.changed < mark < first]
+            self.marked = (min([*earlier, first]), *more)
 
     async def poll(
         self,
@@ -342,10 +283,10 @@ class StatusCache:
             Asks the system about ids and returns its listing, or None without an answer.
         """
         about = tuple(ids) or None if self.by_ids else None
-        choice, seconds, ledger = await asyncio.to_thread(self.claim, about, period)
-        if choice is Choice.WAIT:
+        step, seconds, ledger = await asyncio.to_thread(self.claim, about, period)
+        if step == "wait":
             return Poll(False, again=seconds)
-        if choice is Choice.USE:
+        if step == "use":
             return await asyncio.to_thread(self.use, ledger)
         listing = await call(ledger.listed or ())
         started = ledger.started or 0.0
@@ -353,7 +294,7 @@ class StatusCache:
         self.seen = started
         return Poll(True) if listing is None else Poll(True, listing.jobs, listing.words)
 
-    def claim(self, ids: tuple[str, ...] | None, period: float) -> tuple[Choice, float, Ledger]:
+    def claim(self, ids: tuple[str, ...] | None, period: float) -> tuple[Step, float, Ledger]:
         """Choose the next step; if it is to ask, become the only head that asks."""
         now = boot_time()
         with self.changing() as ledger:
@@ -363,22 +304,45 @@ class StatusCache:
                 ledger.wanted = {**wanted, self.owner: [now, list(ids)]}
             if ledger.holder and not self.is_busy(ledger, now):
                 ledger.holder, ledger.started = "", None
-            choice, seconds = choose(
-                ledger,
-                now=now,
-                period=period,
-                ids=ids,
-                seen=self.seen,
-                changes=self.changes,
-                most=self.most,
-            )
-            if choice is Choice.CALL:
+            step, seconds = self.choose(ledger, now, period, ids)
+            if step == "call":
                 ledger.calls += (now,)
                 ledger.reads += (now,)
                 ledger.started, ledger.holder, ledger.process = now, self.owner, this_process()
                 others = (id for _, theirs in ledger.wanted.values() for id in theirs)
                 ledger.listed = None if ids is None else tuple(dict.fromkeys((*ids, *others)))
-        return choice, seconds, ledger
+        return step, seconds, ledger
+
+    def choose(
+        self, ledger: Ledger, now: float, period: float, ids: Sequence[str] | None
+    ) -> tuple[Step, float]:
+        """Choose between asking, using the last answer and waiting; return the seconds to wait.
+
+        Parameters
+        ----------
+        period
+            Seconds between two listings, if the system answers quickly and nothing changes.
+        ids
+            The jobs that the listing must include; None = all of the user's.
+        """
+        if ledger.holder:
+            return "wait", BUSY_SECONDS
+        if (started := ledger.started) is None:
+            return "call", 0.0
+        slow = SLOWNESS * ledger.seconds
+        due = started + min(LONGEST_PERIOD, max(period, slow) * 2 ** min(ledger.failures, 8))
+        covers = ledger.listed is None or (ids is not None and set(ids) <= set(ledger.listed))
+        if not ledger.failures:
+            marked = next((mark for mark in self.marked if mark > started), inf)
+            soon = marked if covers else started + AFTER_CHANGE[0]
+            due = min(due, max(soon, started + slow))
+        full = len(ledger.reads) >= self.limits["reads"]
+        if due <= now and not full:
+            return "call", 0.0
+        if (ledger.failures or (covers and started > self.changed)) and started > self.seen:
+            return "use", 0.0
+        room = ledger.reads[0] + MINUTE - now if full else 0.0
+        return "wait", max(due - now, room, SHORTEST_WAIT)
 
     def is_busy(self, ledger: Ledger, now: float) -> bool:
         """Return whether another head waits for an answer: not this one, and none that died."""

@@ -157,7 +157,7 @@ class HeldJobWatch:
         if not lost and now - self.asked < PERIOD:
             return ""
         shared = StatusCache(self.root, find_backend(self.held.system), user_name(), "")
-        if not shared.take_read():
+        if shared.take("reads") > 0:
             return ""
         self.asked = now
         try:

@@ -112,7 +112,7 @@ async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
     """Ask the batch system about the job, if that is due; without an answer nothing changes."""
     queue = quick_queue(directory, record)
     if (shared := queue.shared) is not None:
-        shared.changes.note(boot_time() - max(0.0, time.time() - job.submitted))
+        shared.note_change(boot_time() - max(0.0, time.time() - job.submitted))
         if (age := age_of_answer(directory)) is not None:
             shared.seen = boot_time() - age  # an answer counts once, whichever process takes it
     poll = await queue.look([job.id] if job.id else [], listing_period(record))

@@ -20,12 +20,9 @@ from jupyter_gpucluster.batch.status_cache import (
     HOLDER_SECONDS,
     LONGEST_PERIOD,
     READS_PER_MINUTE,
-    Changes,
-    Choice,
     Ledger,
     Poll,
     StatusCache,
-    choose,
 )
 from jupyter_gpucluster.core.errors import BackendUnavailable
 from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
@@ -257,7 +254,7 @@ async def test_systems_that_list_by_id_are_asked_for_the_jobs_of_all_heads(
 async def test_submitting_and_cancelling_count_and_wait_for_room(site: Site, clock: Clock) -> None:
     head = site.head()
     for _ in range(CALLS_PER_MINUTE - 1):
-        await asyncio.to_thread(head.shared.take_room)  # type: ignore[union-attr]  # it has one
+        await asyncio.to_thread(head.shared.take, "calls")  # type: ignore[union-attr]  # it has one
     await head.cancel(["7000_0"])
     late = asyncio.create_task(head.submit(Submission("gpc-abc123-2", "/x.sh")))
     clock.now += 1.0
@@ -354,24 +351,19 @@ def test_other_sites_users_and_systems_have_files_of_their_own(
     assert len(stems | {stem()}) == 4
 
 
-# The choice, which is pure.
-
-
-def chosen(ledger: Ledger, now: float, seen: float) -> tuple[Choice, float]:
-    return choose(ledger, now=now, period=PERIOD, ids=None, seen=seen, changes=Changes())
-
-
 @pytest.mark.parametrize(
     "took,failures,period",
     [(0.05, 0, PERIOD), (4.0, 0, 40.0), (20.0, 0, 200.0), (60.0, 0, LONGEST_PERIOD),
      (60.0, 50, LONGEST_PERIOD)],
 )  # fmt: skip
 def test_the_slower_the_answer_the_longer_the_period_up_to_five_minutes(
-    took: float, failures: int, period: float
+    home: Path, took: float, failures: int, period: float
 ) -> None:
     ledger = Ledger(started=100.0, seconds=took, failures=failures)
-    assert chosen(ledger, 100.0 + period - 1, 100.0) == (Choice.WAIT, 1.0)
-    assert chosen(ledger, 100.0 + period, 100.0) == (Choice.CALL, 0.0)
+    cache = StatusCache(home, find_backend("slurm"), "ann", "abc123")
+    cache.seen = 100.0
+    assert cache.choose(ledger, 100.0 + period - 1, PERIOD, None) == ("wait", 1.0)
+    assert cache.choose(ledger, 100.0 + period, PERIOD, None) == ("call", 0.0)
 
 
 async def test_a_command_that_hung_is_followed_by_a_pause_as_long_as_itself(
