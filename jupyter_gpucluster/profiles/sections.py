@@ -91,14 +91,14 @@ class Workers(Section):
     threads: PositiveOrAuto = "auto"
     """Threads of one worker. `auto`: 1 for GPU workers, else its share of the job's cores."""
     memory_limit: MemoryAutoOrNone = "auto"
-    """Memory after which a worker is restarted. `auto`: its share of the job's memory, on
+    """Memory at which a worker is restarted. `auto`: its share of the job's memory, on
     `local` of the machine's; empty: no limit."""
     device_memory_limit: MemoryAutoOrNone = "auto"
-    """GPU memory after which a worker moves data to main memory. `auto`: what dask-cuda
+    """GPU memory at which a worker moves data to main memory. `auto`: what dask-cuda
     chooses; empty: never."""
     rmm_pool: MemoryOrNone = None
-    """GPU memory that a worker's RMM takes at its start and hands out itself, which makes
-    allocations fast. At most nine tenths of the card or slice; empty: no pool."""
+    """GPU memory that each worker reserves at its start (RMM pool), which makes allocations fast.
+    At most nine tenths of the card or slice; empty: no pool."""
     rmm_async: Flag = False
     """Whether RMM allocates with CUDA's own asynchronous pool, which gives memory back; not
     together with `rmm_pool`."""
@@ -137,7 +137,7 @@ class Launcher(Section):
     command: Text = ""
     """Program to run where it is not found under its name, such as a path."""
     mpi: Literal["auto", "openmpi", "mpich", "pals"] = "auto"
-    """Whose `mpirun` or `mpiexec` it is: `openmpi`, `mpich` (Intel MPI too), `pals` (HPE Cray).
+    """Family of `mpirun` or `mpiexec`: `openmpi`, `mpich` (Intel MPI too), `pals` (HPE Cray).
     `auto`: `mpirun` is Open MPI's, `mpiexec` MPICH's."""
     ranks_per_node: PositiveOrAuto = "auto"
     """Processes on each node, which share its workers and GPUs evenly. `auto`: one, which holds
@@ -222,12 +222,13 @@ class Network(Section):
     port can run code as you; `ucx`: the same, but fast between GPUs (NVLink, InfiniBand), for
     environments with distributed-ucxx. UCX knows no encryption, so there is no `tls` with it."""
     fallback: Literal["tls", "tcp"] | None = None
-    """What is spoken where the chosen environment has no distributed-ucxx; empty: such an
-    environment is refused."""
+    """Protocol used if the chosen environment has no distributed-ucxx; empty: such an environment
+    is refused."""
     interface: Text | None = None
     """Interface of workers and scheduler, such as `ib0`; empty: the system chooses."""
     ports: PortRange | None = None
-    """Ports that workers may listen on, such as `40000-40100`; empty: any."""
+    """Ports that workers may listen on, such as `40000-40100`; empty: any. Not supported yet: on a
+    batch system the start is refused."""
 
 
 class Container(Section):
@@ -247,8 +248,8 @@ class Environment(Section):
     """The software that head and workers run in."""
 
     python: PythonPath = "kernel"
-    """`kernel`: what the user chooses, at first the calling kernel's Python; or the absolute
-    path of a Python."""
+    """`kernel`: the Python that the user chooses, by default that of the calling kernel; or the
+    absolute path of a Python."""
     container: Container | None = None
     """Container that workers run in; empty: none."""
     prologue: tuple[Text, ...] = ()
@@ -291,7 +292,7 @@ class Policy(Section):
     """How many jobs that died may be replaced before the cluster stops."""
     drain_before: DurationOrNone = 120
     """Move results off workers this long before their walltime ends, where others last longer;
-    empty: don't."""
+    empty: never."""
     at_walltime: Literal["while_used", "replace", "stop"] = "while_used"
     """`while_used`: submit a new job for one that ran out of walltime if a task ran in the last
     4 hours, or in the walltime if that is shorter; `replace`: always; `stop`: never."""
@@ -310,4 +311,4 @@ class Access(Section):
     """The way to the site from outside."""
 
     login_hops: tuple[LoginHop, ...] = ()
-    """Hosts to go through in this order, such as `user@login.example.org:8022`."""
+    """Hosts to go through in this order, such as `user@login.example.org:8022`. Not used yet."""

@@ -94,7 +94,7 @@ function QueuedButtons(props: ICardButtonsProps): JSX.Element {
       <CardButton
         label={trans.__('Edit and resubmit')}
         name={trans.__('Edit and resubmit %1', cluster.name)}
-        tip={trans.__('Replace the request by one with other choices')}
+        tip={trans.__('Replace the waiting request with an edited one')}
         onClick={() => actions.resubmit(cluster)}
       />
       <CardButton

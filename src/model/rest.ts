@@ -108,7 +108,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The Python environments that head and workers may run in, each checked. */
+        /** The Python environments for scheduler and workers, each checked. */
         get: operations["listEnvironments"];
         put?: never;
         post?: never;
@@ -432,7 +432,7 @@ export interface components {
             /** @description What ends the cluster by itself. */
             clocks: components["schemas"]["Clock"][];
             options: components["schemas"]["OptionValues"];
-            /** @description When the first of its waiting jobs may start, where the system tells. */
+            /** @description When the first of its waiting jobs may start, if the system reports it. */
             expected_start: number | null;
             /** @description Since when the batch system has not answered. */
             stale_since: number | null;
@@ -487,7 +487,7 @@ export interface components {
             job: string;
             /** @description Whether another job takes the place of that job. */
             follows: boolean | null;
-            /** @description What it is in one word, such as `idle` or `lifetime`; empty from older heads. */
+            /** @description The kind in one word, such as `idle` or `lifetime`; empty from older versions. */
             kind?: string;
         };
         /** @description A reading of a worker's GPU; null for what the card does not report. */
@@ -746,7 +746,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description 400 not JSON, 403 not logged in or not allowed, 404 unknown, 405 no such verb, 409 the phase or a name forbids it, 413 too large, 422 bad input (`detail` is the field's path), 502 the batch system refused, 503 it or the head did not answer, 507 the state directory cannot be used. */
+        /** @description 400 not JSON, 403 not logged in or not allowed, 404 unknown, 405 no such method, 409 the phase or a name forbids it, 413 too large, 422 bad input (`detail` is the field's path), 502 the batch system refused, 503 it or the scheduler did not answer, 507 the state directory cannot be used. */
         Error: {
             headers: {
                 [name: string]: unknown;
@@ -890,7 +890,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Free and total amounts, as far as the batch system tells. */
+            /** @description Free and total amounts, as far as the batch system reports them. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1049,7 +1049,7 @@ export interface operations {
     stopCluster: {
         parameters: {
             query?: {
-                /** @description With 1 a head that does not answer is killed, and its jobs are ended. */
+                /** @description With 1 a scheduler that does not answer is killed, and its jobs are ended. */
                 force?: "0" | "1";
             };
             header?: never;

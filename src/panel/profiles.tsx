@@ -46,7 +46,7 @@ export function ProfileList(props: IProfileListProps): JSX.Element {
       )}
       {model.profiles.length === 0 && (
         <p className="jp-gpucluster-Notice">
-          {trans.__('There is no profile that can be used.')}
+          {trans.__('No profile can be used.')}
         </p>
       )}
       <ul className="jp-gpucluster-Profiles">

@@ -109,7 +109,7 @@ function drawnSchema(
       const required = whole.required.includes(name);
       properties[name] = {
         ...option,
-        title: required ? trans.__('%1 (needed)', title) : title
+        title: required ? trans.__('%1 (required)', title) : title
       };
       delete properties[name].default;
       const nothing = required ? trans.__('Choose one') : trans.__('Default');

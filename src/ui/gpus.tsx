@@ -35,7 +35,7 @@ export function GpuTable(props: IGpuTableProps): JSX.Element | null {
             <th scope="col">{trans.__('Busy')}</th>
             <th scope="col">{trans.__('Memory')}</th>
             <th scope="col">{trans.__('Power')}</th>
-            <th scope="col">{trans.__('Heat')}</th>
+            <th scope="col">{trans.__('Temperature')}</th>
             <th scope="col">{trans.__('Remarks')}</th>
           </tr>
         </thead>

@@ -237,7 +237,7 @@ describe('the list of profiles', () => {
     });
     renderProfiles();
     await act(() => model.loadProfiles());
-    screen.getByText('There is no profile that can be used.');
+    screen.getByText('No profile can be used.');
     screen.getByText('/etc/a.yaml:3:5: unknown key');
     screen.getByText('Maintenance on Monday.');
   });

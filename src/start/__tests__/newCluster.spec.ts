@@ -163,7 +163,7 @@ describe('the dialog for a new cluster', () => {
       'card'
     );
     await open('big');
-    const project = screen.getByLabelText<HTMLInputElement>('Project (needed)');
+    const project = screen.getByLabelText<HTMLInputElement>('Project (required)');
     expect(project.placeholder).toBe('text on one line');
     expect(project.getAttribute('aria-required')).toBe('true');
     expect(document.getElementById(`${project.id}-help`)?.textContent).toBe(
@@ -173,7 +173,7 @@ describe('the dialog for a new cluster', () => {
       [...screen.getByLabelText<HTMLSelectElement>(label).options].map(
         option => option.text
       );
-    expect(choices('Card (needed)')).toEqual(['Choose one', 'a100', 'h100']);
+    expect(choices('Card (required)')).toEqual(['Choose one', 'a100', 'h100']);
     expect(choices('Queue')).toEqual(['Default', 'short']);
     expect(screen.getByLabelText<HTMLInputElement>('Whole').checked).toBe(
       false
