@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
 
 from ..core.errors import BackendError, InvalidInput
 from ..core.job import JobShape
@@ -215,7 +214,7 @@ def _counts(job: JobShape, key: str) -> bool:
 
 
 def twice_in_profile(
-    backend: str, values: Mapping[str, Any], unknown: Collection[str]
+    backend: str, job: JobShape, unknown: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the directives of a profile that is read, before it is started.
 
@@ -223,12 +222,12 @@ def twice_in_profile(
 
     Parameters
     ----------
-    values
+    job
         The keys of its ``job``.
     unknown
         Keys whose values a user may set at start, such as ``job.walltime``.
     """
-    dialect, job = BACKENDS.get(backend), JobShape(**values)
+    dialect = BACKENDS.get(backend)
     if dialect is None or not dialect.syntax.prefix:
         return
     found: list[tuple[str, InvalidInput]] = []
@@ -245,7 +244,7 @@ def twice_in_profile(
             generated = dialect.directives(job, "mark", "/output")
             for place, keys, twice in set_twice(dialect, job, generated, texts):
                 # Braces hold the names of options, whose values only a start knows.
-                braces = "{" in f"{texts[place]}{[values[key] for key in keys]}"
+                braces = "{" in f"{texts[place]}{[getattr(job, key) for key in keys]}"
                 if not braces and not {f"job.{key}" for key in keys} & {*unknown}:
                     wrong = _of_argument(twice) if field == "submit_args" else twice
                     found.append((f"{field}.{place}", wrong))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .model import Path, covers, join, split
-from .options import PLACEHOLDER
-from .reader import Branch, Items, Leaf, Mark, Tree
+from .options import placeholders_in
+from .reader import Branch, Items, Leaf, Mark, Tree, plain
 
 Reason = Literal["overridden", "locked", "final"]
 
@@ -140,23 +140,11 @@ class _Gate:
             option = options.entries.get(name) if isinstance(options, Branch) else None
             if isinstance(option, Branch) and (target := _text(option.entries.get("field"))):
                 yield split(target)
-            yield from _holders(other.tree, name, ())
+            yield from placeholders_in(plain(other.tree)).get(name, ())
 
 
 def _is_option(path: Path) -> bool:
     return len(path) >= 2 and path[0] == "options"
-
-
-def _holders(tree: Tree, name: str, path: Path) -> Iterator[Path]:
-    if isinstance(tree, Branch):
-        for key, value in tree.entries.items():
-            yield from _holders(value, name, (*path, key))
-    elif isinstance(tree, Items):
-        for item in tree.items:
-            yield from _holders(item, name, path)
-    elif isinstance(tree.value, str):
-        if any(match[2] == name for match in PLACEHOLDER.finditer(tree.value)):
-            yield path
 
 
 def _overlay(result: Merged, lower: Branch, upper: Branch, above: Path, file: str) -> None:

@@ -43,16 +43,6 @@ _PRINTABLE = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
 _LINE = f"^{_PRINTABLE}*$"
 _PATH = f"^[/~$]{_PRINTABLE}*$"
 
-# Characters, sets of characters, how often, and "or": what all dialects of regular expressions read
-# alike.  The server's own engine takes linear time; others get only few choices of how often.
-_PLAIN = re.compile(
-    r"(?: (?: [\w ,:;@%=/~\#!\"'<>&-] | \\[$^.*+?()\[\]{}|]"
-    r"  | \[ (?: [\w .,:;@%=/]-? | \\[-.\[\]] )+ -? \] )"
-    r"  (?: [*+?] | \{\d+(?:,\d*)?\} )? | \| )*",
-    re.ASCII | re.VERBOSE,
-)
-_MANY = 4
-
 
 def apply_options(profile: Profile, values: Mapping[str, Any]) -> Profile:
     """Return the profile with these options in their places, and no options left.
@@ -263,16 +253,20 @@ def _file_path(value: object) -> str:
     return home_expanded(text)
 
 
-_TYPES: dict[str, tuple[Callable[[object], Value], str]] = {
-    "string": (one_line, "text on one line"),
-    "integer": (whole_number, "a whole number"),
-    "boolean": (_boolean, "true or false"),
-    "enum": (one_line, "a choice"),
-    "duration": (parse_duration, "a length of time such as 30 min"),
-    "memory": (parse_memory, "an amount of memory such as 4 GiB"),
-    "path": (_file_path, "a path that starts with / or ~ or $"),
+_TYPES: dict[str, tuple[Callable[[object], Value], str, dict[str, Any]]] = {
+    "string": (one_line, "text on one line", {"pattern": _LINE, "maxLength": MAXIMUM_TEXT}),
+    "integer": (whole_number, "a whole number", {"type": "integer"}),
+    "boolean": (_boolean, "true or false", {"type": "boolean"}),
+    "enum": (one_line, "a choice", {}),
+    "duration": (parse_duration, "a length of time such as 30 min", {"pattern": DURATION_PATTERN}),
+    "memory": (parse_memory, "an amount of memory such as 4 GiB", {"pattern": MEMORY_PATTERN}),
+    "path": (
+        _file_path,
+        "a path that starts with / or ~ or $",
+        {"pattern": _PATH, "maxLength": MAXIMUM_TEXT},
+    ),
 }
-"""The parser of each type of option, and its name in messages."""
+"""The parser of each type of option, its name in messages, and the words of its JSON Schema."""
 
 
 def _inserted(option: Option, value: Value) -> str:
@@ -286,9 +280,13 @@ def _inserted(option: Option, value: Value) -> str:
 
 def placeholders(profile: Profile) -> dict[str, list[Path]]:
     """Return the names in braces and where each stands."""
+    return placeholders_in(profile.model_dump(include=set(SETTABLE)))
+
+
+def placeholders_in(value: object) -> dict[str, list[Path]]:
+    """Return the names in braces in mappings and lists, and where each stands."""
     found: dict[str, list[Path]] = {}
-    for section in SETTABLE:
-        _collect(getattr(profile, section).model_dump(), (section,), found)
+    _collect(value, (), found)
     return found
 
 
@@ -352,7 +350,7 @@ def options_schema(profile: Profile) -> dict[str, Any]:
 
     Of values of the types that it names, it refuses only what a start refuses, too.  The reverse is
     left to the start where JSON Schema has no words: for bounds of durations and memory, for
-    patterns that other readers might take for something else, and for homes of other users.
+    patterns, which other readers might take for something else, and for homes of other users.
 
     Besides the words of JSON Schema a property has ``kind``, the option's type, and ``allowed``,
     what may be given, in words.  Defaults are written as users write them.
@@ -376,38 +374,16 @@ def _property(name: str, option: Option) -> dict[str, Any]:
         "title": option.title or name.replace("_", " ").capitalize(),
         "description": option.help,
         "allowed": allowed(option),
-        **_checks(option),
+        "type": "string",
+        **_TYPES[option.type][2],
     }
+    if option.type == "enum":
+        schema["enum"] = list(option.choices)
+    if option.type == "integer":
+        named = zip(("minimum", "maximum"), bounds(option), strict=True)
+        schema |= {key: value for key, value in named if value is not None}
     if option.default is not None:
         default = check_value(option, option.default)
         plain = option.type in ("integer", "boolean")
         schema["default"] = default if plain else written(option, default)
     return schema
-
-
-def _checks(option: Option) -> dict[str, Any]:
-    match option.type:
-        case "boolean":
-            return {"type": "boolean"}
-        case "integer":
-            named = zip(("minimum", "maximum"), bounds(option), strict=True)
-            return {"type": "integer", **{key: value for key, value in named if value is not None}}
-        case "enum":
-            return {"type": "string", "enum": list(option.choices)}
-        case "duration":
-            return {"type": "string", "pattern": DURATION_PATTERN}
-        case "memory":
-            return {"type": "string", "pattern": MEMORY_PATTERN}
-        case "path":
-            return {"type": "string", "pattern": _PATH, "maxLength": MAXIMUM_TEXT}
-        case _:
-            return {"type": "string", **_text(option.pattern)}
-
-
-def _text(pattern: str | None) -> dict[str, Any]:
-    if pattern is None:
-        return {"pattern": _LINE, "maxLength": MAXIMUM_TEXT}
-    few = len(re.findall(r"[*+?{]", pattern)) < _MANY
-    # Between the characters of a set "--" is a range to some, and a difference to others.
-    plain = few and "--" not in pattern and _PLAIN.fullmatch(pattern)
-    return {"pattern": f"^(?:{pattern})$" if plain else _LINE, "maxLength": MAXIMUM_MATCHED}

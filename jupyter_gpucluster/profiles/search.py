@@ -16,7 +16,7 @@ from .jobqueue_yaml import CLUSTERS, DaskConfig, read_dask_config
 from .merge import FieldSource, Merged, Shadowed, SourceFile, merge
 from .model import Profile, join, suggestion
 from .reader import Finding, Mark, Unreadable, read_file
-from .site_settings import NO_SITE, Site, read_site
+from .site_settings import NO_SITE, LoadedSite, read_site
 from .validation import validate, warnings
 
 BUILT_IN = Path(__file__).parent / "sites"
@@ -68,7 +68,7 @@ class LoadedProfile:
     shadowed: tuple[Shadowed, ...]
     problems: tuple[ProfileProblem, ...] = ()
     """Mistakes in its files, if only this profile was read (`find_profile`)."""
-    site: Site = NO_SITE
+    site: LoadedSite = NO_SITE
     """The site's settings, if only this profile was read."""
 
     def matches_host(self, hostname: str = "") -> bool:
@@ -85,7 +85,7 @@ class ProfileSet:
 
     profiles: dict[str, LoadedProfile] = field(default_factory=dict)
     problems: list[ProfileProblem] = field(default_factory=list)
-    site: Site = NO_SITE
+    site: LoadedSite = NO_SITE
 
     @property
     def broken(self) -> dict[str, str]:
@@ -125,13 +125,13 @@ def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
     return ProfileSet({loaded.name: loaded for loaded in profiles}, problems, site)
 
 
-def load_site() -> Site:
+def load_site() -> LoadedSite:
     """Read the site's settings."""
     files = [(Path(base, "gpucluster", SITE_FILE), rank) for base, rank in _data_directories()]
     return read_site(files)
 
 
-def _site_problems(site: Site) -> list[ProfileProblem]:
+def _site_problems(site: LoadedSite) -> list[ProfileProblem]:
     words = "; no cluster can be started until this is corrected"
     found = [replace(each, message=each.message + words) for each in site.problems]
     return [replace(_problem("", each), blocks=True) for each in found]

@@ -77,7 +77,7 @@ class SiteSettings(Section):
 
 
 @dataclass(frozen=True)
-class Site:
+class LoadedSite:
     """The settings, the files that gave them, and mistakes in these files."""
 
     settings: SiteSettings
@@ -111,7 +111,7 @@ class Site:
         return profile.model_copy(update={"policy": profile.policy.model_copy(update=times)})
 
 
-NO_SITE = Site(SiteSettings())
+NO_SITE = LoadedSite(SiteSettings())
 
 
 @functools.cache
@@ -124,7 +124,7 @@ def own_groups() -> set[str]:
     return names
 
 
-def read_site(files: Sequence[tuple[Path, tuple[int, int]]]) -> Site:
+def read_site(files: Sequence[tuple[Path, tuple[int, int]]]) -> LoadedSite:
     """Read the files that exist; of two values for one key the more central file's counts.
 
     Parameters
@@ -146,7 +146,7 @@ def read_site(files: Sequence[tuple[Path, tuple[int, int]]]) -> Site:
     merged = merge(sources)
     settings, _ = _validated(merged.tree)
     given = (FieldSource(join(path), file) for path, file in sorted(merged.sources.items()))
-    return Site(settings or NO_SITE.settings, tuple(given))
+    return LoadedSite(settings or NO_SITE.settings, tuple(given))
 
 
 def _validated(tree: Branch) -> tuple[SiteSettings | None, list[Finding]]:

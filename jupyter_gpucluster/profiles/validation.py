@@ -9,12 +9,14 @@ from pydantic import ValidationError
 
 from ..batch import BACKENDS, on_this_machine
 from ..core.cluster import EXISTING
-from . import unknown_keys
+from ..core.job import JobShape
+from ..core.serialize import copied
 from .model import (
     SETTABLE,
     Option,
     Path,
     Profile,
+    all_keys,
     exists,
     join,
     places,
@@ -49,33 +51,56 @@ UNUSED_BY_EXISTING = (
 )  # fmt: skip
 
 
+DASK_AND_CONDA = {
+    # dask-jobqueue's options: https://jobqueue.dask.org/en/stable/generated/.
+    **dict.fromkeys(("cores", "cpu", "ncores", "n_cpus"), "job.cpus"),
+    "processes": "workers.per_job",
+    "project": "job.account",
+    "env_extra": "environment.prologue",
+    "job_script_prologue": "environment.prologue",
+    "job_extra": "job.directives",
+    "job_extra_directives": "job.directives",
+    "resource_spec": "job.directives",
+    "header_skip": "job.skip_directives",
+    "job_directives_skip": "job.skip_directives",
+    "extra": "workers.extra_args",
+    "worker_extra_args": "workers.extra_args",
+    # Words of many systems and scripts.
+    "mem": "job.memory",
+    "time": "job.walltime",
+    **dict.fromkeys(("gpu", "ngpus", "num_gpus", "gpus_per_job", "gpus_per_node"), "job.gpus"),
+    **dict.fromkeys(("nthreads", "threads_per_worker"), "workers.threads"),
+    **dict.fromkeys(("env_vars", "environment_variables", "export"), "environment.variables"),
+    **dict.fromkeys(("scheduler", "system", "cluster_type"), "backend"),
+    "description": "summary",
+}
+"""Words for keys, whatever the batch system."""
+_PYTHON = "Set `environment.python` to the path of the environment's Python: /path/to/bin/python."
+_MODULES = 'Use `environment.prologue: ["module load NAME"]`.'
+SENTENCES = {
+    **dict.fromkeys(("conda", "conda_env", "venv", "virtualenv"), _PYTHON),
+    **dict.fromkeys(("modules", "module", "module_load"), _MODULES),
+    "env": f"Use `environment.variables` for variables. {_PYTHON}",
+    "name": "The file's name is the profile's name, and the cluster names its jobs; use `title` for"
+    " the name that users see.",
+    "shebang": "The job script is run by bash; use `environment.prologue` for lines such as"
+    " `. /etc/profile`.",
+    **dict.fromkeys(
+        ("n_workers", "num_workers", "max_workers", "min_workers"),
+        "Users choose the number of workers at start; `limits.workers` is the most that they get.",
+    ),
+}
+"""Sentences about words that no single key stands for."""
+
+
 def validate(tree: Branch) -> tuple[Profile | None, list[Finding]]:
     """Return the profile and what is wrong; the profile is None when anything is."""
-    data = plain(tree)
     try:
-        profile = Profile.model_validate(data)
+        profile = Profile.model_validate(plain(tree))
     except ValidationError as error:
-        findings = wrong_values(tree, error, Profile)
-        return None, _in_order([*findings, *_also_wrong(tree, data, error)])
+        return None, wrong_values(tree, error, Profile)
     findings = [Finding(_find(tree, path)[0], message) for path, message in _checks(profile)]
     return (None if findings else profile), _in_order(findings)
-
-
-def _also_wrong(tree: Branch, data: dict[str, Any], error: ValidationError) -> Iterator[Finding]:
-    """Yield what is wrong besides values of wrong kinds, as far as these do not hide it."""
-    data = {"title": "x", "backend": "local", **data}
-    for path in (_find(tree, detail["loc"])[1] for detail in error.errors(include_url=False)):
-        if path[:1] == ("options",):
-            return  # its name may stand in braces
-        part, *above = data, *path[:-1]
-        for key in above:
-            part = part[key] if isinstance(part.get(key), dict) else {}
-        part.pop(path[-1] if path else "", None)
-    try:
-        profile = Profile.model_validate(data)
-    except ValidationError:
-        return
-    yield from (Finding(_find(tree, path)[0], message) for path, message in _checks(profile))
 
 
 def warnings(profile: Profile, tree: Branch) -> list[Finding]:
@@ -148,7 +173,7 @@ def _finding(tree: Branch, detail: Any, model: type[Section]) -> Finding:
     if kind == "extra_forbidden":
         backend = tree.entries.get("backend")
         system = str(backend.value) if isinstance(backend, Leaf) else ""
-        return Finding(mark, unknown_keys.message(tuple(map(str, loc)), system, model))
+        return Finding(mark, _unknown(tuple(map(str, loc)), system, model))
     if kind == "missing":
         return Finding(mark, f"`{join(loc)}` is missing; add it")
     return Finding(mark, f"`{join(path)}`: {_wrong_value(kind, detail, path)}")
@@ -172,6 +197,51 @@ def _wrong_value(kind: str, detail: Any, path: Path) -> str:
         "bool_type": f"must be true or false, not {shown(value)}",
     }
     return str(shapes.get(kind, detail["msg"]))
+
+
+def _unknown(path: Path, backend: str, model: type[Section] = Profile) -> str:
+    """Return the message about an unknown key of a profile for a batch system."""
+    key, above = path[-1], path[:-1]
+    where = f" in `{join(above)}`" if above else ""
+    return f"unknown key `{key}`{where}. {_fix(key, above, backend, model)}"
+
+
+def _fix(key: str, above: Path, backend: str, model: type[Section]) -> str:
+    section = section_at(above, model)
+    known = list(section.model_fields) if section is not None else []
+    word = key.lower().replace("-", "_")
+    # In an option or container, `name` and the like have other meanings.
+    if model is Profile and not {"options", "container"} & {*above}:
+        if found := _synonym(word, backend):
+            return found
+        if word not in known and (others := places(word)):
+            return f"It belongs at {' or '.join(f'`{other}`' for other in others)}."
+    below = [each for each in all_keys() if each.count(".") == 1]
+    top = model is Profile and not above
+    close = suggestion(key, known) or suggestion(key, below if top else ())
+    return close[2:3].upper() + close[3:] or f"Known keys are {', '.join(known)}."
+
+
+def _synonym(word: str, backend: str) -> str:
+    # The package of all dialects is not loaded for profiles without mistakes.
+    from ..batch.contradictions import keys_meant, option_meant
+
+    if found := _use(keys_meant(word, backend), word) or SENTENCES.get(word):
+        return found
+    if option := option_meant(word, backend):
+        value = option if option[-1].isalpha() else f"{option}VALUE"
+        return f'Use `job.directives: ["{value}"]`.'
+    if word in DASK_AND_CONDA:
+        section, _, key = DASK_AND_CONDA[word].rpartition(".")
+        return _use([key], word) if section == "job" else f"Use `{DASK_AND_CONDA[word]}`."
+    return _use(keys_meant(word), word) if not places(word) else ""
+
+
+def _use(keys: Sequence[str], word: str) -> str:
+    if not keys:
+        return ""
+    remark = " `job.gpus` counts the GPUs of all nodes of a job." if "per_node" in word else ""
+    return f"Use {' and '.join(f'`job.{key}`' for key in keys)}.{remark}"
 
 
 def _find(tree: Tree, path: Sequence[object], *, on_key: bool = False) -> tuple[Mark, Path, Tree]:
@@ -229,9 +299,8 @@ def _set_twice(profile: Profile) -> Iterator[Problem]:
     # The package of all dialects is not loaded for profiles without directives of their own.
     from ..batch.contradictions import twice_in_profile
 
-    values = job.model_dump(exclude={"gpus", "cpus_per_gpu", "memory_per_gpu"})
-    values["gpus"] = 0 if job.gpus == "auto" else job.gpus
-    for place, message in twice_in_profile(profile.backend, values, open_keys):
+    shape = copied(JobShape, job, gpus=0 if job.gpus == "auto" else job.gpus)
+    for place, message in twice_in_profile(profile.backend, shape, open_keys):
         field, _, number = place.partition(".")
         yield ("job", field, number), f"`job.{field}`: {message}"
 
