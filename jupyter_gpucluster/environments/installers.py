@@ -1,9 +1,8 @@
-"""Run venv, pip or uv as a child process, pass its output on, and add hints to its failures."""
+"""Run venv, pip or uv as a child process, and pass its output on."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -20,29 +19,14 @@ SECONDS_TO_CLEAN_UP = 5.0
 REDIRECTING = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX")
 """Variables that make installers write outside the environment."""
 
-COMPLAINT = re.compile(r"\s*(ERROR:|[Ee]rror:|fatal:|\u00d7|╰─▶|Caused by:|cause:)(?! Ignored the)")
-HINTS = (
-    ("No space left|Disk quota exceeded|Not enough space",
-     "Free space, or choose another folder. The installers' caches and TMPDIR need space, too."),
-    ("network was disabled|dns error|[Nn]ame resolution|Name or service not known|[Rr]ead timed out"
-     "|Network is unreachable|NewConnectionError|Connection refused|ConnectTimeout"
-     r"|error sending request|client error \(Connect\)|Could not resolve host",
-     "No network, or no package index, from here. Try a login node; or a folder of wheels, with"
-     " PIP_NO_INDEX=1 and PIP_FIND_LINKS=FOLDER set (UV_OFFLINE and UV_FIND_LINKS for uv)."),
-    ("git (clone|fetch|operation)|could not read Username|Repository not found",
-     "Check address, branch and commit; git needs a key or a credential helper: it cannot ask."),
-    ("ensurepip|No module named pip",
-     "Install pip and ensurepip for this Python (python3-venv on Debian and Ubuntu), choose another"
-     " one with --python, or free space on the disk; uv needs no pip in an existing environment."),
-    ("Failed building|metadata-generation-failed|subprocess-exited-with-error|Failed to build"
-     "|build backend returned an error",
-     "A package has no wheel for this Python and could not be built. Choose a version that has one,"
-     " or another Python (--python); or load the compilers that it needs (module load)."),
-    ("Permission denied|Operation not permitted|Read-only file system",
-     "Choose a folder that you can write to."),
-    ("", "Check the names; leave a version open, or choose another Python (--python)."),
-)  # fmt: skip
-"""Pattern in an installer's output, and hint; the first match counts."""
+HINT = (
+    "The output above has the reason. Without a network, try a login node, or a folder of wheels,"
+    " PIP_NO_INDEX=1 and PIP_FIND_LINKS=FOLDER set (UV_OFFLINE and UV_FIND_LINKS for uv, which does"
+    " not read pip's configuration). Else check names, free space and TMPDIR, or choose another"
+    " Python (--python), which may need its package of venv (python3-venv)."
+)
+LAST_LINES = 8
+"""Lines of an installer's output that an error quotes; pip explains its error in so many."""
 
 
 def find_installer(name: str = "") -> str:
@@ -124,16 +108,9 @@ def run_installer(
             raise
     if child.returncode != 0:
         program = "uv" if command[0] == "uv" else command[command.index("-m") + 1]
-        raise _failure(program, child.returncode, lines)
+        raise InstallationFailed(
+            f"{program} failed, exit code {child.returncode}.",
+            hint=HINT,
+            detail="\n".join(lines[-LAST_LINES:]).encode(errors="replace").decode(),
+        )
     return lines
-
-
-def _failure(program: str, code: int, lines: list[str]) -> InstallationFailed:
-    lines = [line.encode(errors="replace").decode() for line in lines]
-    complaints = dict.fromkeys(line.strip()[:300] for line in lines if COMPLAINT.match(line))
-    text = "\n".join(lines)
-    hint = next(hint for pattern, hint in HINTS if re.search(pattern, text))
-    if program == "uv":
-        hint += " uv does not read pip's configuration: --installer pip does."
-    detail = "\n".join([*complaints][-6:] or lines[-3:])
-    return InstallationFailed(f"{program} failed, exit code {code}.", hint=hint, detail=detail)

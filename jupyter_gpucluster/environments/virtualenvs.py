@@ -176,12 +176,6 @@ def _check_sources(wanted: Wanted) -> None:
                 hint="Give a list of requirements, as `pip freeze` prints it.",
                 detail="requirements",
             )
-    if shutil.which("git") is None and any("git+" in package for package in wanted.packages):
-        raise InvalidInput(
-            "There is no git on PATH, which packages from git need.",
-            hint="Install it, or load its module.",
-            detail="packages",
-        )
 
 
 # Folders.

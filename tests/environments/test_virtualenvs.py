@@ -165,14 +165,12 @@ def test_a_failure_in_what_was_there_before_takes_nothing_away(
         make_environment(
             Wanted(made.lock.parent, packages=(str(broken),), installer="pip"), lambda line: None
         )
-    assert "could not be built" in failed.value.hint
     assert "metadata-generation-failed" in failed.value.detail
     with pytest.raises(InstallationFailed, match="pip failed") as failed:
         make_environment(
             Wanted(made.lock.parent, packages=("no-such-thing",), installer="pip"),
             lambda line: None,
         )
-    assert "Check the names" in failed.value.hint
     assert "no-such-thing" in failed.value.detail
     assert locked(made) == before
     assert Path(made.environment.python).exists()
@@ -293,20 +291,6 @@ def test_what_is_no_environment_is_left_alone(tmp_path: Path, entry: str, words:
     assert [child.name for child in tmp_path.iterdir()] == [entry]
 
 
-def test_a_pip_that_cannot_be_installed_differs_from_a_python_without_venv(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_text(
-        '#!/bin/sh\ncase "$*" in *venv*)'
-        " echo \"Error: Command '['x', '-m', 'ensurepip', '--upgrade']' returned non-zero exit\""
-        f' status 1.; exit 1;; esac\nexec "{sys.executable}" "$@"\n'
-    )
-    python.chmod(0o755)
-    with pytest.raises(InstallationFailed, match="venv failed") as failed:
-        make_environment(Wanted(tmp_path / "env", python=str(python)), lambda line: None)
-    assert "ensurepip" in failed.value.detail
-    assert "free space" in failed.value.hint
-
-
 def test_what_is_put_there_meanwhile_is_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "env"
     # It is asked how old it is after the place was seen to be free.
@@ -357,8 +341,6 @@ def test_what_would_fail_later_is_refused_at_once(
     with pytest.raises(UnsuitableEnvironment, match="does not exist"):
         make_environment(Wanted(place, python="/no/python"), lambda line: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InvalidInput, match="no git"):
-        make_environment(Wanted(place, packages=("x @ git+https://x",)), lambda line: None)
     with pytest.raises(InvalidInput, match="no uv"):
         make_environment(Wanted(place, installer="uv"), lambda line: None)
     assert not place.exists()
