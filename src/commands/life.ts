@@ -1,6 +1,6 @@
 /** Commands that change a cluster: scale, rename, stop and forget it. */
 
-import { Dialog, InputDialog, showDialog } from '@jupyterlab/apputils';
+import { InputDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { ApiError } from '../model/api';
@@ -19,6 +19,7 @@ import {
   isStuck,
   moment
 } from '../model/words';
+import { confirmed } from '../ui/dialogs';
 import { CommandIDs } from '../model/commandIds';
 import type { ICommandOptions } from './register';
 import { addClusterCommand, stringOf, text } from './register';
@@ -88,20 +89,18 @@ export function addLifeCommands(options: ICommandOptions): void {
         );
         return;
       }
-      const answer = await showDialog({
+      const sure = await confirmed({
         title: trans.__('Stop %1?', cluster.name),
         body: consequences(
           cluster,
           notebooks === null ? [] : notebooksOf(cluster, notebooks),
           trans
         ),
-        buttons: [
-          Dialog.cancelButton({ label: trans.__('Keep it') }),
-          Dialog.warnButton({ label: trans.__('Stop cluster') })
-        ],
-        defaultButton: 0
+        refuse: trans.__('Keep it'),
+        accept: trans.__('Stop cluster'),
+        warn: true
       });
-      if (!answer.button.accept) {
+      if (!sure) {
         return;
       }
       try {
@@ -135,17 +134,15 @@ export function addLifeCommands(options: ICommandOptions): void {
     caption: trans.__('Take a cluster that another user started off the list'),
     applies: cluster => !isOurs(cluster) && !isEnded(cluster.phase),
     execute: async cluster => {
-      const answer = await showDialog({
+      const sure = await confirmed({
         title: trans.__('Detach %1?', cluster.name),
         body: trans.__(
           'It was not started here, and keeps running. It is only taken off this list.'
         ),
-        buttons: [
-          Dialog.cancelButton({ label: trans.__('Keep it') }),
-          Dialog.okButton({ label: trans.__('Detach') })
-        ]
+        refuse: trans.__('Keep it'),
+        accept: trans.__('Detach')
       });
-      if (answer.button.accept) {
+      if (sure) {
         await model.stop(cluster.id);
       }
     }
@@ -204,19 +201,17 @@ async function stopByForce(
   why: string,
   { model, trans }: ICommandOptions
 ): Promise<void> {
-  const answer = await showDialog({
+  const sure = await confirmed({
     title: trans.__('Stop %1 by force?', cluster.name),
     body: trans.__(
       '%1 Its scheduler process is killed, its jobs are ended without it, and results in memory are lost.',
       why
     ),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Wait') }),
-      Dialog.warnButton({ label: trans.__('Stop by force') })
-    ],
-    defaultButton: 0
+    refuse: trans.__('Wait'),
+    accept: trans.__('Stop by force'),
+    warn: true
   });
-  if (answer.button.accept) {
+  if (sure) {
     await model.stop(cluster.id, true);
   }
 }

@@ -6,6 +6,7 @@ import * as React from 'react';
 import { useLoaded } from '../ui/loaded';
 import { holds, SearchField } from '../ui/search';
 import type { IPlot } from './plots';
+import { Button } from '../ui/button';
 
 interface IPlotPickerProps {
   load: () => Promise<IPlot[]>;
@@ -50,23 +51,17 @@ export function PlotPicker(props: IPlotPickerProps): JSX.Element {
       <ul>
         {found.map(plot => (
           <li key={plot.path}>
-            <button
-              type="button"
-              className="jp-gpucluster-Button"
+            <Button
+              label={plot.title}
               onClick={() => props.onOpen(plot.path)}
-            >
-              {plot.title}
-            </button>
-            <button
-              type="button"
-              className="jp-gpucluster-Button"
-              aria-pressed={isPinned(plot)}
-              aria-label={trans.__('Pin %1', plot.title)}
-              title={trans.__('Pinned plots come first here and in the menu.')}
+            />
+            <Button
+              label={trans.__('Pin')}
+              pressed={isPinned(plot)}
+              name={trans.__('Pin %1', plot.title)}
+              tip={trans.__('Pinned plots come first here and in the menu.')}
               onClick={() => togglePin(plot)}
-            >
-              {trans.__('Pin')}
-            </button>
+            />
           </li>
         ))}
       </ul>

@@ -8,6 +8,7 @@ import { isEnded, isOurs, isQueued, isSteerable } from '../model/words';
 import { CardButtons } from './buttons';
 import type { ICardActions } from './cardActions';
 import { ScaleForm } from './scale';
+import { Button } from '../ui/button';
 
 interface IClusterActionsProps {
   cluster: ICluster;
@@ -61,22 +62,16 @@ function IdleGpus(
       <p>{trans.__('Idle: %1', cluster.gpu_words)}</p>
       {isOurs(cluster) && isSteerable(cluster.phase) && (
         <div className="jp-gpucluster-Buttons">
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
-            aria-label={trans.__('Shrink %1', cluster.name)}
+          <Button
+            label={trans.__('Shrink')}
+            name={trans.__('Shrink %1', cluster.name)}
             onClick={props.onScale}
-          >
-            {trans.__('Shrink')}
-          </button>
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
-            aria-label={trans.__('Stop %1, which is idle', cluster.name)}
+          />
+          <Button
+            label={trans.__('Stop')}
+            name={trans.__('Stop %1, which is idle', cluster.name)}
             onClick={() => actions.stop(cluster)}
-          >
-            {trans.__('Stop')}
-          </button>
+          />
         </div>
       )}
     </div>

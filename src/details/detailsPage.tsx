@@ -16,6 +16,7 @@ import { LogView } from '../ui/log';
 import { RanScripts, ScriptTexts } from '../ui/script';
 import { LossLine, PhaseLine, Readings, Reasons } from '../ui/state';
 import { Events, Jobs, useTimeline } from '../ui/timeline';
+import { Button } from '../ui/button';
 
 interface IDetailsPageProps {
   model: IClustersModel;
@@ -59,24 +60,15 @@ function KnownCluster(
       <div className="jp-gpucluster-Page-header">
         <h2>{known.name}</h2>
         <span>{known.title}</span>
-        <button
-          type="button"
-          className="jp-gpucluster-Button"
+        <Button
+          label={trans.__('Show the cluster')}
           onClick={() => props.onShowCluster(known.id)}
-        >
-          {trans.__('Show the cluster')}
-        </button>
+        />
       </div>
       <LossLine cluster={known} trans={trans} />
       <PhaseLine cluster={known} now={now} trans={trans} />
       <Reasons cluster={known} trans={trans} />
-      {!isEnded(known.phase) && (
-        <WorkersBar
-          workers={known.workers}
-          stopping={known.phase === 'stopping'}
-          trans={trans}
-        />
-      )}
+      <WorkersBar cluster={known} trans={trans} />
       <Readings cluster={known} now={now} trans={trans} />
       <ClusterActions
         cluster={known}

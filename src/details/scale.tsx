@@ -9,6 +9,7 @@ import { amountsOf, checkAmounts, targetOf } from '../start/draft';
 import type { ICluster, TargetRequest } from '../model/tokens';
 import { amount, rangeOf, targetWords } from '../model/words';
 import { AmountFields, FieldError } from '../start/fields';
+import { Button } from '../ui/button';
 
 interface IScaleFormProps {
   cluster: ICluster;
@@ -81,20 +82,19 @@ export function ScaleForm(props: IScaleFormProps): JSX.Element {
       </p>
       {errors[''] && <FieldError text={errors['']} />}
       <div className="jp-gpucluster-Buttons">
-        <button
-          type="submit"
-          className="jp-gpucluster-Button jp-mod-accept"
-          disabled={wrong || busy}
-        >
-          {trans.__('Apply')}
-        </button>
-        <button
-          type="button"
-          className="jp-gpucluster-Button"
-          onClick={props.onClose}
-        >
-          {trans.__('Cancel')}
-        </button>
+        <Button
+          label={trans.__('Apply')}
+          accept
+          submit
+          why={
+            wrong
+              ? trans.__('Correct the numbers first.')
+              : busy
+                ? trans.__('Asking the server…')
+                : ''
+          }
+        />
+        <Button label={trans.__('Cancel')} onClick={props.onClose} />
       </div>
     </form>
   );

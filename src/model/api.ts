@@ -257,7 +257,7 @@ export class ClusterApi {
           hint: this._trans.__(
             'Check the connection and whether the server is still running.'
           ),
-          detail: error instanceof Error ? error.message : String(error),
+          detail: asError(error).message,
           status: 0
         }
       );
@@ -273,6 +273,10 @@ export class ClusterApi {
     etag: null,
     clusters: []
   };
+}
+
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 function parse(text: string): unknown {

@@ -8,7 +8,7 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
-import { ClusterApi } from './api';
+import { asError, ClusterApi } from './api';
 import { Pacer } from './pacer';
 import type {
   Connection,
@@ -233,8 +233,4 @@ export class ClustersModel implements IClustersModel {
   private _fetching: Promise<void> | null = null;
   private _next: Promise<void> | null = null;
   private _isDisposed = false;
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

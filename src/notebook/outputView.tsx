@@ -4,11 +4,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { ICluster, IClustersModel } from '../model/tokens';
-import { isConnectable, isEnded, isOurs, isSteerable } from '../model/words';
+import { isConnectable, isOurs, isSteerable } from '../model/words';
 import { WorkersBar } from '../ui/bar';
 import { useNow } from '../ui/now';
 import { Badges, LossLine, PhaseLine, Readings, Reasons } from '../ui/state';
 import { Shortened } from '../ui/timeline';
+import { Button } from '../ui/button';
 
 /** What a cell's output keeps of clusters. */
 export interface IOutput {
@@ -64,7 +65,6 @@ function OutputCard(
   props: IOutputViewProps & { cluster: ICluster; now: number }
 ): JSX.Element {
   const { actions, cluster, now, trans } = props;
-  const live = !isEnded(cluster.phase);
   const buttons: [string, string, (cluster: ICluster) => void][] = [
     [
       trans.__('Details'),
@@ -112,25 +112,16 @@ function OutputCard(
       <PhaseLine cluster={cluster} now={now} trans={trans} />
       <Reasons cluster={cluster} trans={trans} />
       <Badges cluster={cluster} trans={trans} />
-      {live && (
-        <WorkersBar
-          workers={cluster.workers}
-          stopping={cluster.phase === 'stopping'}
-          trans={trans}
-        />
-      )}
+      <WorkersBar cluster={cluster} trans={trans} />
       <Readings cluster={cluster} now={now} trans={trans} />
       <div className="jp-gpucluster-Buttons">
         {buttons.map(([label, name, open]) => (
-          <button
+          <Button
+            label={label}
             key={label}
-            type="button"
-            className="jp-gpucluster-Button"
-            aria-label={name}
+            name={name}
             onClick={() => open(cluster)}
-          >
-            {label}
-          </button>
+          />
         ))}
       </div>
     </article>

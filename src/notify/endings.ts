@@ -7,6 +7,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import { CommandIDs } from '../model/commandIds';
 import type { ICluster, IClustersModel } from '../model/tokens';
 import { amount, bytes, isSteerable, moment, nextEnd } from '../model/words';
+import { actionFor } from './actions';
 
 const AHEAD_SECONDS = 600;
 
@@ -40,12 +41,7 @@ function warn(
   options: IEndingOptions
 ): void {
   const { commands, trans } = options;
-  const action = (label: string, command: string): Notification.IAction => ({
-    label,
-    callback: () => {
-      void commands.execute(command, { cluster: cluster.id });
-    }
-  });
+  const action = actionFor.bind(null, commands, cluster.id);
   Notification.emit(
     `${trans.__('%1 ends at %2 (%3).', cluster.name, moment(end.ends), end.name)} ` +
       // Lab cuts a notice off after 140 characters.

@@ -7,6 +7,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import { CommandIDs } from '../model/commandIds';
 import type { IClustersModel, ILoss } from '../model/tokens';
 import { lossWords, shownName } from '../model/words';
+import { actionFor } from './actions';
 
 /** An older loss is no news: the page was opened later, or the loss still lasts. */
 const NEWS_SECONDS = 600;
@@ -32,6 +33,7 @@ interface ITold {
 /** Tell of each loss once. */
 export function warnOfLosses(options: ILossOptions): void {
   const { model, commands, trans } = options;
+  const action = actionFor.bind(null, commands);
   const told = new Map<string, ITold>();
   model.changed.connect(() => {
     for (const cluster of model.clusters) {
@@ -54,21 +56,12 @@ export function warnOfLosses(options: ILossOptions): void {
         before.last = loss.time;
         continue;
       }
-      const action = (
-        label: string,
-        command: string
-      ): Notification.IAction => ({
-        label,
-        callback: () => {
-          void commands.execute(command, { cluster: id });
-        }
-      });
       told.set(id, {
         id: Notification.emit(message, 'warning', {
           autoClose: false,
           actions: [
-            action(trans.__('Show cluster'), CommandIDs.showPanel),
-            action(trans.__('Show log'), CommandIDs.showLog)
+            action(id, trans.__('Show cluster'), CommandIDs.showPanel),
+            action(id, trans.__('Show log'), CommandIDs.showLog)
           ]
         }),
         first: loss.time,

@@ -9,6 +9,7 @@ import { CommandIDs } from '../model/commandIds';
 import { schema, stringOf, text } from '../commands/register';
 import type { ICluster, IClustersModel } from '../model/tokens';
 import { amount, isEnded, shownName } from '../model/words';
+import { actionFor } from './actions';
 
 const SHORT_WAIT_SECONDS = 120;
 const SHORT_NOTICE_MS = 15000;
@@ -121,12 +122,7 @@ function readyWords(cluster: ICluster, trans: TranslationBundle): string {
 
 function tell(cluster: ICluster, options: INoticeOptions): void {
   const { commands, trans } = options;
-  const action = (label: string, command: string): Notification.IAction => ({
-    label,
-    callback: () => {
-      void commands.execute(command, { cluster: cluster.id });
-    }
-  });
+  const action = actionFor.bind(null, commands, cluster.id);
   if (cluster.phase === 'running') {
     // Who has waited long may be away, and would miss a notice that goes by itself.
     const waited = cluster.phase_since - cluster.created;

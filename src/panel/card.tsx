@@ -11,6 +11,7 @@ import type { ICardActions } from '../details/cardActions';
 import { ClusterDetails } from '../ui/facts';
 import { ClusterActions } from '../details/clusterActions';
 import { Badges, LossLine, PhaseLine, Readings, Reasons } from '../ui/state';
+import { Button } from '../ui/button';
 
 interface IClusterCardProps {
   cluster: ICluster;
@@ -83,7 +84,7 @@ export function ClusterCard(props: IClusterCardProps): JSX.Element {
       ) : (
         <>
           <PhaseLine cluster={cluster} now={now} trans={trans} />
-          <CardBar cluster={cluster} trans={trans} />
+          <WorkersBar cluster={cluster} trans={trans} />
         </>
       )}
     </article>
@@ -109,20 +110,6 @@ function FoldButton(props: IClusterCardProps): JSX.Element {
   );
 }
 
-function CardBar(props: {
-  cluster: ICluster;
-  trans: TranslationBundle;
-}): JSX.Element | null {
-  const { cluster, trans } = props;
-  return isEnded(cluster.phase) ? null : (
-    <WorkersBar
-      workers={cluster.workers}
-      stopping={cluster.phase === 'stopping'}
-      trans={trans}
-    />
-  );
-}
-
 function OpenCard(props: IClusterCardProps): JSX.Element {
   const { cluster, actions, now, trans } = props;
   return (
@@ -134,7 +121,7 @@ function OpenCard(props: IClusterCardProps): JSX.Element {
       <News cluster={cluster} actions={actions} trans={trans} />
       <PhaseLine cluster={cluster} now={now} trans={trans} />
       <Reasons cluster={cluster} trans={trans} />
-      <CardBar cluster={cluster} trans={trans} />
+      <WorkersBar cluster={cluster} trans={trans} />
       <Readings cluster={cluster} now={now} trans={trans} />
       <ClusterActions {...props} />
       <ClusterDetails
@@ -162,14 +149,11 @@ function News(props: {
   return (
     <div className="jp-gpucluster-Card-news" role="note">
       <p>{trans.__('Since you were away: %1', news)}</p>
-      <button
-        type="button"
-        className="jp-gpucluster-Button"
-        aria-label={trans.__('Dismiss the summary of %1', cluster.name)}
+      <Button
+        label={trans.__('Dismiss')}
+        name={trans.__('Dismiss the summary of %1', cluster.name)}
         onClick={() => actions.dismissNews(cluster)}
-      >
-        {trans.__('Dismiss')}
-      </button>
+      />
     </div>
   );
 }

@@ -18,6 +18,7 @@ import { holds, SearchField } from '../ui/search';
 import { ClusterCard } from './card';
 import type { ICardActions } from '../details/cardActions';
 import { Shortened } from '../ui/timeline';
+import { Button } from '../ui/button';
 
 const HISTORY_AT_FIRST = 8;
 /** From so many on they are sorted and filtered, and cards fold. */
@@ -328,13 +329,7 @@ export function Failure(props: IFailureProps): JSX.Element {
     >
       <p>{props.text}</p>
       {props.failure !== null && <p>{props.failure.message}</p>}
-      <button
-        type="button"
-        className="jp-gpucluster-Button"
-        onClick={props.onRetry}
-      >
-        {props.trans.__('Try again')}
-      </button>
+      <Button label={props.trans.__('Try again')} onClick={props.onRetry} />
     </div>
   );
 }
@@ -351,32 +346,24 @@ function EmptyNotice(props: {
     <div className="jp-gpucluster-Notice" data-kind="empty">
       <p>{props.text}</p>
       <div className="jp-gpucluster-Buttons">
-        <button
-          type="button"
-          className="jp-gpucluster-Button jp-mod-accept"
+        <Button
+          label={trans.__('New GPU cluster…')}
+          accept
           onClick={() => actions.newCluster()}
-        >
-          {trans.__('New GPU cluster…')}
-        </button>
+        />
         {props.tried !== undefined && (
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
-            onClick={actions.tryHere}
-          >
-            {trans.__(
+          <Button
+            label={trans.__(
               'Try on this machine (%1)',
               triedWords(props.tried, trans)
             )}
-          </button>
+            onClick={actions.tryHere}
+          />
         )}
-        <button
-          type="button"
-          className="jp-gpucluster-Button"
+        <Button
+          label={trans.__('Open benchmark notebook…')}
           onClick={actions.openNotebook}
-        >
-          {trans.__('Open benchmark notebook…')}
-        </button>
+        />
       </div>
     </div>
   );

@@ -6,6 +6,7 @@ import * as React from 'react';
 import type { IClustersModel, IProfile } from '../model/tokens';
 import { foundProfiles, MANY_PROFILES, SearchField } from '../ui/search';
 import { Failure } from './clusters';
+import { Button } from '../ui/button';
 
 interface IProfileListProps {
   model: IClustersModel;
@@ -75,14 +76,11 @@ function ProfileItem(
         </p>
         <ProfileBadges profile={profile} trans={trans} />
       </div>
-      <button
-        type="button"
-        className="jp-gpucluster-Button"
-        aria-label={trans.__('Start on %1', title)}
+      <Button
+        label={trans.__('Start…')}
+        name={trans.__('Start on %1', title)}
         onClick={() => props.onStart(profile)}
-      >
-        {trans.__('Start…')}
-      </button>
+      />
     </li>
   );
 }

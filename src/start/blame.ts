@@ -1,6 +1,6 @@
 /** Which field of the dialog a failure is about. */
 
-import { ApiError } from '../model/api';
+import { ApiError, asError } from '../model/api';
 import type { FieldErrors, IDraft } from './draft';
 import type { ICluster, IProfile } from '../model/tokens';
 
@@ -12,9 +12,7 @@ export function errorsOf(
   const text =
     error instanceof ApiError && error.hint !== ''
       ? `${error.message} ${error.hint}`
-      : error instanceof Error
-        ? error.message
-        : String(error);
+      : asError(error).message;
   if (error instanceof ApiError && error.status < 500) {
     const path = error.detail === 'target' ? 'target.workers' : error.detail;
     const field =

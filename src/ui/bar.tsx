@@ -3,18 +3,20 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type { IWorkerCounts } from '../model/tokens';
+import type { ICluster } from '../model/tokens';
+import { isEnded } from '../model/words';
 
 interface IWorkersBarProps {
-  workers: IWorkerCounts;
-  /** Whether its cluster stops: then what is gone is not lost. */
-  stopping: boolean;
+  cluster: ICluster;
   trans: TranslationBundle;
 }
 
 /** Workers by how far they are; with numbers as long as not all that were asked for are ready. */
 export function WorkersBar(props: IWorkersBarProps): JSX.Element | null {
-  const { workers, stopping, trans } = props;
+  const { cluster, trans } = props;
+  const { workers } = cluster;
+  // What is gone while its cluster stops is not lost.
+  const stopping = cluster.phase === 'stopping';
   // A head of an older version counts what a stop ends as lost.
   const ending = (workers.ending ?? 0) + (stopping ? workers.lost : 0);
   const parts = [
@@ -30,7 +32,7 @@ export function WorkersBar(props: IWorkersBarProps): JSX.Element | null {
   ].filter(part => part.count > 0);
   const known = parts.reduce((sum, part) => sum + part.count, 0);
   const whole = Math.max(workers.asked, known);
-  if (whole === 0) {
+  if (whole === 0 || isEnded(cluster.phase)) {
     return null;
   }
   return (

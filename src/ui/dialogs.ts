@@ -38,6 +38,29 @@ export async function chooseItem(options: {
   return answer.button.accept ? answer.value : null;
 }
 
+/** Ask whether to do something; what cannot be undone is not the default. */
+export async function confirmed(options: {
+  title: string;
+  body: string;
+  refuse: string;
+  accept: string;
+  /** Whether it loses something. */
+  warn?: boolean;
+}): Promise<boolean> {
+  const { title, body, warn } = options;
+  const label = options.accept;
+  const answer = await showDialog({
+    title,
+    body,
+    buttons: [
+      Dialog.cancelButton({ label: options.refuse }),
+      warn ? Dialog.warnButton({ label }) : Dialog.okButton({ label })
+    ],
+    defaultButton: warn ? 0 : 1
+  });
+  return answer.button.accept;
+}
+
 class ItemList extends Widget implements Dialog.IBodyWidget<number> {
   constructor(name: string, items: string[]) {
     super();

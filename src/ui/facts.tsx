@@ -7,6 +7,7 @@ import type { IClock, ICluster } from '../model/tokens';
 import { duration, isOurs, moment, targetWords } from '../model/words';
 import type { ITimelineSource } from './timeline';
 import { Timeline } from './timeline';
+import { Button } from './button';
 
 interface IClusterDetailsProps {
   cluster: ICluster;
@@ -32,13 +33,10 @@ export function ClusterDetails(props: IClusterDetailsProps): JSX.Element {
         <>
           <Timeline cluster={cluster} source={props.source} trans={trans} />
           <div className="jp-gpucluster-Buttons">
-            <button
-              type="button"
-              className="jp-gpucluster-Button"
+            <Button
+              label={trans.__('Open in a tab')}
               onClick={props.onOpenTab}
-            >
-              {trans.__('Open in a tab')}
-            </button>
+            />
           </div>
         </>
       )}

@@ -2,6 +2,8 @@
 
 import * as React from 'react';
 
+import { asError } from '../model/api';
+
 /** The newest answer; null before the first. A failure leaves the last answer in place. */
 export interface ILoaded<T> {
   value: T | null;
@@ -38,8 +40,7 @@ export function useLoaded<T>(
         },
         (error: unknown) => {
           if (!over) {
-            const failure =
-              error instanceof Error ? error : new Error(String(error));
+            const failure = asError(error);
             setLoaded(({ value }) => ({ value, failure }));
           }
         }

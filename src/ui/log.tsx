@@ -3,6 +3,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Clipboard } from '@jupyterlab/apputils';
 import * as React from 'react';
+import { Button } from './button';
+import { useLoaded } from './loaded';
 
 const FOLLOW_MS = 2000;
 /** Levels of Python's logging, and what errors without a level begin with. */
@@ -57,13 +59,10 @@ export function LogView(props: ILogViewProps): JSX.Element {
           />
           {trans.__('Warnings and errors only')}
         </label>
-        <button
-          type="button"
-          className="jp-gpucluster-Button"
+        <Button
+          label={trans.__('Copy')}
           onClick={() => Clipboard.copyToSystem(shown.join('\n'))}
-        >
-          {trans.__('Copy')}
-        </button>
+        />
         <a
           className="jp-gpucluster-Button"
           download="cluster.log"
@@ -108,33 +107,16 @@ function useText(
   load: () => Promise<string>,
   follow: boolean
 ): { text: string | null; failure: Error | null } {
-  const [text, setText] = React.useState<string | null>(null);
-  const [failure, setFailure] = React.useState<Error | null>(null);
+  const [turn, setTurn] = React.useState(1);
+  const loaded = useLoaded(load, String(turn));
   React.useEffect(() => {
-    let over = false;
-    let timer = 0;
-    const look = async (): Promise<void> => {
-      let problem: Error | null = null;
-      try {
-        const answer = await load();
-        if (!over) {
-          setText(answer);
-        }
-      } catch (error) {
-        problem = error instanceof Error ? error : new Error(String(error));
-      }
-      if (!over) {
-        setFailure(problem);
-        timer = follow ? window.setTimeout(() => void look(), FOLLOW_MS) : 0;
-      }
-    };
-    void look();
-    return () => {
-      over = true;
-      window.clearTimeout(timer);
-    };
-  }, [load, follow]);
-  return { text, failure };
+    if (follow) {
+      const timer = window.setTimeout(() => setTurn(turn + 1), FOLLOW_MS);
+      return () => window.clearTimeout(timer);
+    }
+    return undefined;
+  }, [loaded, follow]);
+  return { text: loaded.value, failure: loaded.failure };
 }
 
 function Line(props: { line: string; wanted: string }): JSX.Element {

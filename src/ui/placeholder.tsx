@@ -5,6 +5,7 @@ import * as React from 'react';
 
 import type { IClustersModel } from '../model/tokens';
 import { foreignDashboard, isEnded, isOurs, phaseWord } from '../model/words';
+import { Button } from './button';
 
 interface IDashboardPlaceholderProps {
   model: IClustersModel;
@@ -29,20 +30,14 @@ export function DashboardPlaceholder(
       <p>{text}</p>
       {known && (
         <div className="jp-gpucluster-Buttons">
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
+          <Button
+            label={trans.__('Show the cluster')}
             onClick={() => props.onShowCluster(cluster)}
-          >
-            {trans.__('Show the cluster')}
-          </button>
-          <button
-            type="button"
-            className="jp-gpucluster-Button"
+          />
+          <Button
+            label={trans.__('Show its timeline')}
             onClick={() => props.onShowTimeline(cluster)}
-          >
-            {trans.__('Show its timeline')}
-          </button>
+          />
         </div>
       )}
     </div>

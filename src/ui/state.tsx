@@ -18,6 +18,7 @@ import {
   phaseWord,
   gpuHours
 } from '../model/words';
+import { Button } from './button';
 
 /** When the end of a cluster is near enough to be said aloud. */
 const SOON_SECONDS = 600;
@@ -47,14 +48,11 @@ export function LossLine(
       <p>{lossWords(loss, trans)}</p>
       {cause !== '' && <p className="jp-gpucluster-Card-cause">{cause}</p>}
       {onDismiss && (
-        <button
-          type="button"
-          className="jp-gpucluster-Button"
-          aria-label={trans.__('Dismiss the loss of %1', cluster.name)}
+        <Button
+          label={trans.__('Dismiss')}
+          name={trans.__('Dismiss the loss of %1', cluster.name)}
           onClick={onDismiss}
-        >
-          {trans.__('Dismiss')}
-        </button>
+        />
       )}
     </div>
   );

@@ -6,6 +6,7 @@ import * as React from 'react';
 import type { ICluster, IClusterEvent, IJob } from '../model/tokens';
 import { duration, moment } from '../model/words';
 import { useLoaded } from './loaded';
+import { Button } from './button';
 
 const SHOWN_AT_FIRST = 12;
 /** States of jobs that did not end as planned. */
@@ -253,13 +254,10 @@ export function Shortened<T>(props: IShortenedProps<T>): JSX.Element {
     <>
       {props.children(all ? items : items.slice(0, first))}
       {!all && items.length > first && (
-        <button
-          type="button"
-          className="jp-gpucluster-Button"
+        <Button
+          label={trans.__('Show all %1', items.length)}
           onClick={() => setAll(true)}
-        >
-          {trans.__('Show all %1', items.length)}
-        </button>
+        />
       )}
     </>
   );

@@ -141,6 +141,13 @@ describe('a timeline', () => {
   });
 });
 
+/** Let time pass, and the view draw after each span. */
+async function pass(...spans: number[]): Promise<void> {
+  for (const span of spans) {
+    await act(() => vi.advanceTimersByTimeAsync(span));
+  }
+}
+
 describe('a log', () => {
   it('shows only the lines that contain what is searched, whatever its case', async () => {
     const load = (): Promise<string> =>
@@ -159,12 +166,12 @@ describe('a log', () => {
     vi.useFakeTimers();
     const load = vi.fn(() => Promise.resolve('line'));
     render(<LogView load={load} live trans={trans} />);
-    await act(() => vi.advanceTimersByTimeAsync(4_100));
+    await pass(100, 2_000, 100, 2_000, 100);
     expect(load).toHaveBeenCalledTimes(3);
     fireEvent.click(screen.getByRole('checkbox', { name: 'Follow' }));
-    await act(() => vi.advanceTimersByTimeAsync(100));
+    await pass(100);
     const before = load.mock.calls.length;
-    await act(() => vi.advanceTimersByTimeAsync(10_000));
+    await pass(2_000, 2_000, 2_000);
     expect(load).toHaveBeenCalledTimes(before);
   });
 
@@ -172,7 +179,7 @@ describe('a log', () => {
     vi.useFakeTimers();
     const load = vi.fn(() => Promise.resolve(''));
     render(<LogView load={load} live={false} trans={trans} />);
-    await act(() => vi.advanceTimersByTimeAsync(10_000));
+    await pass(100, 2_000, 2_000);
     expect(load).toHaveBeenCalledTimes(1);
     screen.getByText('Nothing logged yet.');
     expect(screen.queryByLabelText('Follow')).toBeNull();
@@ -185,9 +192,9 @@ describe('a log', () => {
       .mockRejectedValueOnce(new Error('No answer.'))
       .mockResolvedValue('back again');
     render(<LogView load={load} live trans={trans} />);
-    await act(() => vi.advanceTimersByTimeAsync(100));
+    await pass(100);
     screen.getByText('No answer.');
-    await act(() => vi.advanceTimersByTimeAsync(2_100));
+    await pass(2_000, 100);
     expect(screen.queryByText('No answer.')).toBeNull();
     screen.getByText(/back again/);
   });
