@@ -352,7 +352,7 @@ async def _look(
     lacking = {id: job.mark for id, job in jobs.items() if id not in listing and job.mark != spare}
     trace = await queue.trace(lacking, LOOK_UPS)
     listing = {**listing, **trace.listing}
-    evidence = Evidence(trace.history, trace.unknown, exits or {}, queue.backend.listing_proves)
+    evidence = replace(trace, exits=exits or {})
     now, known, doubtful = time.time(), {}, {}
     for id, job in jobs.items():
         status = find_status(job, listing)

@@ -497,7 +497,7 @@ class Queue:
         """
         backend, ids = self.backend, list(marks)
         if not ids or backend.listing_proves:
-            return Trace()
+            return Trace(listing_proves=backend.listing_proves)
         listing: dict[str, JobStatus] = {}
         past: dict[str, JobStatus] = {}
         unknown: set[str] = set()
@@ -536,7 +536,8 @@ class Queue:
                     break
                 listing |= await ask(argv, backend.parse_status)
             asked.add(id)
-        return Trace(listing, past, frozenset(unknown - listing.keys()), frozenset(asked))
+        unknown -= listing.keys()
+        return Trace(past, frozenset(unknown), listing=listing, asked=frozenset(asked))
 
     async def may_read(self) -> bool:
         """Count a command that reads; return False if the limit has no room for it."""

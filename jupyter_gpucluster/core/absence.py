@@ -21,28 +21,16 @@ SECONDS_UNTIL_UNPROVED = 120.0
 
 
 @dataclass(frozen=True)
-class Trace:
-    """A system's answers about jobs that its listing lacks, by id."""
-
-    listing: Mapping[str, JobStatus] = field(default_factory=dict)
-    """Jobs that it lists when it is asked about them alone."""
-    history: Mapping[str, JobStatus] = field(default_factory=dict)
-    """Accounting's answers about their end."""
-    unknown: frozenset[str] = frozenset()
-    """Ids of which it says that it has no such job."""
-    asked: frozenset[str] = frozenset()
-    """Ids for which there is an answer, or a command that was about them alone."""
-
-
-@dataclass(frozen=True)
 class Evidence:
     """All that may prove the end of a job."""
 
-    history: Mapping[str, JobStatus]
-    unknown: frozenset[str]
-    exits: Mapping[str, int]
+    history: Mapping[str, JobStatus] = field(default_factory=dict)
+    """Accounting's answers about jobs that the listing lacks, by id."""
+    unknown: frozenset[str] = frozenset()
+    """Ids of which the system says that it has no such job."""
+    exits: Mapping[str, int] = field(default_factory=dict)
     """Exit codes that job scripts left behind, by job."""
-    listing_proves: bool
+    listing_proves: bool = False
     """True if the listing is complete by itself, as for processes of this machine."""
 
     def of(self, job: Job) -> tuple[str, JobStatus] | None:
@@ -57,9 +45,18 @@ class Evidence:
         gone = JobStatus(job.id, JobState.UNKNOWN, job.mark)
         if job.id and job.id in self.unknown:
             return "unknown id", gone
-        if self.listing_proves:
-            return "listing", gone
-        return None
+        # Without an id nothing can be asked about: accounting was asked for its mark.
+        return ("listing", gone) if self.listing_proves or not job.id else None
+
+
+@dataclass(frozen=True)
+class Trace(Evidence):
+    """A system's answers about jobs that its listing lacks."""
+
+    listing: Mapping[str, JobStatus] = field(default_factory=dict)
+    """Jobs that it lists when it is asked about them alone, by id."""
+    asked: frozenset[str] = frozenset()
+    """Ids for which there is an answer, or a command that was about them alone."""
 
 
 def missed(job: Job, now: float) -> Job:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable
 
 from distributed import Scheduler
-from distributed.deploy.adaptive_core import AdaptiveCore
 from distributed.scheduler import WorkerState
 
 from ..core.cluster import Target
 
 KEY = re.compile(r"gpc-[a-z0-9]+-\d+_\d+")
 """A job's key; behind it stand ``-i`` where dask-cuda has several GPUs, ``.ri`` after a requeue."""
+
+LOOKS = 3
+"""So many looks in a row must find too many jobs before some of them leave."""
 
 
 def job_of(worker_name: str) -> str:
@@ -22,56 +24,24 @@ def job_of(worker_name: str) -> str:
     return match.group() if match else worker_name
 
 
-class Adaptation(AdaptiveCore):
-    """Dask's own adaptive logic, in jobs; it only says what it wants."""
+class Adaptation:
+    """The number of jobs that the scheduler's work is worth; less than there are only for long."""
 
-    def __init__(self, scheduler: Scheduler, target: Target, per_job: int = 1) -> None:
-        super().__init__(
-            minimum=-(-target.minimum // per_job), maximum=max(1, target.maximum // per_job)
-        )
+    def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.per_job = per_job
-        self.desired = self.minimum
-        self.volunteers: tuple[str, ...] = ()
-        self.alive: frozenset[str] = frozenset()
+        self.looks = 0
+        """The number of looks in a row that found too many jobs."""
 
-    @property
-    def plan(self) -> set[str]:  # type: ignore[override]  # the base class says WorkerState, any token will do
-        """The jobs that should exist."""
-        return set(self.alive)
+    def jobs_wanted(self, target: Target, per_job: int, alive: int) -> int:
+        """Return how many jobs are wanted now, within a target's bounds.
 
-    @property
-    def requested(self) -> set[str]:  # type: ignore[override]  # as above
-        """The jobs that were asked for."""
-        return set(self.alive)
-
-    @property
-    def observed(self) -> set[str]:  # type: ignore[override]  # as above
-        """The jobs of which a worker is connected."""
-        return {job_of(str(ws.name)) for ws in self.scheduler.workers.values()}
-
-    async def target(self) -> int:
-        """Ask the scheduler how many workers its work is worth."""
-        return -(-int(self.scheduler.adaptive_target()) // self.per_job)
-
-    async def workers_to_close(self, target: int) -> list[str]:
-        """Name the jobs that hold least."""
-        return leaving_order(self.scheduler, (len(self.alive) - target) * self.per_job)
-
-    async def scale_up(self, n: int) -> None:  # type: ignore[override]  # the base class has the two signatures swapped
-        """Want ``n`` jobs."""
-        self.desired = n
-
-    async def scale_down(self, workers: Iterable[str]) -> None:  # type: ignore[override]  # as above
-        """Want these jobs to go."""
-        self.volunteers = tuple(workers)
-        self.desired = max(self.minimum, len(self.alive) - len(self.volunteers))
-
-    async def recommend(self, alive: Iterable[str]) -> None:
-        """Look at the work and settle `desired` and `volunteers`."""
-        self.alive = frozenset(alive)
-        self.desired = min(max(self.desired, self.minimum), int(self.maximum))
-        await self.adapt()
+        Dask's own `Adaptive` waits as long: a pause between two tasks is no reason to go.
+        """
+        worth = -(-int(self.scheduler.adaptive_target()) // per_job)
+        most = max(1, target.maximum // per_job)
+        wanted = min(max(worth, -(-target.minimum // per_job)), most)
+        self.looks = self.looks + 1 if wanted < alive else 0
+        return min(alive, most) if 0 < self.looks < LOOKS else wanted
 
 
 def leaving_order(scheduler: Scheduler, count: int) -> list[str]:
@@ -82,19 +52,12 @@ def leaving_order(scheduler: Scheduler, count: int) -> list[str]:
     """
     if count <= 0 or not scheduler.workers:
         return []
-    key = _job_of_state
+    workers = scheduler.workers.values()
     names = scheduler.workers_to_close(
-        n=min(count, len(scheduler.workers)), key=key, attribute="name"
+        n=min(count, len(workers)), key=lambda ws: job_of(str(ws.name)), attribute="name"
     )
-    rest = sorted(
-        scheduler.workers.values(), key=lambda ws: (len(ws.processing), ws.nbytes, str(ws.name))
-    )
-    ordered = [job_of(str(name)) for name in names] + [key(ws) for ws in rest]
-    return list(dict.fromkeys(ordered))
-
-
-def _job_of_state(ws: WorkerState) -> str:
-    return job_of(str(ws.name))
+    rest = sorted(workers, key=lambda ws: (len(ws.processing), ws.nbytes, str(ws.name)))
+    return list(dict.fromkeys(job_of(str(name)) for name in (*names, *(ws.name for ws in rest))))
 
 
 class Retirement:

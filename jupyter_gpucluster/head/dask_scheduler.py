@@ -14,11 +14,11 @@ from typing import Any
 import dask
 from distributed import Scheduler
 from distributed.comm.addressing import get_address_host
-from distributed.security import Security
 from distributed.utils import get_ip_interface
 
 from ..core.cluster import Spec, protocol_of
 from ..host.cluster_directory import ClusterDirectory
+from .worker import security_of
 
 logger = logging.getLogger("gpucluster.head")
 
@@ -66,7 +66,6 @@ def make_scheduler(directory: ClusterDirectory, spec: Spec) -> Scheduler:
             "distributed.scheduler.dashboard.tls.key": str(tls / "scheduler-key.pem"),
             "distributed.scheduler.dashboard.tls.ca-file": str(tls / "ca.pem"),
         }
-    options: dict[str, Any] = {"security": security_of(directory)} if spec.encrypted else {}
     with dask.config.set(settings):
         return Scheduler(
             host=spec.host or None,
@@ -75,22 +74,8 @@ def make_scheduler(directory: ClusterDirectory, spec: Spec) -> Scheduler:
             protocol=protocol_of(spec),
             dashboard=False,
             dashboard_address=address,
-            **options,
+            security=security_of(tls, "scheduler") if spec.encrypted else None,
         )
-
-
-def security_of(directory: ClusterDirectory) -> Security:
-    """Return what the scheduler shows and demands."""
-    tls = directory.tls
-    return Security(
-        require_encryption=True,
-        tls_ca_file=str(tls / "ca.pem"),
-        tls_scheduler_cert=str(tls / "scheduler-cert.pem"),
-        tls_scheduler_key=str(tls / "scheduler-key.pem"),
-        # The scheduler also calls workers, as a client of theirs.
-        tls_client_cert=str(tls / "scheduler-cert.pem"),
-        tls_client_key=str(tls / "scheduler-key.pem"),
-    )
 
 
 def http_address(scheduler: Scheduler, *, in_job: bool) -> str:

@@ -7,7 +7,6 @@ import json
 import math
 import shlex
 import sys
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -69,40 +68,27 @@ class FirstVisit(Matcher):
         if not self.visited and not request.path.startswith("/gpucluster/"):
             self.visited = True
             if why := add_dashboard(self.scheduler):
+                text = (
+                    f"There is no dashboard in this cluster's environment: {why}.\n\n"
+                    "It comes with the next cluster once bokeh and numpy are there:\n\n"
+                    f"    {shlex.quote(sys.executable)} -m pip install bokeh numpy\n"
+                )
                 # Behind all other routes, since those come first that were added first.
-                missing = [(r"/.*", Missing, {"why": why})]
+                missing = [(r"/.*", Refused, {"status": 501, "text": text})]
                 self.scheduler.http_application.add_handlers(r".*", missing)
         return None
 
 
 class Refused(web.RequestHandler):
-    """Answers 403 to any method, and says nothing else."""
+    """Answers any method with a status and a text."""
+
+    def initialize(self, status: int, text: str) -> None:
+        self.status, self.text = status, text
 
     def prepare(self) -> None:
-        self.set_status(403)
-        _ = self.finish("403\n")
-
-    def data_received(self, chunk: bytes) -> None:
-        """Take no body."""
-
-
-class Missing(web.RequestHandler):
-    """Says in the dashboard's place what it lacks."""
-
-    def initialize(self, why: str) -> None:
-        self.why = why
-
-    def prepare(self) -> None:
-        self.set_status(501)
+        self.set_status(self.status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        _ = self.finish(
-            f"There is no dashboard in this cluster's environment: {self.why}.\n\n"
-            "It comes with the next cluster once bokeh and numpy are there:\n\n"
-            f"    {shlex.quote(sys.executable)} -m pip install bokeh numpy\n"
-        )
-
-    def data_received(self, chunk: bytes) -> None:
-        """Take no body."""
+        _ = self.finish(self.text)
 
 
 class Control(web.RequestHandler):
@@ -146,11 +132,10 @@ class Control(web.RequestHandler):
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
+        if error is None:  # cancelled, which requests are that wait when the head ends
+            error = HeadUnreachable("The scheduler process is ending.")
         if isinstance(error, GpuClusterError):
             self.answer({**error.as_json(), "kind": type(error).__name__}, error.status)
-        elif error is None:  # cancelled, which requests are that wait when the head ends
-            ending = HeadUnreachable("The scheduler process is ending.")
-            self.answer({**ending.as_json(), "kind": type(ending).__name__}, ending.status)
         else:
             self.answer({"message": self._reason, "hint": "", "detail": ""}, status_code)
 
@@ -197,22 +182,15 @@ class Summary(Control):
     """
 
     async def get(self) -> None:
-        after = int(self.number("after", -1))
         seconds = min(self.number("timeout", 0), LONGEST_WAIT)
-        await self.service.files.newer_than(after, seconds)
+        await self.service.files.newer_than(int(self.number("after", -1)), seconds)
         if self.number("brief", 0):
             self.answer({"revision": self.service.files.summary.revision})
             return
-        if self.number("figures", 0):
-            self.answer({"summary": self.summary()})
-            return
-        self.answer(
-            {
-                "summary": self.summary(),
-                "jobs": self.service.record.jobs,
-                "tasks": self.service.watch.tasks,
-            }
-        )
+        found: dict[str, Any] = {"summary": self.summary()}
+        if not self.number("figures", 0):
+            found |= {"jobs": self.service.record.jobs, "tasks": self.service.watch.tasks}
+        self.answer(found)
 
 
 class Cluster(Control):
@@ -249,7 +227,6 @@ class Cluster(Control):
                     detail="target",
                 )
             check_memory(record.spec, target.maximum)
-            service.adapt_to(target)
             service.set_record(target=target, expired=0)
         if name is not None:
             service.set_record(name=name)
@@ -259,9 +236,7 @@ class Stop(Control):
     """Stop the cluster."""
 
     async def post(self) -> None:
-        if self.service.record.stop_requested is None:  # asking twice changes nothing
-            reason = str(self.body().get("reason", ""))
-            self.service.set_record(stop_requested=time.time(), reason=reason)
+        self.service.stop(str(self.body().get("reason", "")))  # asking twice changes nothing
         await self.on_disk()
         self.answer({"summary": self.summary()}, 202)
 
@@ -282,10 +257,8 @@ def install(scheduler: Scheduler, service: Service, token: str) -> None:
             (r"/gpucluster/stop", Stop, {"service": service}),
         ],
     )
-    gate = [
-        Rule(WithoutToken(token, half_open), Refused),
-        Rule(FirstVisit(scheduler), Refused),
-    ]
+    refusal = {"status": 403, "text": "403\n"}
     application.default_router.rules[:0] = [
-        application.default_router.process_rule(r) for r in gate
+        application.default_router.process_rule(Rule(matcher, Refused, refusal))
+        for matcher in (WithoutToken(token, half_open), FirstVisit(scheduler))
     ]

@@ -30,7 +30,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..host.processes import children, end_heirs, signal_group, start_time
+import psutil
+
+from ..host.private_files import DAMAGE
+from ..host.processes import signal_group, start_time
 
 GRACE_SECONDS = 3.0
 """Between asking a job to end and ending it."""
@@ -40,13 +43,8 @@ MEMORY_CHECK_SECONDS = 0.2
 """A nanny looks every 0.1 s; a fifth of a second costs half of that."""
 KEPT_TASKS = 300
 """Ended jobs that a status still lists; the head asks every second."""
-LISTED = "id mark number state pid started_ticks devices exit_code reason started ended"
-"""A job in a status: these of its attributes."""
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-SHOWN = (
-    *("mark", "number", "state", "pid", "started_ticks", "devices", "exit_code", "reason"),
-    *("started", "ended"),
-)
+SHOWN = "id mark number state pid started_ticks devices exit_code reason started ended".split()
 """Fields of a task that a status shows."""
 LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
@@ -59,7 +57,6 @@ class Task:
     number: int
     script: Path
     worker_argv: list[str]
-    log: Path
     gpus: int = 0
     memory: int | None = None
     state: str = "pending"
@@ -83,7 +80,7 @@ class Task:
         return f"{self.id}.r{self.restarts}" if self.restarts else self.id
 
     def as_json(self) -> dict[str, Any]:
-        return {"id": self.id, **{name: getattr(self, name) for name in SHOWN}}
+        return {name: getattr(self, name) for name in SHOWN}
 
 
 class JobServer:
@@ -101,9 +98,7 @@ class JobServer:
 
     def serve(self) -> None:
         """Answer requests until the head is gone and every job has ended."""
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         # Ended by the end of the channel, never by a signal meant for a terminal's processes.
@@ -121,10 +116,8 @@ class JobServer:
                     selector.unregister(self.channel)
                     self.orphan()
             self.reap()
-            self.reap_adopted()
             self.watch()
             self.start_pending()
-        end_heirs(self.logs.parent)
         end_adopted()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
@@ -156,16 +149,15 @@ class JobServer:
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """Answer one request; nonsense is refused, since running jobs depend on this process."""
-        number = None
+        answer = {"number": None, "exit_code": 0, "stdout": "", "stderr": ""}
         try:
             request = json.loads(line)
-            number = request["number"]
+            answer["number"] = request["number"]
             arguments = self.parser.parse_args(request["argv"][1:])
-            output = getattr(self, arguments.verb)(arguments)
-        except (UsageError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            text = str(error) or type(error).__name__
-            return {"number": number, "exit_code": 1, "stdout": "", "stderr": text}
-        return {"number": number, "exit_code": 0, "stdout": json.dumps(output), "stderr": ""}
+            answer["stdout"] = json.dumps(getattr(self, arguments.verb)(arguments))
+        except (UsageError, OSError, *DAMAGE) as error:
+            answer |= {"exit_code": 1, "stderr": str(error) or type(error).__name__}
+        return answer
 
     def submit(self, arguments: argparse.Namespace) -> list[str]:
         if any(task.mark == arguments.mark for task in self.tasks.values()):
@@ -173,21 +165,14 @@ class JobServer:
         if arguments.count < 1 or arguments.workers < 1 or arguments.gpus < 0:
             raise UsageError("counts of jobs and workers begin with 1, of GPUs with 0")
         self.check(arguments)
-        tasks = [
-            Task(
-                arguments.mark,
-                number,
-                arguments.script,
-                arguments.worker_argv,
-                self.logs / f"{arguments.mark}_{number}.log",
-                arguments.gpus,
-                arguments.memory,
-            )
-            for number in range(arguments.count)
-        ]
-        self.tasks.update({task.id: task for task in tasks})
+        tasks = {}
+        for number in range(arguments.count):
+            task = Task(arguments.mark, number, arguments.script, arguments.worker_argv)
+            task.gpus, task.memory = arguments.gpus, arguments.memory
+            tasks[task.id] = task
+        self.tasks |= tasks
         self.start_pending()
-        return [task.id for task in tasks]
+        return [*tasks]
 
     def check(self, arguments: argparse.Namespace) -> None:
         """Refuse a submission that asks for more than there is."""
@@ -234,11 +219,9 @@ class JobServer:
 
     def start_pending(self) -> None:
         for task in list(self.tasks.values()):
-            if task.state == "pending" and not self.orphaned:
-                free = self.free_devices()
-                if task.gpus <= len(free):
-                    task.devices = free[: task.gpus]
-                    self.start(task)
+            if task.state == "pending" and task.gpus <= len(free := self.free_devices()):
+                task.devices = free[: task.gpus]
+                self.start(task)
 
     def start(self, task: Task) -> None:
         parent = os.getpid()
@@ -269,7 +252,8 @@ class JobServer:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             self.channel.close()
-            log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            path = self.logs / f"{task.id}.log"
+            log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.environ["GPUCLUSTER_WORKER"] = task.worker
@@ -318,9 +302,7 @@ class JobServer:
                 # What the job's first process left behind in its group goes too.
                 signal_group(task.pid, signal.SIGKILL)
                 self.end(task, os.waitstatus_to_exitcode(status), task.reason)
-
-    def reap_adopted(self) -> None:
-        """Wait for what was left to this process and has ended, so that no zombie stays."""
+        # What was left to this process and has ended is no zombie for long.
         ours = {task.pid for task in self.running()}
         with contextlib.suppress(ChildProcessError):
             # A job that has ended just now is the next turn's.
@@ -372,7 +354,8 @@ def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:
     parser.add_argument("--site", type=Path)
     arguments = parser.parse_args(argv)
     os.umask(0o077)
-    adopt()
+    # The parent of every process of a job whose own parent ends, whatever its name.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if arguments.preload:
         try:
             importlib.import_module("jupyter_gpucluster.head.worker")
@@ -381,13 +364,9 @@ def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:
         except Exception:
             # The jobs, which try again, fail one by one and say so in their logs.
             traceback.print_exc()
-    given = (
-        socket.socket(fileno=arguments.channel),
-        arguments.logs,
-        arguments.scratch,
-        [device for device in arguments.devices.split(",") if device],
-    )
-    make_server(arguments.site, *given).serve()
+    channel = socket.socket(fileno=arguments.channel)
+    devices = [device for device in arguments.devices.split(",") if device]
+    make_server(arguments.site, channel, arguments.logs, arguments.scratch, devices).serve()
 
 
 PR_SET_PDEATHSIG = 1
@@ -418,20 +397,14 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def adopt() -> None:
-    """Become the parent of every process of a job whose own parent ends, whatever its name."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
 def end_adopted() -> None:
     """Kill what jobs left behind, also where it hides which job it is of."""
     deadline = time.monotonic() + ADOPTED_SECONDS
-    while (left := children(os.getpid())) and time.monotonic() < deadline:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+    while (left := psutil.Process().children()) and time.monotonic() < deadline:
+        for child in left:
+            with contextlib.suppress(psutil.Error, ChildProcessError):
+                child.kill()
+                os.waitpid(child.pid, os.WNOHANG)
         time.sleep(0.01)
 
 

@@ -8,9 +8,11 @@ start.  When workers have ended, the limits of the others rise.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import dask
@@ -42,6 +44,7 @@ def ending_bytes(limit: int | None) -> int | None:
     return int(limit * fraction) if limit and fraction else None
 
 
+@dataclass
 class MemoryShares:
     """Limits of the cluster's own workers; those of groups run under nannies and stay.
 
@@ -53,28 +56,21 @@ class MemoryShares:
         Set when more workers may start, or when the reason why they may not has changed.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        queue: Queue,
-        record_of: Callable[[], Record],
-        wake: asyncio.Event,
-    ) -> None:
-        self.scheduler = scheduler
-        self.queue = queue
-        self.record_of = record_of
-        self.wake = wake
-        self.room = 0
-        """The number of workers for which the limits of all that run leave memory."""
-        self.wanted = 0
-        self.held = ""
-        """Why no more workers start, in a sentence."""
-        self.waiting: set[str] = set()
-        """Marks of submissions that wait for room."""
-        self.unsure: set[str] = set()
-        """Workers that did not answer, and may take the limit that they were told later."""
-        self.numbers = itertools.count(1)
-        self.task: asyncio.Task[None] | None = None
+    scheduler: Scheduler
+    queue: Queue
+    record_of: Callable[[], Record]
+    wake: asyncio.Event
+    room: int = 0
+    """The number of workers for which the limits of all that run leave memory."""
+    wanted: int = 0
+    held: str = ""
+    """Why no more workers start, in a sentence."""
+    waiting: set[str] = field(default_factory=set)
+    """Marks of submissions that wait for room."""
+    unsure: set[str] = field(default_factory=set)
+    """Workers that did not answer, and may take the limit that they were told later."""
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    task: asyncio.Task[None] | None = None
 
     def admit(self, desired: int) -> int:
         """Return how many of the desired workers may exist now, and make room for the others."""
@@ -97,8 +93,8 @@ class MemoryShares:
 
     def there(self, record: Record) -> set[str]:
         """Return the jobs that hold memory, or will; a connection may outlive its job a moment."""
-        own = {job.key for job in record.jobs}
-        return {job.key for job in record.jobs if not job.is_over} | (own & self.limits().keys())
+        connected = self.limits()
+        return {job.key for job in record.jobs if not job.is_over or job.key in connected}
 
     def limits(self) -> dict[str, dict[str, int]]:
         """Return the limit of each connected worker, by job and address."""
@@ -128,12 +124,8 @@ class MemoryShares:
 
     def follow(self) -> None:
         """Begin to change limits that are not as they should be."""
-        if self.idle() and self.unsettled():
+        if (self.task is None or self.task.done()) and self.unsettled():
             self.task = asyncio.create_task(self.settle())
-
-    def idle(self) -> bool:
-        """Return whether no limits are being changed."""
-        return self.task is None or self.task.done()
 
     def unsettled(self) -> bool:
         """Return whether the limits differ from the share of the workers that are wanted."""
@@ -194,7 +186,7 @@ class MemoryShares:
 
     async def tell(self, share: int, addresses: Sequence[str] | None = None) -> bool:
         """Let workers take a limit; return whether all did."""
-        chosen = [*self.own()] if addresses is None else addresses
+        chosen = self.own() if addresses is None else addresses
         return all(await asyncio.gather(*(self.tell_one(each, share) for each in chosen)))
 
     async def tell_one(self, address: str, share: int) -> bool:
@@ -216,10 +208,7 @@ class MemoryShares:
         """Let the job server end workers above these bytes; return those that are above them."""
         record = own_part(self.record_of())
         ids = [job.id for job in record.jobs if job.id and not job.is_over]
-        if most is None or not ids:
-            return ()
-        result = await self.queue.change(limit_command(ids, most))
-        try:
-            return parse_limit(result)
-        except BackendError:
-            return ()  # jobs end with a job server that has gone
+        if most is not None and ids:
+            with contextlib.suppress(BackendError):  # jobs end with a job server that has gone
+                return parse_limit(await self.queue.change(limit_command(ids, most)))
+        return ()

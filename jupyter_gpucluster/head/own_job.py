@@ -18,6 +18,7 @@ from ..batch.status_cache import StatusCache
 from ..core.cluster import HeldJob, Record, heads_job
 from ..core.errors import BackendError
 from ..core.job import FINAL, Allocation, Job, JobState, JobStatus
+from ..core.serialize import copied
 from ..host.cluster_directory import ClusterDirectory
 from ..host.processes import signal_group, start_time
 from .reconcile.model import Reported
@@ -71,30 +72,22 @@ class OwnJob:
         The system lists it until the head goes; for us it is over when its workers are.
         """
         own = heads_job(record)
-        if own is None or (own.ended is not None and reported.listing is None):
+        unasked = all(job.is_over for job in self.others(record).jobs)
+        if own is None or (reported.listing is None and (own.ended is not None or not unasked)):
             return reported
-        if own.ended is not None:
-            listing = {id: job for id, job in (reported.listing or {}).items() if id != own.id}
-            return replace(reported, listing=listing)
-        others = any(not job.is_over for job in self.others(record).jobs)
-        if reported.listing is None and others:
-            return reported
-        return replace(reported, listing={**(reported.listing or {}), own.id: self.status(own)})
+        listing = {id: job for id, job in (reported.listing or {}).items() if id != own.id}
+        mine = {own.id: self.status(own)} if own.ended is None else {}
+        return replace(reported, listing=listing | mine)
 
     def status(self, job: Job) -> JobStatus:
         """Return the state of the job's workers."""
         if self.began is not None and start_time(self.group) == self.began:
-            return JobStatus(
-                job.id, JobState.RUNNING, job.mark, job.task, started=job.started, ends=job.ends
-            )
+            return copied(JobStatus, job, state=JobState.RUNNING)
         code = self.directory.exit_codes().get(job.key)
         state = JobState.DONE if code == 0 else JobState.FAILED
         if job.leaving is not None:
             state = JobState.CANCELLED
-        return JobStatus(
-            job.id, state, job.mark, job.task, exit_code=code, ended=time.time(),
-            started=job.started,
-        )  # fmt: skip
+        return copied(JobStatus, job, state=state, exit_code=code, ended=time.time())
 
     def cancel(self, record: Record, ids: Sequence[str]) -> list[str]:
         """End the workers of the head's job if it is among these, and return the other ids."""

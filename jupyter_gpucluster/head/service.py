@@ -8,7 +8,7 @@ import json
 import logging
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from distributed.core import Status
 
 from ..batch.cancel import heads_job_left, remove, unproved
 from ..batch.queue import JOB_SERVER_SECONDS, JobServerRunner, Runner
-from ..core.cluster import ENDED, Record, Target, heads_job
+from ..core.cluster import ENDED, Record, heads_job
 from ..core.errors import StateError
 from ..core.job import WAITING
 from ..core.lease import LEASE_SECONDS
@@ -27,25 +27,13 @@ from ..host.private_files import write_private
 from ..host.processes import is_alive as process_lives
 from ..host.processes import this_process
 from ..host.startup_watch import SlowStarts
-from . import dask_scheduler, gpu_metrics, own_job
+from . import dask_scheduler, gpu_metrics
 from .adaptive import Adaptation, Retirement, leaving_order
 from .half_open import guard_scheduler
 from .memory import MemoryShares
-from .own_job import HeldJobWatch
-from .reconcile import groups, listing
-from .reconcile.model import (
-    Action,
-    Cancel,
-    Finish,
-    Note,
-    Observation,
-    Reported,
-    Retire,
-    Submit,
-    given_up_unlisted,
-    lasting,
-    staying,
-)
+from .own_job import HeldJobWatch, OwnJob
+from .reconcile import groups, listing, model
+from .reconcile.model import Observation, Reported, staying
 from .reconcile.observe import Watch
 from .state_files import RETRY_SECONDS, StateFiles
 from .submissions import Submissions, VainCancels
@@ -66,7 +54,7 @@ class Service:
         self, directory: ClusterDirectory, record: Record, runner: Runner, workers: int = 0
     ) -> None:
         self.directory = directory
-        self.own_job = own_job.OwnJob(directory, workers)
+        self.own_job = OwnJob(directory, workers)
         self.held = HeldJobWatch(record.spec.allocation, directory.path.parent)
         self.record = record
         self.seen = Observation()
@@ -98,7 +86,7 @@ class Service:
         self.watch = Watch(self.scheduler, self.directory.logs, self.wake)
         self.scheduler.add_plugin(self.watch)
         self.retirement = Retirement(self.scheduler)
-        self.adapt_to(self.record.target)
+        self.adaptation = Adaptation(self.scheduler)
         self.memory = MemoryShares(self.scheduler, self.queue, lambda: self.record, self.wake)
         self.submissions = Submissions(
             self.directory, self.queue, self.memory, lambda: self.record, self.wake
@@ -119,10 +107,6 @@ class Service:
         finally:
             self.removal.cancel()
             await self.scheduler.close(reason="gpucluster-stop")
-
-    def adapt_to(self, target: Target) -> None:
-        """Begin to adapt within a target's bounds."""
-        self.adaptation = Adaptation(self.scheduler, target, self.record.spec.worker.per_job)
 
     def own(self) -> None:
         """Put this process and its addresses on record; from here on it is the only writer."""
@@ -151,15 +135,17 @@ class Service:
         reason = f"The scheduler process received {name}."
         if self.own_job.group:
             reason = f"The scheduler's job has to end ({name}): cancelled, requeued or preempted."
-        self.set_record(
-            stop_requested=self.record.stop_requested or time.time(),
-            reason=self.record.reason or reason,
-        )
+        self.stop(self.record.reason or reason)
 
     def set_record(self, **changes: Any) -> None:
         """Change the record between two turns."""
         self.record = replace(self.record, **changes)
         self.wake.set()
+
+    def stop(self, reason: str) -> None:
+        """Begin to stop; the first reason is the true one."""
+        if self.record.stop_requested is None:
+            self.set_record(stop_requested=time.time(), reason=reason)
 
     # One turn of the loop.
 
@@ -173,7 +159,7 @@ class Service:
         now = time.time()
         seen = await self.with_lease(self.observe(now))
         self.record, actions = groups.step(self.record, seen, now)
-        self.files.events += [action.event for action in actions if isinstance(action, Note)]
+        self.files.events += [each.event for each in actions if isinstance(each, model.Note)]
         await self.write(seen, now)
         for action in actions:
             await self.with_lease(self.act(action))
@@ -220,20 +206,14 @@ class Service:
 
     def notice_shutdown(self) -> None:
         """Stop with the scheduler: ``client.shutdown()`` closes it, and Dask's own time-outs do."""
-        if self.scheduler.status is not Status.running and self.record.stop_requested is None:
-            self.set_record(
-                stop_requested=time.time(),
-                reason="Its scheduler was shut down, by a client or by Dask's own idle time-out.",
-            )
+        if self.scheduler.status is not Status.running:
+            self.stop("Its scheduler was shut down, by a client or by Dask's own idle time-out.")
 
     def notice_owner(self) -> None:
         """Stop with the program that the cluster belongs to; on another host that is unknown."""
         owner = self.record.owner
-        if owner is None or self.record.stop_requested is not None:
-            return
-        if process_lives(owner) is False:
-            reason = "The program that started it has gone."
-            self.set_record(stop_requested=time.time(), reason=reason)
+        if owner is not None and process_lives(owner) is False:
+            self.stop("The program that started it has gone.")
 
     def pause(self) -> float:
         """Return how long to wait for news before looking again."""
@@ -241,7 +221,7 @@ class Service:
         connected = self.watch.workers()
         unsettled = self.record.stop_requested is not None or any(
             not job.is_over
-            and not given_up_unlisted(job)  # it may never end
+            and not model.given_up_unlisted(job)  # it may never end
             and (job.leaving is not None or job.connected != (job.key in connected))
             for job in self.record.jobs
         )
@@ -280,8 +260,8 @@ class Service:
         self.reported = reported = self.own_job.add_to(news, self.record)
         if self.record.stop_requested is None:
             if over := await self.held.look(reported.listing, now):
-                self.set_record(stop_requested=now, reason=over)
-        desired, volunteers = await self.desire()
+                self.stop(over)
+        desired, alive = self.desire()
         backend = self.queue.backend
         if reported.listing is not None:
             self.listed = now
@@ -289,11 +269,10 @@ class Service:
             **vars(reported),
             answers=self.submissions.take_answers(),
             workers=self.watch.workers(),
-            listing_proves=backend.listing_proves,
             system=backend.title,
             desired=self.memory.admit(desired),
             most_tasks=backend.most_tasks,
-            volunteers=tuple(volunteers),
+            volunteers=tuple(leaving_order(self.scheduler, alive - desired)),
             retired=frozenset(self.retirement.retired),
             restarted=frozenset(self.watch.restarted),
             idle_since=self.watch.idle_since,
@@ -312,17 +291,13 @@ class Service:
             unproved=lambda ids: unproved(self.record, ids),
         )
 
-    async def desire(self) -> tuple[int, Sequence[str]]:
-        """Return how many workers are wanted now, and the jobs that had best leave, in order."""
-        alive = [job.key for job in lasting(groups.own_part(self.record))]
+    def desire(self) -> tuple[int, int]:
+        """Return how many workers are wanted now, and how many the jobs have or will have."""
+        alive = len(model.lasting(groups.own_part(self.record)))
         target, each = self.record.target, self.record.spec.worker.per_job
         if target.adaptive:
-            await self.adaptation.recommend(alive)
-            return self.adaptation.desired * each, self.adaptation.volunteers
-        surplus = len(alive) * each - target.maximum
-        if surplus > 0:
-            return target.maximum, leaving_order(self.scheduler, surplus)
-        return target.maximum, self.adaptation.volunteers
+            return self.adaptation.jobs_wanted(target, each, alive) * each, alive * each
+        return target.maximum, alive * each
 
     async def write(self, seen: Observation, now: float) -> None:
         """Put what changed on disk, with what the head noticed of GPUs and of slow starts."""
@@ -339,8 +314,8 @@ class Service:
         self.files.events += events
         await self.files.write_events(now)
         summary = self.files.add_troubles(self.slow.add_to(summary))
-        if await self.files.look_for_record(now) and self.record.stop_requested is None:
-            self.set_record(stop_requested=now, reason="Stopped by force.")
+        if await self.files.look_for_record(now):
+            self.stop("Stopped by force.")
         # A request may change the record while a file is written: it is numbered and taken at once.
         fresh = self.files.is_news(self.record, summary)
         if fresh:
@@ -367,22 +342,22 @@ class Service:
         figures = {**self.watch.figures(), **self.watch.progress()}
         return self.files.add_troubles(replace(summary, **figures))
 
-    async def act(self, action: Action) -> None:
+    async def act(self, action: model.Action) -> None:
         """Carry out one action that `decide.step` returned."""
-        if isinstance(action, Submit) and "record" in self.files.troubles:
+        if isinstance(action, model.Submit) and "record" in self.files.troubles:
             # A job whose mark is not on disk could not be found again; it is submitted later.
             jobs = tuple(job for job in self.record.jobs if job.mark != action.mark)
             self.set_record(jobs=jobs)
-        elif isinstance(action, Submit):
+        elif isinstance(action, model.Submit):
             self.submissions.start(action)
-        elif isinstance(action, Retire):
+        elif isinstance(action, model.Retire):
             self.retirement.start(action.keys, self.wake)
-        elif isinstance(action, Cancel):
+        elif isinstance(action, model.Cancel):
             if ids := self.own_job.cancel(self.record, action.ids):
                 again = self.vain.tries.keys() >= {*ids}
                 result, title = await self.queue.cancel(ids, again=again), self.queue.backend.title
                 self.files.events += self.vain.note(self.record, ids, result, title, time.time())
-        elif isinstance(action, Finish):
+        elif isinstance(action, model.Finish):
             # A relay sees the end, too, and answers no more.
             if not self.record.spec.relayed and (ids := heads_job_left(self.record)):
                 await remove(self.queue, ids)

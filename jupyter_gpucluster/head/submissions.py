@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from ..batch.queue import Queue, submit_line
 from ..core.cluster import Record, spec_of_group
@@ -19,6 +20,7 @@ from .reconcile.model import Answer, Submit
 logger = logging.getLogger("gpucluster.head")
 
 
+@dataclass
 class Submissions:
     """The submissions that are under way, and the answers that the loop has not taken yet.
 
@@ -30,21 +32,13 @@ class Submissions:
         Set when there is an answer.
     """
 
-    def __init__(
-        self,
-        directory: ClusterDirectory,
-        queue: Queue,
-        memory: MemoryShares,
-        record_of: Callable[[], Record],
-        wake: asyncio.Event,
-    ) -> None:
-        self.directory = directory
-        self.queue = queue
-        self.memory = memory
-        self.record_of = record_of
-        self.wake = wake
-        self.answers: list[Answer] = []
-        self.running: set[asyncio.Task[None]] = set()
+    directory: ClusterDirectory
+    queue: Queue
+    memory: MemoryShares
+    record_of: Callable[[], Record]
+    wake: asyncio.Event
+    answers: list[Answer] = field(default_factory=list)
+    running: set[asyncio.Task[None]] = field(default_factory=set)
 
     def take_answers(self) -> tuple[Answer, ...]:
         """Return the answers since the last turn."""
@@ -103,9 +97,8 @@ class Submissions:
             memory=ending_bytes(limit) if unwatched else None,
             arguments=spec.job.submit_args,
         )
-        line = submit_line(self.queue.backend, submission)
-        command = self.directory.command(action.mark)
-        await asyncio.to_thread(write_private, command, line.encode())
+        line = submit_line(self.queue.backend, submission).encode()
+        await asyncio.to_thread(write_private, self.directory.command(action.mark), line)
         return submission
 
     def worker_argv(self, argv: tuple[str, ...], limit: int | None) -> tuple[str, ...]:

@@ -7,18 +7,9 @@ from ..core.cluster import ENDED, Phase, Record, spec_of_group
 from ..core.job import WAITING, Job, JobState
 from ..core.serialize import copied
 from ..core.summary import Loss, Summary, WorkerCounts
+from .reconcile import model
 from .reconcile.groups import count_group, own_part
-from .reconcile.model import (
-    ABSENT_SECONDS,
-    DEATHS_WINDOW,
-    STANDING_STILL,
-    Observation,
-    clocks,
-    count_workers,
-    given_up_unlisted,
-    lost_at,
-    staying,
-)
+from .reconcile.model import Observation, given_up_unlisted, staying
 from .reconcile.walltime import first_to_end
 
 DAY = 86400.0
@@ -46,31 +37,23 @@ def describe(
         return f"stopping: {jobs} still ending" if leaving else "stopping"
     if record.phase in ENDED:
         return str(record.phase.value)
-    parts = [f"{counts.ready} of {counts.asked} {unit} ready"]
-    if counts.pending:
-        parts.append(f"{counts.pending} waiting{_in_about(starts_in)}")
-    if counts.starting:
-        parts.append(f"{counts.starting} starting")
-    if counts.lost:
-        parts.append(
-            f"{counts.lost} lost" if record.reason else f"{counts.lost} lost, being replaced"
-        )
     unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in record.jobs)
     given_up = sum(not job.is_over and job.abandoned for job in record.jobs) - unproved
-    leaving -= unproved
-    if leaving > given_up:
-        parts.append(f"{leaving - given_up} leaving when their tasks are done")
-    if unproved:
-        parts.append(f"{unproved} cancelled, end not confirmed")
-    if given_up:
-        parts.append(f"{given_up} given up and still listed")
-    relieved = sum(job.relieved is not None for job in staying(record))
-    if relieved:
-        parts.append(f"{relieved} to be replaced before the walltime ends")
-    if record.expired:
-        gone = record.expired * record.spec.worker.per_job
-        parts.append(f"{gone} gone at the walltime and not replaced")
-    return ", ".join(parts)
+    parts = (
+        (counts.pending, f"waiting{_in_about(starts_in)}"),
+        (counts.starting, "starting"),
+        (counts.lost, "lost" if record.reason else "lost, being replaced"),
+        (leaving - unproved - given_up, "leaving when their tasks are done"),
+        (unproved, "cancelled, end not confirmed"),
+        (given_up, "given up and still listed"),
+        (
+            sum(job.relieved is not None for job in staying(record)),
+            "to be replaced before the walltime ends",
+        ),
+        (record.expired * record.spec.worker.per_job, "gone at the walltime and not replaced"),
+    )
+    ready = f"{counts.ready} of {counts.asked} {unit} ready"
+    return ", ".join([ready, *(f"{number} {words}" for number, words in parts if number > 0)])
 
 
 def _in_about(seconds: float | None) -> str:
@@ -100,7 +83,7 @@ def absence(record: Record, now: float) -> str:
     if not absent:
         return ""
     does, is_ = ("does", "it is") if len(absent) == 1 else ("do", "they are")
-    minutes = f"{ABSENT_SECONDS / 60:.0f} min"
+    minutes = f"{model.ABSENT_SECONDS / 60:.0f} min"
     return (
         f"{', '.join(absent)} {does} not answer, though {is_} listed as running: the node may be"
         f" down. What does not answer for {minutes} is replaced."
@@ -122,19 +105,21 @@ def unlisted(record: Record, seen: Observation) -> str:
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
     leaving = sum(not job.is_over and job.leaving is not None for job in record.jobs)
-    others = [] if record.phase in ENDED else group_words(record, seen)
+    ended = record.phase in ENDED
+    others = [] if ended else group_words(record, seen)
     loss = last_loss(record, now)
     record = own_part(record)
-    counts = count_workers(record, seen)
-    ended = record.phase in ENDED
+    counts = WorkerCounts() if ended else model.count_workers(record, seen)
     # Workers may come before the listing that says that their job runs.
     waiting = [
         job
         for job in staying(record)
-        if job.state in STANDING_STILL
+        if job.state in model.STANDING_STILL
         and (job.state is JobState.SUSPENDED or job.key not in seen.workers)
     ]
     starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
+    words = describe(record, counts, leaving, None if starts is None else starts - now)
+    clocks = [*model.clocks(record, seen), *filter(None, [first_to_end(record, seen.used, now)])]
     return copied(
         Summary,
         seen,
@@ -146,14 +131,10 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         or absence(record, now)
         or ("" if ended else unlisted(record, seen))
         or next((job.reason for job in waiting), ""),
-        words=", ".join(
-            [describe(record, counts, leaving, None if starts is None else starts - now), *others]
-        ),
+        words=", ".join([words, *others]),
         written=now,
-        workers=WorkerCounts() if ended else counts,
-        clocks=()
-        if ended
-        else (*clocks(record, seen), *filter(None, [first_to_end(record, seen.used, now)])),
+        workers=counts,
+        clocks=() if ended else tuple(clocks),
         expected_start=None if ended else starts,
         stale_since=seen.silent_since,
         loss=loss,
@@ -177,20 +158,17 @@ def last_loss(record: Record, now: float) -> Loss | None:
     lost = [(when, job) for job in record.jobs if (when := _lost(job)) is not None]
     if not lost:
         return None
-    time, last = max(lost, key=lambda item: item[0])
-    together = sorted(
-        (
-            (when, job)
-            for when, job in lost
-            if time - when <= TOGETHER_SECONDS and _kind(job) == _kind(last)
-        ),
-        key=lambda item: item[0],
-    )
-    jobs = [job for _, job in together]
-    loss = _describe(record, jobs, since=together[0][0], time=time)
-    if now - time < DEATHS_WINDOW or loss.waiting or loss.starting or record.reason:
-        return loss
-    return None
+    lost.sort(key=lambda item: item[0])
+    time = lost[-1][0]
+    last = next(job for when, job in lost if when == time)
+    together = [
+        (when, job)
+        for when, job in lost
+        if time - when <= TOGETHER_SECONDS and _kind(job) == _kind(last)
+    ]
+    loss = _describe(record, [job for _, job in together], since=together[0][0], time=time)
+    recent = now - time < model.DEATHS_WINDOW
+    return loss if recent or loss.waiting or loss.starting or record.reason else None
 
 
 def _lost(job: Job) -> float | None:
@@ -198,7 +176,7 @@ def _lost(job: Job) -> float | None:
     if _is_requeued(job):
         return job.requeued
     ran = job.connected or job.started is not None
-    return lost_at(job) if ran and not job.excused else None
+    return model.lost_at(job) if ran and not job.excused else None
 
 
 def _is_requeued(job: Job) -> bool:
@@ -240,11 +218,7 @@ def _successors(record: Record, jobs: list[Job], since: float) -> list[Job]:
     """Return the jobs that were submitted in place of lost ones and are not lost themselves."""
     newer = [
         job
-        for job in record.jobs
-        if job.group == jobs[-1].group
-        and job.submitted >= since
-        and job not in jobs
-        and not job.is_over
-        and job.leaving is None
+        for job in staying(record)
+        if job.group == jobs[-1].group and job.submitted >= since and job not in jobs
     ]
     return sorted(newer, key=lambda job: job.submitted)[: len(jobs)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
 import runpy
 import signal
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import dask
 from distributed import Worker
@@ -36,19 +37,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def worker_security(directory: Path | None) -> Security | None:
-    """Return what a worker shows and demands; None where the profile chose plain TCP."""
-    if directory is None:
-        return None
-    return Security(
-        require_encryption=True,
-        tls_ca_file=str(directory / "ca.pem"),
-        tls_worker_cert=str(directory / "worker-cert.pem"),
-        tls_worker_key=str(directory / "worker-key.pem"),
-        # A worker fetches data from other workers as a client of theirs.
-        tls_client_cert=str(directory / "worker-cert.pem"),
-        tls_client_key=str(directory / "worker-key.pem"),
-    )
+def security_of(tls: Path, role: str) -> Security:
+    """Return what a ``scheduler`` or ``worker`` shows and demands."""
+    files = {
+        f"tls_{side}_{part}": str(tls / f"{role}-{part}.pem")
+        # Each also calls workers, as a client of theirs.
+        for side in (role, "client")
+        for part in ("cert", "key")
+    }
+    return Security(require_encryption=True, tls_ca_file=str(tls / "ca.pem"), **files)
 
 
 class MemoryLimit:
@@ -79,8 +76,7 @@ class MemoryLimit:
 
 async def run(arguments: argparse.Namespace) -> None:
     """Work until the scheduler goes or SIGTERM comes."""
-    security = worker_security(arguments.tls_directory)
-    options: dict[str, Any] = {} if security is None else {"security": security}
+    tls = arguments.tls_directory
     worker = Worker(
         arguments.scheduler,
         name=arguments.name,
@@ -91,7 +87,7 @@ async def run(arguments: argparse.Namespace) -> None:
         dashboard=False,
         dashboard_address="127.0.0.1:0",
         death_timeout=arguments.death_timeout,
-        **options,
+        security=security_of(tls, "worker") if tls is not None else None,
     )
     worker.handlers[TAKE_LIMIT] = MemoryLimit(worker).take
     loop = asyncio.get_running_loop()
@@ -116,15 +112,13 @@ def main(argv: list[str]) -> NoReturn:
     dask.config.set({"distributed.worker.http.routes": []})
     code = 0
     try:
-        asyncio.run(run(parse(argv)))
-    except asyncio.CancelledError:
-        pass
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(run(parse(argv)))
     except Exception:
         logging.getLogger(__name__).exception("The worker ended")
         code = 1
     logging.shutdown()
     sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(code)
 
 

@@ -8,16 +8,21 @@ import os
 import re
 import resource
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from ..core.cluster import Process
 
-JOB_VARIABLES = b"GPUCLUSTER_"
+if TYPE_CHECKING:
+    import psutil
+
+T = TypeVar("T")
+
+JOB_VARIABLES = "GPUCLUSTER_"
 """Environment variables that hold a job's name begin so; all processes of the job inherit them."""
-DIRECTORY_VARIABLE = b"GPUCLUSTER_DIRECTORY"
-MARK = re.compile(rb"gpc-[a-z0-9]{6}-\d+")
+DIRECTORY_VARIABLE = "GPUCLUSTER_DIRECTORY"
+MARK = re.compile(r"gpc-[a-z0-9]{6}-\d+")
 
 
 _started_with: list[tuple[int, int]] = []
@@ -67,17 +72,6 @@ def start_time(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def children(parent: int) -> list[int]:
-    """Return the children of a process, also those that were not waited for yet."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            text = (entry / "stat").read_bytes()
-            if int(text[text.rindex(b")") + 2 :].split()[1]) == parent:
-                found.append(int(entry.name))
-    return found
-
-
 def this_process() -> Process:
     """Return the identity of the calling process."""
     pid = os.getpid()
@@ -103,38 +97,39 @@ def heirs() -> Iterator[tuple[int, str, str]]:
     Programs that a job has started inherit its name; mere forks of a worker, which is a fork
     itself, still show the job server's command, which names the cluster's directory.
     """
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone, or another user's
-            if (owner := _owner_of(entry)) and entry.stat().st_uid == os.geteuid():
-                yield int(entry.name), *owner
+    return ((pid, *owner) for pid, owner in _read_each(_owner_of))
 
 
 def heads() -> Iterator[tuple[int, str]]:
     """Yield this user's heads: number and cluster directory, which may be there no more."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            ours = b"head" in words and b"--directory" in words[:-1]
-            if ours and entry.stat().st_uid == os.geteuid():
-                yield int(entry.name), os.fsdecode(words[words.index(b"--directory") + 1])
+    return _read_each(lambda process: _option(process, "head", "--directory"))
 
 
-def _owner_of(entry: Path) -> tuple[str, str] | None:
+def _read_each(read: Callable[[psutil.Process], T | None]) -> Iterator[tuple[int, T]]:
+    """Yield the number of each process of this user, and what is read of it, unless it is empty."""
+    import psutil  # it comes with distributed; most commands do without
+
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):  # gone, or another user's
+            if process.uids().effective == os.geteuid() and (found := read(process)):
+                yield process.pid, found
+
+
+def _owner_of(process: psutil.Process) -> tuple[str, str] | None:
     """Return mark and cluster directory of a process, None where it is none of ours."""
-    variables = dict(
-        variable.split(b"=", 1)
-        for variable in (entry / "environ").read_bytes().split(b"\0")
-        if variable.startswith(JOB_VARIABLES) and b"=" in variable
-    )
-    mark = next((value for value in variables.values() if MARK.match(value)), b"")
-    if mark:
-        return os.fsdecode(mark), os.fsdecode(variables.get(DIRECTORY_VARIABLE, b""))
-    words = (entry / "cmdline").read_bytes().split(b"\0")
-    if b"jobs" in words and b"--logs" in words[:-1]:
-        directory = Path(os.fsdecode(words[words.index(b"--logs") + 1])).parent
-        if MARK.match(f"gpc-{directory.name}-0".encode()):
-            return f"gpc-{directory.name}-0", str(directory)
-    return None
+    variables = process.environ()
+    ours = (variables[name] for name in variables if name.startswith(JOB_VARIABLES))
+    if mark := next(filter(MARK.match, ours), ""):
+        return mark, variables.get(DIRECTORY_VARIABLE, "")
+    directory = Path(_option(process, "jobs", "--logs")).parent
+    mark = f"gpc-{directory.name}-0"
+    return (mark, str(directory)) if MARK.match(mark) else None
+
+
+def _option(process: psutil.Process, verb: str, option: str) -> str:
+    """Return an option's value in the command of a process, empty where it is no such command."""
+    words = process.cmdline()
+    return words[words.index(option) + 1] if verb in words and option in words[:-1] else ""
 
 
 def end_heirs(directory: Path) -> None:
@@ -147,22 +142,13 @@ def end_heirs(directory: Path) -> None:
     """
     for pid, mark, of in heirs():
         # Another user's folder, or another test's, may hold a cluster with the same id.
-        ours = mark.startswith(f"gpc-{directory.name}-") and of and _same(Path(of), directory)
-        if ours and pid != os.getpid():
+        ours = of and Path(of).resolve() == directory.resolve()
+        if ours and mark.startswith(f"gpc-{directory.name}-") and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
-
-
-def kill_group(pid: int, started: int, *, grace: float = 1.0) -> None:
-    """End the group of a process if it is still the same one: politely, then for good."""
-    if start_time(pid) != started:
-        return
-    signal_group(pid, signal.SIGTERM)
-    deadline = time.monotonic() + grace
-    while time.monotonic() < deadline and start_time(pid) == started:
-        time.sleep(0.05)
-    signal_group(pid, signal.SIGKILL)
+def kill_group(pid: int, started: int) -> None:
+    """Kill the group of a process if it is still the same one."""
+    if start_time(pid) == started:
+        signal_group(pid, signal.SIGKILL)

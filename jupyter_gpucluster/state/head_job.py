@@ -13,7 +13,7 @@ from ..batch.base import worded
 from ..batch.queue import ProcessRunner, Queue, listing_period, run_aside, submit_line
 from ..batch.status_cache import AFTER_CHANGE, boot_time
 from ..batch.variables import inherited
-from ..core.absence import LISTINGS_UNTIL_GONE, Evidence, is_unproved, since_when
+from ..core.absence import LISTINGS_UNTIL_GONE, is_unproved, since_when
 from ..core.cluster import Phase, Record, heads_job
 from ..core.errors import BackendUnavailable, StateError
 from ..core.job import FINAL, WAITING, Job, JobState, JobStatus, Submission
@@ -158,9 +158,7 @@ async def unlisted(queue: Queue, directory: ClusterDirectory, job: Job) -> Job:
     trace = await queue.trace({job.id: job.mark})
     if (status := find_status(job, trace.listing)) is not None:
         return listed(job, status, backend.explain(status))
-    exits = directory.exit_codes()
-    evidence = Evidence(trace.history, trace.unknown, exits, backend.listing_proves)
-    job, proof = apply_absence(job, evidence, now)
+    job, proof = apply_absence(job, replace(trace, exits=directory.exit_codes()), now)
     if proof is not None:
         return replace(job, cause=backend.explain(proof))
     if job.missing < LISTINGS_UNTIL_GONE:

@@ -59,7 +59,7 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
                 f"The scheduler process of {record.name} runs on {head.host}.",
                 hint=f"End it there: ssh {head.host} jupyter gpucluster stop --force {record.id}",
             )
-        kill_group(head.pid, head.start_time, grace=0)
+        kill_group(head.pid, head.start_time)
         deadline = time.monotonic() + KILL_SECONDS
         while is_alive(head):
             if time.monotonic() > deadline:
@@ -126,7 +126,7 @@ def bury(
         reason = " ".join(part for part in (record.reason, reason or WHILE_STOPPING) if part)
     for job in record.jobs:
         if len(job.process) == 2 and not job.is_over:
-            kill_group(job.process[0], job.process[1], grace=0)
+            kill_group(*job.process)
     now = time.time()
     if on_this_machine(record.spec.backend):
         end_heirs(directory.path)

@@ -8,22 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from signal import SIGKILL
+from typing import Any
 
 from ...batch import on_this_machine
 from ...batch.queue import COMMAND_SECONDS
-from ...core.absence import LISTINGS_UNTIL_GONE, Evidence, since_when
+from ...core.absence import LISTINGS_UNTIL_GONE, since_when
 from ...core.cluster import Phase, Record
 from ...core.job import FINAL, WAITING, Job, JobState, JobStatus
 from ...core.job_updates import apply_absence, apply_status, find_status
 from ...core.summary import Event
-from .model import (
-    Action,
-    Answer,
-    Note,
-    Observation,
-    given_up_unlisted,
-    staying,
-)
+from .model import Action, Answer, Note, Observation, given_up_unlisted, staying
 from .walltime import is_unused, left_in_time, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
@@ -48,9 +42,12 @@ class News:
 
     def put(self, jobs: Iterable[Job]) -> None:
         """Replace jobs by their newer selves."""
-        newer = {job.key: job for job in jobs}
-        kept = tuple(newer.pop(job.key, job) for job in self.record.jobs)
-        self.record = replace(self.record, jobs=(*kept, *newer.values()))
+        newer = {job.key: job for job in (*self.record.jobs, *jobs)}
+        self.change(jobs=tuple(newer.values()))
+
+    def change(self, **changes: Any) -> None:
+        """Change the record."""
+        self.record = replace(self.record, **changes)
 
     def take_answers(self) -> None:
         for answer in self.seen.answers:
@@ -59,20 +56,8 @@ class News:
             if answer.refusal:
                 self.refuse([job for job in jobs if not job.is_over], answer)
             else:
-                self.put(
-                    replace(
-                        job,
-                        id=answer.ids[job.task],
-                        state=JobState.PENDING,
-                        ended=None,
-                        missing=0,
-                        missing_since=None,
-                        proof="",
-                        cause="",
-                    )
-                    for job in jobs
-                    if job.task < len(answer.ids)
-                )
+                named = [(job, id) for job in jobs for id in answer.ids[job.task : job.task + 1]]
+                self.put(replace(alive(job), id=id, state=JobState.PENDING) for job, id in named)
 
     def refuse(self, jobs: list[Job], answer: Answer) -> None:
         """Take a refusal: the end of a cluster that has nothing else, a death to any other."""
@@ -123,8 +108,7 @@ class News:
     def back(self, job: Job) -> Job:
         """Take back that a job has ended, or was given up."""
         self.note("back", f"{job.key} was found again", job.key)
-        found = replace(job, ended=None, exit_code=None, proof="", cause="")
-        return replace(found, missing=0, missing_since=None)
+        return alive(job)
 
     def listed(self, job: Job, status: JobStatus) -> Job:
         reason = self.seen.explain(status)
@@ -143,10 +127,7 @@ class News:
         if job.key in self.seen.workers:
             return self.confirm(job)
         seen = self.seen
-        # Without an id nothing can be asked about: accounting was asked for its mark.
-        certain = seen.listing_proves or not job.id
-        evidence = Evidence(seen.history, seen.unknown, seen.exits, certain)
-        job, status = apply_absence(job, evidence, self.now, same_clock=self.same_clock)
+        job, status = apply_absence(job, seen, self.now, same_clock=self.same_clock)
         if status is not None:
             return self.ended(job, status)
         if job.missing == LISTINGS_UNTIL_GONE:
@@ -156,40 +137,34 @@ class News:
 
     def ended(self, job: Job, status: JobStatus) -> Job:
         """Find out why a job has ended, and whether that counts as a failure."""
-        key = job.key
+        key, cause, wanted = job.key, job.cause, job.leaving is None
         expired = reached(job, status, self.record)
         job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
         if expired and key not in self.seen.retired and job.cancelled is None:
             self.expire(job)
-            job = replace(job, cause="It reached its walltime; its results went with it.")
-            self.note(
-                "walltime", f"{key} ended at its walltime, before its results were moved", key
-            )
-        elif (
-            job.leaving is None
-            and key in self.seen.restarted
-            and left_in_time(job, status, self.record)
-        ):
+            cause = "It reached its walltime; its results went with it."
+            words = f"{key} ended at its walltime, before its results were moved"
+            self.note("walltime", words, key)
+        elif wanted and key in self.seen.restarted and left_in_time(job, status, self.record):
             self.expire(job)
-            job = replace(job, cause="Its workers left by themselves before its walltime ended.")
+            cause = "Its workers left by themselves before its walltime ended."
             self.note("walltime", f"{key} left by itself before its walltime ended", key)
-        elif job.leaving is None and not job.excused:
+        elif wanted and not job.excused:
             self.died += 1
             cause = self.find_cause(key, status)
             if not cause and not job.id:
                 cause = "Its submission was not answered, and it never appeared."
-            job = replace(job, cause=cause)
             word = status.state.value.replace("_", " ")
             self.note("lost", f"{key} ended ({word}){': ' + cause if cause else ''}", key)
         else:
             self.note("left", f"{key} has left", key)
-        return job
+        return replace(job, cause=cause)
 
     def expire(self, job: Job) -> None:
         """Count a job that ends by its walltime, where none follows it."""
         stops = self.record.spec.policy.at_walltime == "stop"
         if job.leaving is None and (stops or is_unused(self.record, self.seen.used, self.now)):
-            self.record = replace(self.record, expired=self.record.expired + 1)
+            self.change(expired=self.record.expired + 1)
 
     def find_cause(self, key: str, status: JobStatus) -> str:
         """Return why a job ended, from the batch system or, if it ended by itself, from its log."""
@@ -235,9 +210,13 @@ class News:
     def end(self, outcome: Phase, reason: str) -> None:
         """Begin to stop; the first reason is the true one."""
         if self.record.stop_requested is None:
-            self.record = replace(
-                self.record, stop_requested=self.now, outcome=outcome, reason=reason
-            )
+            self.change(stop_requested=self.now, outcome=outcome, reason=reason)
+
+
+def alive(job: Job) -> Job:
+    """Return a job that has not ended, and that no listing lacks."""
+    found = replace(job, ended=None, exit_code=None, proof="", cause="")
+    return replace(found, missing=0, missing_since=None)
 
 
 def _signal(status: JobStatus, explained: str) -> str:

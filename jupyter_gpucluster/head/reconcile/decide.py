@@ -10,27 +10,9 @@ from ...batch import keeps_ended
 from ...core.absence import is_unproved, since_when
 from ...core.cluster import BY_USER, ENDED, Phase, Record, Target, heads_job
 from ...core.job import Job, JobState
+from . import model
 from .apply_status import News
-from .model import (
-    ABSENT_SECONDS,
-    DEATHS_WINDOW,
-    Action,
-    Cancel,
-    Finish,
-    Observation,
-    Retire,
-    Submit,
-    clocks,
-    count_workers,
-    end_of,
-    given_up_unlisted,
-    gpu_hours,
-    held_seconds,
-    jobs_wanted,
-    lasting,
-    recent_deaths,
-    staying,
-)
+from .model import Action, Cancel, Observation, end_of, jobs_wanted, lasting, staying
 from .walltime import drain_time, is_unused, relief_time, used_window
 
 CANCEL_AGAIN = 5.0
@@ -41,7 +23,7 @@ CANCEL_SELDOM = 300.0
 CANCEL_UNSEEN = 60.0
 """So long a cancellation is not repeated before a listing shows whether it had an effect."""
 ABSENT_CAUSE = (
-    f"Its workers did not answer for {ABSENT_SECONDS / 60:.0f} min, though it is listed as"
+    f"Its workers did not answer for {model.ABSENT_SECONDS / 60:.0f} min, though it is listed as"
     " running: its node may be down."
 )
 KEPT_JOBS = 100
@@ -96,7 +78,7 @@ class _Step(News):
         self.give_up(
             (job, ABSENT_CAUSE)
             for job in staying(self.record)
-            if job.absent is not None and self.now - job.absent >= ABSENT_SECONDS
+            if job.absent is not None and self.now - job.absent >= model.ABSENT_SECONDS
         )
 
     def watch_unlisted(self) -> None:
@@ -104,15 +86,14 @@ class _Step(News):
 
         They stay on record, and are cancelled again and again, until there is proof.
         """
+        where = f"It is not in {self.seen.system}'s listing"
+        unproved = [job for job in staying(self.record) if is_unproved(job, self.now)]
         self.give_up(
-            ((job, self.doubt(job)) for job in staying(self.record) if is_unproved(job, self.now)),
+            (
+                (job, f"{where} since {since_when(job)}, and nothing proves that it has ended.")
+                for job in unproved
+            ),
             "cancelled and replaced",
-        )
-
-    def doubt(self, job: Job) -> str:
-        return (
-            f"It is not in {self.seen.system}'s listing since {since_when(job)}, and nothing proves"
-            " that it has ended."
         )
 
     def watch_hopeless(self) -> None:
@@ -137,7 +118,7 @@ class _Step(News):
 
     def watch_clocks(self) -> None:
         if self.record.stop_requested is None:
-            for clock in clocks(self.record, self.seen):
+            for clock in model.clocks(self.record, self.seen):
                 if clock.ends is not None and self.now >= clock.ends:
                     name = clock.name[0].upper() + clock.name[1:]
                     self.end(Phase.STOPPED, f"{name} reached.")
@@ -145,10 +126,10 @@ class _Step(News):
 
     def watch_budget(self) -> None:
         """Warn once when most of the budget of GPU-hours is used."""
-        budget, used = self.record.spec.policy.gpu_hours, gpu_hours(self.record, self.now)
+        budget, used = self.record.spec.policy.gpu_hours, model.gpu_hours(self.record, self.now)
         if budget is None or self.record.budget_told or used < BUDGET_WARNING * budget:
             return
-        self.record = replace(self.record, budget_told=True)
+        self.change(budget_told=True)
         words = f"{used:.1f} of {budget:g} GPU-hours are used; the cluster stops when all are"
         self.note("budget", words)
 
@@ -160,12 +141,12 @@ class _Step(News):
             return
         if self.record.idle_told == since or policy.idle_gpus_action == "stop":
             return
-        self.record = replace(self.record, idle_told=since)
+        self.change(idle_told=since)
         words = f"No GPU has computed for {(self.now - since) // 60:.0f} min"
         one = self.record.spec.worker.per_job
         target = self.record.target
         if policy.idle_gpus_action == "shrink" and not target.adaptive and target.maximum > one:
-            self.record = replace(self.record, target=Target(one, one), expired=0)
+            self.change(target=Target(one, one), expired=0)
             words += f": from {target.maximum} to {one}"
         self.note("idle", words)
 
@@ -175,7 +156,7 @@ class _Step(News):
             return
         unused = is_unused(self.record, self.seen.used, self.now)
         if self.record.spec.policy.while_used and not unused and self.record.expired:
-            self.record = replace(self.record, expired=0)
+            self.change(expired=0)
             self.note("walltime", "Tasks run again: jobs that reached their walltime are replaced")
         self.relieve(unused)
         wanted = jobs_wanted(self.record, self.seen.desired)
@@ -192,20 +173,17 @@ class _Step(News):
         chosen += [
             job
             for job in working
-            if job.key in due
-            and job not in chosen
-            and latest - (end_of(job, self.record) or inf) >= margin
+            if job.key in due and latest - (end_of(job, self.record) or inf) >= margin
+            if job not in chosen
         ]
         for job in chosen:
             self.expire(job)
             self.note("walltime", f"{job.key} leaves before its walltime ends", job.key)
         self.put(replace(job, leaving=self.now) for job in chosen)
         if self.record.expired and not wanted and all(job.is_over for job in self.record.jobs):
-            why = (
-                f"no task ran in the last {self.window()}" if unused else "`at_walltime` is `stop`"
-            )
-            reason = f"All jobs reached their time limit, and {why}."
-            self.end(Phase.STOPPED, reason)
+            idle = f"no task ran in the last {self.window()}"
+            why = idle if unused else "`at_walltime` is `stop`"
+            self.end(Phase.STOPPED, f"All jobs reached their time limit, and {why}.")
 
     def relieve(self, unused: bool) -> None:
         """Note whose walltime ends so soon that a successor must be asked for, if any is."""
@@ -215,16 +193,13 @@ class _Step(News):
             if job.connected and self.is_past(relief_time(job, self.record))
         ]
         if unused:
-            alone = [replace(job, unfollowed=self.now) for job in due if job.unfollowed is None]
-            self.put(alone)
-            for job in alone:
-                self.note("walltime", self.no_successor(job), job.key)
-            return
-        relieved = [replace(job, relieved=self.now) for job in due]
-        self.put(relieved)
-        for job in relieved:
-            key = job.key
-            self.note("walltime", f"Requested a successor of {key}: its walltime ends", key)
+            due = [job for job in due if job.unfollowed is None]
+            self.put(replace(job, unfollowed=self.now) for job in due)
+        else:
+            self.put(replace(job, relieved=self.now) for job in due)
+        for job in due:
+            asked = f"Requested a successor of {job.key}: its walltime ends"
+            self.note("walltime", self.no_successor(job) if unused else asked, job.key)
 
     def no_successor(self, job: Job) -> str:
         """Return that a job gets no successor, what is lost with it, and how to keep it."""
@@ -251,17 +226,15 @@ class _Step(News):
             surplus = min(surplus, len(stay) - 1)
         if surplus > 0:
             ranks = {key: rank for rank, key in enumerate(self.seen.volunteers)}
-            candidates = sorted(
-                enumerate(stay),
+            chosen = sorted(
+                reversed(stay),
                 # Who never connected goes first, the newest of them before the older.
-                key=lambda item: (
-                    item[1] == own,
-                    item[1].key in self.seen.workers,
-                    ranks.get(item[1].key, len(ranks)),
-                    -item[0],
+                key=lambda job: (
+                    job == own,
+                    job.key in self.seen.workers,
+                    ranks.get(job.key, len(ranks)),
                 ),
-            )
-            chosen = [job for _, job in candidates[:surplus]]
+            )[:surplus]
             self.put(replace(job, leaving=self.now) for job in chosen)
             self.note("scale", f"Ending {surplus}: {', '.join(job.key for job in chosen)}")
         leaving = [job for job in self.record.jobs if not job.is_over and job.leaving is not None]
@@ -271,7 +244,7 @@ class _Step(News):
             job.key for job in leaving if job.key in working and job.cancelled is None
         )
         if retiring:
-            self.actions.append(Retire(tuple(retiring)))
+            self.actions.append(model.Retire(tuple(retiring)))
         self.cancel(job for job in leaving if job.key not in retiring)
 
     def cancel(self, jobs: Iterable[Job]) -> None:
@@ -300,37 +273,30 @@ class _Step(News):
     def grow(self) -> None:
         wanted, lasts = jobs_wanted(self.record, self.seen.desired), len(lasting(self.record))
         missing = wanted - lasts
-        if missing <= 0 or self.record.stop_requested is not None:
-            if self.record.stop_requested is None:
-                self.record = replace(self.record, reason="")
+        if missing <= 0 or self.seen.unsaved:
+            self.change(reason=self.seen.unsaved if missing > 0 else "")
             return
-        if self.seen.unsaved:
-            self.record = replace(self.record, reason=self.seen.unsaved)
-            return
-        deaths = recent_deaths(self.record, self.now)
+        deaths = model.recent_deaths(self.record, self.now)
         if len(deaths) > self.record.spec.policy.replacements:
             failed = f"{len(deaths)} worker{'s' if len(deaths) > 1 else ''} failed"
-            why = f"{failed} within {DEATHS_WINDOW / 60:.0f} minutes"
+            why = f"{failed} within {model.DEATHS_WINDOW / 60:.0f} minutes"
             cause = next((job.cause for job in reversed(deaths) if job.cause), "")
             reason = f"{why}: {cause}" if cause else f"{why}."
             if staying(self.record):
-                self.record = replace(self.record, reason=f"{reason} No more are started for now.")
+                self.change(reason=f"{reason} No more are started for now.")
             else:
                 self.end(Phase.FAILED, reason)
             return
         # Each wanted job is submitted at most once more while the first may still live.
-        unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in self.record.jobs)
+        unproved = sum(model.given_up_unlisted(job) and job.missing > 0 for job in self.record.jobs)
         missing = min(missing, 2 * wanted - lasts - unproved)
         if missing <= 0:
-            words = f"{self.seen.system} does not list {unproved} jobs that were cancelled"
-            reason = f"{words}, and nothing proves that they have ended."
-            reason = (
-                f"{reason[0].upper()}{reason[1:]} No more are submitted until their end is proved."
-            )
-            self.record = replace(self.record, reason=reason)
+            system = self.seen.system[0].upper() + self.seen.system[1:]
+            words = f"{system} does not list {unproved} jobs that were cancelled"
+            no_more = "No more are submitted until their end is proved."
+            self.change(reason=f"{words}, and nothing proves that they have ended. {no_more}")
             return
-        replaced = min(missing, self.died)
-        self.record = replace(self.record, reason="", replaced=self.record.replaced + replaced)
+        self.change(reason="", replaced=self.record.replaced + min(missing, self.died))
         while missing > 0:
             count = min(missing, self.seen.most_tasks)
             self.submit(count)
@@ -340,21 +306,18 @@ class _Step(News):
         """Put a submission on record, which is what makes it safe to send."""
         number = self.record.submissions + 1
         mark = f"gpc-{self.record.id}-{number}"
-        self.record = replace(self.record, submissions=number)
+        self.change(submissions=number)
         self.put(Job(mark, task, submitted=self.now) for task in range(count))
-        self.actions.append(Submit(mark, count))
+        self.actions.append(model.Submit(mark, count))
         workers = count * self.record.spec.worker.per_job
         unit = "worker" if workers == 1 else "workers"
         self.note("submit", f"Requested {workers} {unit} (job {mark})", mark)
 
     def stop(self) -> None:
-        alive = [job for job in self.record.jobs if not job.is_over]
         self.set_phase(Phase.STOPPING)
-        leaving = [
-            job if job.leaving is not None else replace(job, leaving=self.now) for job in alive
-        ]
-        self.put(leaving)
-        self.cancel(leaving)
+        self.put(replace(job, leaving=self.now) for job in staying(self.record))
+        alive = [job for job in self.record.jobs if not job.is_over]
+        self.cancel(alive)
         # A relay answers no more once the end is on record; what is removed now goes before it.
         removing = any(isinstance(action, Cancel) for action in self.actions)
         unproved = self.unproved_at_last(alive)
@@ -364,28 +327,25 @@ class _Step(News):
             reason = self.record.reason or BY_USER
             if left is not None:
                 reason = f"{reason} {left.words}"
-            self.record = replace(self.record, ended=self.now, reason=reason, unaccounted=left)
+            self.change(ended=self.now, reason=reason, unaccounted=left)
             self.set_phase(self.record.outcome)
-            self.actions.append(Finish())
+            self.actions.append(model.Finish())
 
     def unproved_at_last(self, alive: Sequence[Job]) -> tuple[str, ...]:
         """Return the ids of what a stopping cluster waits for no longer; nothing if it waits."""
-        asked = self.record.stop_requested
+        asked, patience = self.record.stop_requested, self.record.spec.policy.unproved_after
         if self.seen.listing is None or asked is None:
             return ()
-        if self.now - asked - self.seen.silence < self.record.spec.policy.unproved_after:
-            return ()
-        if not all(is_unproved(job, self.now) and job.id for job in alive):
-            return ()
-        return tuple(job.id for job in alive)
+        waited = self.now - asked - self.seen.silence >= patience
+        unproved = all(is_unproved(job, self.now) and job.id for job in alive)
+        return tuple(job.id for job in alive) if waited and unproved else ()
 
     def tell_phase(self) -> None:
-        counts = count_workers(self.record, self.seen)
+        counts = model.count_workers(self.record, self.seen)
+        known = [*staying(self.record), *model.recent_deaths(self.record, self.now)]
         if counts.ready >= counts.asked or (counts.ready and not counts.lost):
             phase = Phase.RUNNING
-        elif any(
-            job.connected for job in (*staying(self.record), *recent_deaths(self.record, self.now))
-        ):
+        elif any(job.connected for job in known):
             phase = Phase.DEGRADED
         elif counts.pending and not counts.starting:
             phase = Phase.PENDING
@@ -393,16 +353,14 @@ class _Step(News):
             phase = Phase.STARTING
         self.set_phase(phase)
         own = heads_job(self.record)
-        ended = [job for job in self.record.jobs if job.is_over and job != own]
-        if len(ended) > KEPT_JOBS:
-            forgotten = {job.key for job in ended[:-KEPT_JOBS]}
-            kept = tuple(job for job in self.record.jobs if job.key not in forgotten)
-            seconds = sum(held_seconds(job, self.now) for job in ended[:-KEPT_JOBS])
-            seconds += self.record.forgotten_seconds
-            self.record = replace(self.record, jobs=kept, forgotten_seconds=seconds)
+        forgotten = [job for job in self.record.jobs if job.is_over and job != own][:-KEPT_JOBS]
+        if forgotten:
+            kept = tuple(job for job in self.record.jobs if job not in forgotten)
+            seconds = sum(model.held_seconds(job, self.now) for job in forgotten)
+            self.change(jobs=kept, forgotten_seconds=self.record.forgotten_seconds + seconds)
 
     def set_phase(self, phase: Phase) -> None:
         if phase is not self.record.phase:
             reason = f": {self.record.reason}" if phase in ENDED and self.record.reason else ""
-            self.record = replace(self.record, phase=phase, phase_since=self.now)
+            self.change(phase=phase, phase_since=self.now)
             self.note("phase", f"{phase.value}{reason}")

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 from ...batch import find_backend, keeps_ended, on_this_machine
-from ...batch.queue import (
-    COMMAND_SECONDS,
-    Queue,
-    Runner,
-    listing_period,
-    personal_settings,
-    shared_cache,
-)
+from ...batch import queue as queues
+from ...batch.queue import COMMAND_SECONDS, Queue, Runner
 from ...batch.status_cache import CALM
 from ...core.cluster import Record
 from ...core.job import FINAL, WAITING, Job, JobState
@@ -22,14 +16,15 @@ from ...core.job_updates import find_status
 from ...host.cluster_directory import ClusterDirectory
 from .model import Reported
 
+KEPT = ("silent_since", "silence", "cure", "traced")
+"""Parts of a report that hold until the system answers again."""
+
 
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
     """Return the batch system of a cluster; that of a site is shared with other heads."""
-    backend, shared = find_backend(record.spec.backend), None
-    if not on_this_machine(record.spec.backend):
-        shared = shared_cache(directory.path.parent, record)
-    arguments = record.spec.job.cancel_args
-    return Queue(backend, runner, shared, arguments, root=directory.path.parent)
+    root, spec = directory.path.parent, record.spec
+    shared = None if on_this_machine(spec.backend) else queues.shared_cache(root, record)
+    return Queue(find_backend(spec.backend), runner, shared, spec.job.cancel_args, root)
 
 
 async def ask(
@@ -48,8 +43,9 @@ async def ask(
         The last report: since when the system is silent.
     """
     ids = [job.id for job in record.jobs if job.id and job.state not in FINAL]
+    kept: dict[str, Any] = {name: getattr(before, name) for name in KEPT}
     if not ids and all(job.id or job.is_over for job in record.jobs):
-        return _nothing(before)
+        return Reported(**kept)
     lost = _lost(record, now)
     if keeps_ended(record.spec.backend):
         ids = [job.id for job in record.jobs if job.id]
@@ -57,9 +53,9 @@ async def ask(
     alive = [job for job in record.jobs if job.id and not job.is_over]
     poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
     if not poll.asked:
-        return replace(_nothing(before), again=poll.again)
+        return Reported(**kept, again=poll.again)
     if poll.listing is None:
-        return replace(_nothing(before), silent_since=before.silent_since or now, cure=queue.cure)
+        return Reported(**kept | {"silent_since": before.silent_since or now, "cure": queue.cure})
     gone = [job for job in alive if job.id not in poll.listing]
     # The system has given such an id to another job.
     reused = {
@@ -72,13 +68,14 @@ async def ask(
     named = {status.mark for status in poll.listing.values()}
     marks = dict.fromkeys(job.mark for job in lost if job.mark not in named)
     return Reported(
-        {**poll.listing, **trace.listing},
+        listing={**poll.listing, **trace.listing},
+        listing_proves=queue.backend.listing_proves,
         history=trace.history,
         # What is lost may be over already.
         found=await queue.find(list(marks)) if marks else {},
         exits=await asyncio.to_thread(directory.exit_codes) if gone or marks else {},
         unknown=trace.unknown | reused,
-        personal=await asyncio.to_thread(personal_settings, queue.backend) if gone else "",
+        personal=await asyncio.to_thread(queues.personal_settings, queue.backend) if gone else "",
         silence=before.silence + _silence(record, before, now),
         traced={
             job.id: now if job.id in trace.asked else before.traced[job.id]
@@ -101,7 +98,7 @@ def period(record: Record, connected: Mapping[str, int]) -> float:
         for job in record.jobs
         if not job.is_over
     )
-    return listing_period(record) * (CALM if calm else 1)
+    return queues.listing_period(record) * (CALM if calm else 1)
 
 
 def doubtful(record: Record, connected: Mapping[str, int]) -> set[str]:
@@ -120,16 +117,6 @@ def doubtful(record: Record, connected: Mapping[str, int]) -> set[str]:
             or (job.state in WAITING and job.key in connected)
         )
     }
-
-
-def _nothing(before: Reported) -> Reported:
-    """Return the report without news."""
-    return Reported(
-        silent_since=before.silent_since,
-        silence=before.silence,
-        cure=before.cure,
-        traced=before.traced,
-    )
 
 
 def _silence(record: Record, before: Reported, now: float) -> float:

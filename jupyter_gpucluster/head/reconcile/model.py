@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ...core.absence import Evidence
 from ...core.cluster import Policy, Record, Unaccounted, heads_job
 from ...core.job import WAITING, Job, JobState, JobStatus
 from ...core.summary import IDLE_NAME, Clock, Event, WorkerCounts
@@ -30,19 +31,13 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Reported:
+class Reported(Evidence):
     """The batch system's answer, or that no question was needed."""
 
     listing: Mapping[str, JobStatus] | None = None
     """All jobs by id; None where the system was not asked or did not answer."""
-    history: Mapping[str, JobStatus] = field(default_factory=dict)
-    """Accounting of jobs that are no longer listed, by id."""
     found: Mapping[str, JobStatus] = field(default_factory=dict)
     """Accounting of submissions whose answers were lost, by id."""
-    exits: Mapping[str, int] = field(default_factory=dict)
-    """Exit codes that job scripts left behind, by job."""
-    unknown: frozenset[str] = frozenset()
-    """Ids of which the system says that it has no such job."""
     traced: Mapping[str, float] = field(default_factory=dict)
     """Times of the last search for each job that listings lack, by id."""
     again: float = 0.0
@@ -63,8 +58,6 @@ class Observation(Reported):
     listed: float | None = None
     """Time of the batch system's last listing of the jobs."""
     answers: tuple[Answer, ...] = ()
-    listing_proves: bool = False
-    """True if a job that the listing lacks has ended."""
     system: str = "the batch system"
     """Its name for users."""
     workers: Mapping[str, int] = field(default_factory=dict)

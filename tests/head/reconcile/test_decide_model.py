@@ -359,7 +359,8 @@ class World(RuleBasedStateMachine):
         """Once everything behaves again, the cluster reaches its target, and then ends."""
         self.looks_help = True
         self.behave(SETTLING)
-        while self.in_flight:  # a successor that was asked for a moment ago
+        # A successor that was requested, or a surplus job that was told to leave, a moment ago.
+        while self.in_flight or any(job.leaving == self.now for job in self.record.jobs):
             self.behave(60.0)
         if self.record.stop_requested is None:
             assert len(model.lasting(self.record)) == self.desired

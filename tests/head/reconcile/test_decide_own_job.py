@@ -82,7 +82,7 @@ def test_the_heads_job_does_not_come_back_that_is_listed_for_the_sake_of_the_hea
     play.workers.clear()
     submitted = []
     for _ in range(3):
-        told = own.add_to(Reported(play.queue.listing()), play.record)
+        told = own.add_to(Reported(listing=play.queue.listing()), play.record)
         submitted += [act for act in play.step(listing=told.listing) if isinstance(act, Submit)]
         assert "was found again" not in " ".join(play.notes)
     assert submitted == [Submit(FURTHER, 1)]
