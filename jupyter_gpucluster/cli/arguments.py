@@ -150,7 +150,7 @@ def add_target(parser: Parser, *, least: int, required: bool = False) -> None:
         nargs=2,
         metavar=("MIN", "MAX"),
         type=whole_number("--adapt", 0),
-        help="follow the load between these two numbers of workers",
+        help="scale automatically between these numbers of workers",
     )
 
 

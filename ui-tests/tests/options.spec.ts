@@ -108,7 +108,7 @@ async function expectError(label: string, text: string): Promise<void> {
 async function openEveryKind(): Promise<void> {
   await lab.openDialog();
   await lab.dialog.getByRole('radio', { name: /^Every kind/ }).check();
-  await expect(field('Project (needed)')).toBeVisible();
+  await expect(field('Project (required)')).toBeVisible();
 }
 
 function violations(): Promise<string[]> {
@@ -131,14 +131,14 @@ test('every kind of option tells what is wrong with it', async () => {
   await lab.screenshot('options');
 
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
-  await expectError('Project (needed)', 'Required.');
-  await expectError('Card (needed)', 'Required.');
-  await expect(field('Project (needed)')).toBeFocused();
+  await expectError('Project (required)', 'Required.');
+  await expectError('Card (required)', 'Required.');
+  await expect(field('Project (required)')).toBeFocused();
   await lab.screenshot('options-needed');
 
-  await field('Project (needed)').fill('m12');
-  await expectError('Project (needed)', 'Give text on one line that .*');
-  await field('Card (needed)').selectOption('a100');
+  await field('Project (required)').fill('m12');
+  await expectError('Project (required)', 'Give text on one line that .*');
+  await field('Card (required)').selectOption('a100');
   await field('Threads per worker').fill('3');
   await expectError(
     'Threads per worker',
@@ -154,7 +154,7 @@ test('every kind of option tells what is wrong with it', async () => {
   await lab.screenshot('options-wrong');
 
   // What only the server can tell.
-  await field('Project (needed)').fill('m1234');
+  await field('Project (required)').fill('m1234');
   await field('Threads per worker').fill('2');
   await field('Memory per worker').fill('1 GiB');
   await field('Scratch').fill('/scratch');
@@ -208,8 +208,8 @@ test('options begin with what was chosen the last time', async () => {
   await lab.run('gpucluster:refresh');
   await openEveryKind();
   await lab.dialog.getByText('More options').click();
-  await expect(field('Project (needed)')).toHaveValue('m777');
-  await expect(field('Card (needed)')).toHaveValue('h100');
+  await expect(field('Project (required)')).toHaveValue('m777');
+  await expect(field('Card (required)')).toHaveValue('h100');
   await expect(field('Threads per worker')).toHaveValue('1');
   await expect(field('Whole nodes')).toBeChecked();
 });
@@ -225,7 +225,7 @@ test('Notebook 7 draws the options, too', async ({ page: notebook }) => {
   const there = new Lab(notebook);
   await there.openDialog();
   await there.dialog.getByRole('radio', { name: /^Every kind/ }).check();
-  await there.dialog.getByLabel('Project (needed)').fill('m12');
+  await there.dialog.getByLabel('Project (required)').fill('m12');
   await expect(there.dialog.getByRole('alert')).toContainText('Give text');
   await there.screenshot('options-notebook7');
 });
@@ -236,7 +236,7 @@ for (const theme of ['JupyterLab Dark', 'JupyterLab Dark High Contrast']) {
     await lab.setTheme(theme);
     await openEveryKind();
     await page.setViewportSize({ width: 420, height: 1100 });
-    await field('Project (needed)').fill('m12');
+    await field('Project (required)').fill('m12');
     await lab.dialog.getByText('More options').click();
     await field('Threads per worker').fill('3');
     await expectError('Threads per worker', 'at most 2.');
@@ -276,15 +276,15 @@ test('a page that forbids code made of text leaves the check to the server', asy
   expect((await violations()).at(-1)).toContain('eval');
 
   await openEveryKind();
-  await field('Project (needed)').fill('m12');
-  await field('Card (needed)').selectOption('a100');
-  await expect(field('Project (needed)')).toHaveAttribute(
+  await field('Project (required)').fill('m12');
+  await field('Card (required)').selectOption('a100');
+  await expect(field('Project (required)')).toHaveAttribute(
     'aria-invalid',
     'true'
   );
   await lab.screenshot('options-forbidding');
-  await field('Project (needed)').fill('m1234');
-  await expect(field('Project (needed)')).not.toHaveAttribute(
+  await field('Project (required)').fill('m1234');
+  await expect(field('Project (required)')).not.toHaveAttribute(
     'aria-invalid',
     'true'
   );

@@ -27,7 +27,7 @@ def add_environment(parser: Parser) -> None:
     package = "also install this: a name, 'name==version', a path or git+https://ADDRESS"
     add("path", metavar="PATH", help="its folder, which all nodes should see")
     add("packages", metavar="PACKAGE", nargs="*", default=[], help=package)
-    requirements = "also install the packages of a list; may be given several times"
+    requirements = "also install the packages listed in FILE; may be given several times"
     add("--requirements", metavar="FILE", action="append", default=[], help=requirements)
     cuda = "with dask-cuda and CuPy for GPU workers; they decide the version of Dask"
     add("--cuda", choices=("12", "13"), default="", help=cuda)
@@ -35,7 +35,7 @@ def add_environment(parser: Parser) -> None:
     installer = "default: uv if it is on PATH, else pip"
     add("--installer", choices=("uv", "pip"), default="", help=installer)
     add("--kernel", metavar="TITLE", help="also register a kernel with this title")
-    add("--profile", help="the profile that will use it; see the command profiles")
+    add("--profile", help="profile that will use it; see the command profiles")
     add_options(parser)
 
 

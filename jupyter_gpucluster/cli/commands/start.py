@@ -135,8 +135,8 @@ def _limits(profile: dict[str, Any]) -> str:
 
 def add_start(parser: Parser) -> None:
     """Add the arguments of ``start``."""
-    parser.add_argument("profile", metavar="PROFILE", help="see the command profiles")
-    parser.add_argument("--name", help="a name of your own for the cluster")
+    parser.add_argument("profile", metavar="PROFILE", help="a profile; see the command profiles")
+    parser.add_argument("--name", help="name of the cluster (default: the profile's and a number)")
     parser.add_argument(
         "--reuse",
         action="store_true",
@@ -177,7 +177,7 @@ def run_start(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 def add_script(parser: Parser) -> None:
     """Add the arguments of ``script``."""
-    parser.add_argument("profile", metavar="PROFILE", help="see the command profiles")
+    parser.add_argument("profile", metavar="PROFILE", help="a profile; see the command profiles")
     add_request(parser)
 
 
@@ -206,8 +206,8 @@ def add_run(parser: Parser) -> None:
     parser.add_argument(
         "script", metavar="SCRIPT", help="a Python file, run with a Dask client ready"
     )
-    parser.add_argument("--profile", help="where to run; see the command profiles")
-    parser.add_argument("--name", help="a name of your own for the cluster")
+    parser.add_argument("--profile", help="a profile; see the command profiles")
+    parser.add_argument("--name", help="name of the cluster (default: the profile's and a number)")
     add_request(parser)
 
 
