@@ -258,7 +258,7 @@ def default_profile() -> str:
     """Return the profile that is preselected here; on a login node the only one with jobs."""
     from ..batch import THIS_MACHINE, on_this_machine
     from ..core.cluster import EXISTING
-    from ..launch.login_node import is_login_node
+    from ..launch.sizes import is_login_node
     from ..profiles import load_profiles
 
     found = {name: loaded.profile for name, loaded in load_profiles().profiles.items()}

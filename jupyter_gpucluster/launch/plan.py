@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..batch import find_backend, job_classes, on_this_machine
+from ..batch.base import Question
 from ..batch.contradictions import refuse_launcher, unasked
-from ..batch.variables import surrounding_job
+from ..batch.queue import ProcessRunner, run_aside
+from ..batch.variables import inherited, surrounding_job
 from ..core.cluster import EXISTING, Spec, Target
 from ..core.errors import InvalidInput, LimitReached, UnsuitableEnvironment
+from ..core.job import CommandResult
 from ..host.cluster_directory import ClusterDirectory
 from ..host.detach import Survival, find_survival
 from ..host.hardware import Machine, look_around
 from ..host.memory_shares import amount, check_memory
 from ..profiles import LoadedProfile, Profile, apply_options, find_profile
 from .allocation import Joined, in_allocation, join
-from .completion import completed
-from .login_node import default_workers, sparing
 from .naming import check_target
 from .python_environments import (
     Environment,
@@ -31,9 +33,13 @@ from .python_environments import (
     require_ucx,
 )
 from .request import Request
-from .sizes import Sizes, sizes_of
+from .sizes import Sizes, sizes_of, sparing
 from .spec import make_spec
 
+ANSWER_SECONDS = 10.0
+REFUSED_SECONDS = 60.0
+"""Time in which drafts do not repeat a lasting question that failed: each change checks them."""
+_answers: dict[tuple[str, ...], tuple[float, CommandResult]] = {}
 IN_A_JOB = Survival(True, "Yes: its scheduler runs in a batch job, and ends with it.")
 
 
@@ -92,8 +98,7 @@ def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | No
     profile = completed(in_allocation(profile, machine, environ), draft=not here)
     sizes = sizes_of(profile, machine)
     profile = sparing(profile, sizes)
-    usual = default_workers(sizes)
-    target = request.target or Target(usual, usual)
+    target = request.target or Target(sizes.default, sizes.default)
     check_target(target, least=1)
     check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)
@@ -118,6 +123,58 @@ def survival_of(joined: Joined | None, *, head_here: bool) -> Survival:
     held = joined.held
     words = f"{survival.words} It uses {held.name} ({held.nodes}), and ends with it."
     return replace(survival, words=words)
+
+
+# The jobs, as their batch system's commands complete them.
+
+
+def completed(profile: Profile, *, draft: bool = False) -> Profile:
+    """Return the profile with what it leaves open of its jobs, as its dialect completes it.
+
+    Parameters
+    ----------
+    draft
+        Whether nothing is started by it, so that a refusal of some seconds ago will do.
+
+    Raises
+    ------
+    InvalidInput
+        The profile asks for what the system does not have.
+    """
+    if profile.backend == EXISTING:
+        return profile
+    backend = find_backend(profile.backend)
+    questions = backend.questions(profile.job, os.environ)
+    if not questions:
+        return profile
+    results = [_answer(question, draft=draft) for question in questions]
+    own, *others = backend.completed(
+        [profile.job, *(group.job for group in profile.groups.values())],
+        results,
+        os.environ,
+        given=[] if profile.environment.container is None else ["environment.container"],
+        owned=profile.head.placement == "server",
+    )
+    groups = {
+        name: group.model_copy(update={"job": group.job.model_copy(update=vars(job))})
+        for (name, group), job in zip(profile.groups.items(), others, strict=True)
+    }
+    job = profile.job.model_copy(update=vars(own))
+    return profile.model_copy(update={"job": job, "groups": groups})
+
+
+def _answer(question: Question, *, draft: bool) -> CommandResult:
+    """Run a command, or return an earlier answer that holds."""
+    when, known = _answers.get(question.argv, (0.0, None))
+    recent = draft and time.monotonic() - when < REFUSED_SECONDS
+    if known is not None and (known.exit_code == 0 or recent):
+        return known
+    result = run_aside(
+        ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS).run(question.argv)
+    )
+    if question.lasting:
+        _answers[question.argv] = (time.monotonic(), result)
+    return result
 
 
 # The Python.

@@ -13,8 +13,7 @@ from ..core.serialize import to_json
 from ..host.hardware import Machine, look_around
 from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
 from .allocation import held_from_inside
-from .login_node import WORDS, default_workers, is_login_node
-from .sizes import Sizes, sizes_of
+from .sizes import LOGIN_WORDS, Sizes, is_login_node, sizes_of
 from .spec import shown_title
 
 REMEMBERED_SECONDS = 60.0
@@ -113,7 +112,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
             "workers": sizes.maximum,
             "clusters": profile.limits.clusters,
         },
-        "default_workers": default_workers(sizes),
+        "default_workers": sizes.default,
         "words": _words(loaded, machine, sizes),
     }
 
@@ -136,7 +135,7 @@ def _words(loaded: LoadedProfile, machine: Machine, sizes: Sizes) -> str:
         return "This version cannot start it."
     if not uses_this_machine(loaded.profile.backend):
         return ""
-    shared = WORDS if sizes.alone and is_login_node() else ""
+    shared = LOGIN_WORDS if sizes.alone and is_login_node() else ""
     cpu = "" if sizes.gpus else "CPU workers: no GPU here."
     return " ".join(filter(None, (shared, cpu, "" if sizes.gpus else machine.gpu_trouble)))
 

@@ -1,15 +1,25 @@
-"""Profile and machine -> sizes: where workers run, and how many of them there may be."""
+"""Profile and machine -> sizes: where workers run, and how many; few on a shared login node."""
 
 from __future__ import annotations
 
+import functools
+import os
 from dataclasses import dataclass
 
-from ..batch import BACKENDS
+from ..batch import BACKENDS, login_systems
+from ..batch.variables import surrounding_job
 from ..host.hardware import Machine
 from ..host.memory_shares import LEAST_SHARE
 from ..profiles import Profile
 
 MOST_DEFAULT_WORKERS = 4
+SWITCH = "JUPYTER_GPUCLUSTER_LOGIN_NODE"
+"""A variable: `no` if a host with a batch system's commands is no login node."""
+LOGIN_WORKERS = 2
+LOGIN_SECONDS = 20 * 60.0
+LOGIN_WORDS = (
+    "This login node, shared with others: by default 2 workers of 1 thread, for 20 minutes."
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,8 @@ def sizes_of(profile: Profile, machine: Machine) -> Sizes:
         default = ceiling = len(machine.gpus)
     elif alone:
         default = min(machine.cpus, MOST_DEFAULT_WORKERS)
+    if alone and is_login_node():
+        default = min(default, LOGIN_WORKERS)
     if memory is not None and profile.workers.memory_limit == "auto":
         default = max(1, min(default, memory // LEAST_SHARE))
     return Sizes(
@@ -73,3 +85,25 @@ def sizes_of(profile: Profile, machine: Machine) -> Sizes:
         default=min(default, limit or default),
         maximum=min((x for x in (limit, ceiling) if x), default=None),
     )
+
+
+def is_login_node() -> bool:
+    """Return True on a host with a batch system's commands, outside of its jobs."""
+    return os.environ.get(SWITCH) != "no" and not surrounding_job() and bool(_systems())
+
+
+@functools.cache
+def _systems() -> tuple[str, ...]:
+    return tuple(login_systems())
+
+
+def sparing(profile: Profile, sizes: Sizes) -> Profile:
+    """Return the profile with little for what it leaves open, if its workers share a login node."""
+    if not sizes.alone or not is_login_node():
+        return profile
+    workers, policy = profile.workers, profile.policy
+    if workers.threads == "auto":
+        workers = workers.model_copy(update={"threads": 1})
+    if policy.max_lifetime is None:
+        policy = policy.model_copy(update={"max_lifetime": LOGIN_SECONDS})
+    return profile.model_copy(update={"workers": workers, "policy": policy})

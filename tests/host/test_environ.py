@@ -20,7 +20,7 @@ from jupyter_gpucluster.doctor.batch_system import answer_of
 from jupyter_gpucluster.head import process
 from jupyter_gpucluster.head.own_job import HeldJobWatch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch import allocation, capacity, completion
+from jupyter_gpucluster.launch import allocation, capacity, plan
 from jupyter_gpucluster.profiles import Profile
 from jupyter_gpucluster.state.head_job import variables_of
 from tests.commands import put_command
@@ -117,7 +117,7 @@ ASKING: dict[str, Callable[[Path], object]] = {
     ),
     "joining": lambda _: allocation.ask("65", profile_of(backend="local", launcher="srun")),
     "doctor": lambda _: answer_of(["squeue"]),
-    "kubernetes": lambda _: completion.completed(profile_of(backend="kubernetes")),
+    "kubernetes": lambda _: plan.completed(profile_of(backend="kubernetes")),
 }
 
 

@@ -17,7 +17,7 @@ from jupyter_gpucluster.batch.kubernetes.kubectl import CONTEXT
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.head.process import NodeRunner
-from jupyter_gpucluster.launch.completion import completed
+from jupyter_gpucluster.launch.plan import completed
 from jupyter_gpucluster.launch.spec import group_profile
 from jupyter_gpucluster.profiles import Profile
 from tests.commands import put_command
@@ -75,7 +75,10 @@ def a_profile(groups: dict[str, Any] | None = None, **job: Any) -> Profile:
 
 def place(profile: Profile, **variables: str) -> tuple[tuple[str, ...], str]:
     """Return how the jobs of a profile are sent where, by arguments and a namespace."""
-    job = completed(profile, {**os.environ, **variables}).job
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        job = completed(profile).job
     return tuple(job.submit_args), job.account
 
 
@@ -178,7 +181,7 @@ def test_a_context_may_have_any_name(file: Path, name: str) -> None:
     access["contexts"].append({"name": name, "context": {"cluster": "c", "user": "ann"}})
     file.write_text(json.dumps(access))
     switch(file, name)
-    profile = completed(a_profile(), dict(os.environ))
+    profile = completed(a_profile())
     assert profile.job.submit_args == (f"--context={name}",)
     queue = Queue(
         find_backend("kubernetes"),

@@ -11,11 +11,11 @@ from jupyter_gpucluster.cli.arguments import default_profile
 from jupyter_gpucluster.core.cluster import Spec, Target
 from jupyter_gpucluster.core.errors import InvalidInput
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
-from jupyter_gpucluster.launch import login_node
-from jupyter_gpucluster.launch.login_node import SWITCH, is_login_node
+from jupyter_gpucluster.launch import sizes
 from jupyter_gpucluster.launch.plan import make_plan, start_remarks
 from jupyter_gpucluster.launch.profile_catalog import places
 from jupyter_gpucluster.launch.request import Request
+from jupyter_gpucluster.launch.sizes import SWITCH, is_login_node
 from jupyter_gpucluster.launch.spec import make_spec
 
 Write = Callable[[str, str], None]
@@ -28,7 +28,7 @@ def on_a_login_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}")
     monkeypatch.delenv(SWITCH)
-    login_node._systems.cache_clear()
+    sizes._systems.cache_clear()
 
 
 @pytest.fixture

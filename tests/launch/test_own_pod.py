@@ -15,8 +15,8 @@ from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.batch.kubernetes.kubectl import ACCOUNT
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.job import JobShape, Submission
-from jupyter_gpucluster.launch import completion
-from jupyter_gpucluster.launch.completion import completed
+from jupyter_gpucluster.launch import plan
+from jupyter_gpucluster.launch.plan import completed
 from jupyter_gpucluster.profiles import Profile
 from tests.commands import put_command
 
@@ -51,8 +51,7 @@ OWN: dict[str, Any] = {
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Be in a pod; return where kubectl writes what it is asked."""
-    monkeypatch.setattr(completion, "_lasting", {})
-    monkeypatch.setattr(completion, "_refused", {})
+    monkeypatch.setattr(plan, "_answers", {})
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", HUB["KUBERNETES_SERVICE_HOST"])
     return put_command(tmp_path, monkeypatch, "kubectl", f"echo {shlex.quote(json.dumps(OWN))}")
 
@@ -159,7 +158,7 @@ def test_a_pod_that_was_not_shown_is_asked_for_again_later(
     assert not shown()
     put_command(tmp_path, monkeypatch, "kubectl", f"echo {shlex.quote(json.dumps(OWN))}")
     assert not shown()
-    monkeypatch.setattr(completion, "REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr(plan, "REFUSED_SECONDS", 0.0)
     assert shown()
 
 
