@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.errors import BackendUnavailable
 from ..core.fast_dataclass import frozen
@@ -163,8 +164,8 @@ class Backend(Protocol):
     """Keys of ``job`` that the system cannot be asked for, and that a dialect does not refuse."""
     job_variables: tuple[str, ...]
     """Variables that are all set in a job; the first is the job's number."""
-    job_words: str
-    """The job's name for users, given its number, such as ``Slurm job {}``."""
+    job_words: str = ""
+    """The job's name for users, given its number; empty for one such as ``Slurm job {}``."""
     job_prefixes: tuple[str, ...]
     """Prefixes of the variables that describe a job to its own processes."""
     node_lists: tuple[tuple[str, ...], ...]
@@ -457,6 +458,15 @@ def ended_with(code: int | None, signal: str = "") -> str:
     if code is not None and code < 0:
         return f"It was killed by signal {-code}{signal}."
     return f"It ended with exit code {worded(code)}."
+
+
+def json_in(text: str) -> Any:
+    """Return the object or list in JSON that other lines may precede; None if there is none."""
+    start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
+    try:
+        return json.loads(text[start.start() :], strict=False) if start else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def xml_of(text: str, title: str) -> Element:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 from .base import Amounts, Backend, answered, by_word
 from .directives import Syntax
-from .quoting import directive_value, hours
+from .job_classes import named
+from .quoting import directive_value, gpu_way
 from .reasons import Reasons
 from .refusal import unsubmitted
 
@@ -78,7 +80,6 @@ class Cobalt(Backend):
     # Jobs get whole nodes; only -n of queues that count GPUs asks for these.
     unasked = frozenset({"cpus", "memory", "gpus"})
     job_variables = ("COBALT_JOBID",)
-    job_words = "Cobalt job {}"
     job_prefixes = ("COBALT_",)
     node_lists = (("file", "COBALT_NODEFILE"),)
     amounts = Amounts(whole_nodes=True)
@@ -95,25 +96,16 @@ class Cobalt(Backend):
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         file = directive_value(output, "output")
-        lines = [f"--jobname {directive_value(mark, 'mark')}", f"-o {file}", f"-e {file}"]
-        if job.queue:
-            lines.append(f"-q {directive_value(job.queue, 'job.queue')}")
-        if job.account:
-            lines.append(f"-A {directive_value(job.account, 'job.account')}")
-        if job.walltime is not None:
-            lines.append(f"-t {hours(-(-job.walltime // 60) * 60)}")
-        lines.append(f"-n {self.amount(job)}")
-        return [f"#COBALT {line}" for line in lines]
+        minutes = None if job.walltime is None else -(-job.walltime // 60) * 60
+        told = named(replace(job, walltime=minutes), mark)
+        lines = [f"--jobname {told['job_name']}", f"-o {file}", f"-e {file}"]
+        options = {"queue": "-q", "account": "-A", "walltime": "-t"}
+        lines += [f"{option} {told[key]}" for key, option in options.items() if key in told]
+        return [f"#COBALT {line}" for line in (*lines, f"-n {self.amount(job)}")]
 
     def amount(self, job: JobShape) -> int:
         """Return what ``-n`` counts: nodes, in some queues GPUs.  Nothing else can be asked for."""
-        request = job.gpu_request or "nodes"
-        if request not in self.gpu_requests:
-            raise InvalidInput(
-                f"job.gpu_request {request!r} is unknown on Cobalt.",
-                hint="Use nodes, or gpus for a queue whose -n counts GPUs.",
-                detail="job.gpu_request",
-            )
+        request = gpu_way(job, self.title, self.gpu_requests)
         if job.gpu_type:
             raise InvalidInput(
                 "Cobalt cannot ask for a GPU type.",

@@ -38,8 +38,8 @@ def directives_of(
     for text in job.directives:
         refuse_reserved(backend, text)
     lines = merge(backend.syntax, generated, job.directives, job.skip_directives)
-    if not as_given:
-        refuse_twice(backend, job, generated, job.directives)
+    for _, _, error in () if as_given else set_twice(backend, job, generated, job.directives):
+        raise error
     backend.syntax.check(generated, lines)
     refuse_arguments(backend, job, generated)
     return lines
@@ -62,7 +62,8 @@ def refuse_arguments(backend: Backend, job: JobShape, generated: Sequence[str]) 
         for text in texts:
             refuse_reserved(backend, text)
         merge(backend.syntax, generated, texts, job.skip_directives)
-        refuse_twice(backend, job, generated, texts)
+        for _, _, error in set_twice(backend, job, generated, texts):
+            raise error
     except InvalidInput as error:
         raise _of_argument(error) from error
 
@@ -109,11 +110,6 @@ def option_meant(word: str, backend: str) -> str:
 def _spells(word: str, pattern: str) -> bool:
     spellings = (word, word.replace("_", "-"), word.replace("_", ""))
     return any(fnmatchcase(spelling, pattern) for spelling in spellings)
-
-
-def parse_walltime(text: str, backend: str) -> int | None:
-    """Return a walltime in seconds as a batch system reads it, None if it is none."""
-    return BACKENDS[backend].syntax.seconds(text)
 
 
 def refuse_reserved(backend: Backend, text: str) -> None:
@@ -163,14 +159,6 @@ def unasked(backend: Backend, job: JobShape) -> list[str]:
         if without != job and backend.directives(without, "tag", "/output") == lines:
             found.append(f"job.{key}")
     return found
-
-
-def refuse_twice(
-    backend: Backend, job: JobShape, generated: Sequence[str], texts: Sequence[str]
-) -> None:
-    """Raise the error of the first directive that `set_twice` yields."""
-    for _, _, error in set_twice(backend, job, generated, texts):
-        raise error
 
 
 def set_twice(

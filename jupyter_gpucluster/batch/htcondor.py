@@ -6,7 +6,6 @@ that one file says everything; `HTCondor.stdin` makes the description of them.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent, ended_with, epoch_seconds
+from .base import Backend, Routing, Sent, ended_with, epoch_seconds, json_in
 from .directives import Syntax
 from .job_classes import head
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -107,7 +106,6 @@ class HTCondor(Backend):
     launchers = frozenset({"none", "mpirun", "mpiexec"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("_CONDOR_SLOT",)
-    job_words = "HTCondor job {}"
     job_prefixes = ("_CONDOR_",)
     node_lists = ()
     # HTCondor reads its settings in small letters, too.
@@ -307,18 +305,11 @@ def elsewhere(arguments: Sequence[str]) -> dict[str, str]:
 
 def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:
     """Return the ads that a command printed; it prints nothing at all where there are none."""
-    if result.exit_code == 0 and not result.stdout.strip():
-        return []
-    start = re.search(r"^\s*\[", result.stdout, re.MULTILINE)
-    try:
-        if result.exit_code == 0 and start:
-            ads = json.loads(result.stdout[start.start() :])
-            return [ad for ad in ads if isinstance(ad, Mapping)]
-    except (ValueError, RecursionError):
-        pass
-    raise BackendUnavailable(
-        f"HTCondor did not answer {command}.", detail=(result.stderr or result.stdout)[-2000:]
-    )
+    ads = json_in(result.stdout) if result.stdout.strip() else []
+    if result.exit_code != 0 or not isinstance(ads, list):
+        detail = (result.stderr or result.stdout)[-2000:]
+        raise BackendUnavailable(f"HTCondor did not answer {command}.", detail=detail)
+    return [ad for ad in ads if isinstance(ad, Mapping)]
 
 
 def _whole(value: object) -> int | None:

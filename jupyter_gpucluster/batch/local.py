@@ -45,7 +45,6 @@ class Local(Backend):
     launchers = frozenset({"none", "srun", "mpirun", "mpiexec", "jsrun", "aprun", "ssh"})
     unasked: frozenset[str] = frozenset()
     job_variables = ()
-    job_words = ""
     job_prefixes = ()
     node_lists = ()
     steering = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -23,7 +22,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, answered, by_word
+from .base import AllocationQuery, Backend, answered, by_word, json_in
 from .directives import Syntax
 from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -126,7 +125,6 @@ class Lsf(Backend):
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "jsrun"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("LSB_JOBID",)
-    job_words = "LSF job {}"
     job_prefixes = ("LSB_",)
     node_lists = (
         ("pairs", "LSB_MCPU_HOSTS"), ("file", "LSB_DJOB_HOSTFILE"), ("words", "LSB_HOSTS"),
@@ -296,16 +294,11 @@ class Lsf(Backend):
         return [Capacity("all hosts", jobs.count(0), len(jobs))] if jobs else []
 
 
-def limit_unit(environment: Mapping[str, str]) -> int:
-    """Return the bytes of one unit of ``-M``.
+def limit_letter(environment: Mapping[str, str]) -> str:
+    """Return the first letter of the unit of ``-M``: LSF_UNIT_FOR_LIMITS, else kilobytes.
 
     LSF counts in powers of 1000 here, as dask-jobqueue does.
     """
-    return int(1000 ** ("kmgtpe".index(limit_letter(environment)) + 1))
-
-
-def limit_letter(environment: Mapping[str, str]) -> str:
-    """Return the first letter of that unit: LSF_UNIT_FOR_LIMITS in lsf.conf, else kilobytes."""
     directory = environment.get("LSF_ENVDIR") or environment.get("LSF_CONFDIR") or "/etc"
     try:
         text = Path(directory, "lsf.conf").read_text("utf-8", "replace")
@@ -323,19 +316,13 @@ def _by_file(submission: Submission) -> bool:
 
 def records_of(result: CommandResult) -> list[Mapping[Any, Any]]:
     """Return the records of bjobs' JSON, which other lines may precede."""
-    start = re.search(r"^\s*\{", result.stdout, re.MULTILINE)
-    try:
-        answer: Any = json.loads(result.stdout[start.start() :] if start else "")
-        records = answer["RECORDS"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        if not start and NOTHING.search(result.stdout + result.stderr):
-            return []
-        raise BackendUnavailable(
-            "LSF did not answer bjobs in a form that we can read.",
-            detail=(result.stderr + result.stdout)[-2000:],
-        ) from None
+    answer, output = json_in(result.stdout), result.stdout + result.stderr
+    records = answer.get("RECORDS") if isinstance(answer, dict) else None
+    if answer is None and "{" not in output and NOTHING.search(output):
+        records = []
     if not isinstance(records, list):
-        raise BackendUnavailable("LSF's bjobs sent no list of jobs.", detail=result.stderr)
+        words = "LSF did not answer bjobs in a form that we can read."
+        raise BackendUnavailable(words, detail=output[-2000:])
     return [record for record in records if isinstance(record, Mapping)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
@@ -31,6 +30,7 @@ from .base import (
     ended_with,
     epoch_seconds,
     exit_code_of_wait,
+    json_in,
 )
 from .directives import Syntax
 from .job_classes import head, named
@@ -119,7 +119,6 @@ class Oar(Backend):
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh"})
     unasked = frozenset({"memory"})
     job_variables = ("OAR_JOB_ID",)
-    job_words = "OAR job {}"
     job_prefixes = ("OAR_",)
     node_lists = (
         ("file", "OAR_NODEFILE"), ("file", "OAR_NODE_FILE"), ("file", "OAR_FILE_NODES"),
@@ -191,9 +190,7 @@ class Oar(Backend):
         return ["oarstat", "-J", "-f", "--sql", f"job_user='{user}' AND ({living}{over})"]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        text = answered(self.title, result)
-        # OAR prints nothing for an empty list.
-        listed = answer_of(text) if text.strip() else {}
+        listed = answer_of(answered(self.title, result))
         found = {
             id: self.listed(id, job if isinstance(job, dict) else {})
             for id, job in listed.items()
@@ -280,7 +277,7 @@ class Oar(Backend):
     def parse_capacity(self, result: CommandResult) -> list[Capacity]:
         # A GPU may be several resources, one for each of its cores: taken when one of them is.
         taken: dict[tuple[str, str, str], bool] = {}
-        for resource in answer_of(answered(self.title, result) or "{}").values():
+        for resource in answer_of(answered(self.title, result)).values():
             if isinstance(resource, dict) and resource.get("gpu") not in (None, "", 0):
                 kind = str(resource.get("gpumodel") or resource.get("gpu_model") or "GPUs")
                 key = (kind, str(resource.get("network_address")), str(resource["gpu"]))
@@ -297,7 +294,7 @@ class Oar(Backend):
     def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
         text = answered(self.title, answers["resources"])
         kinds: dict[str, dict[str, list[dict[str, Any]]]] = {}
-        for each in answer_of(text or "{}").values():
+        for each in answer_of(text).values():
             if isinstance(each, dict) and each.get("gpu") not in (None, "", 0):
                 nodes = kinds.setdefault(str(each.get("gpu_model") or ""), {})
                 nodes.setdefault(str(each.get("network_address")), []).append(each)
@@ -336,13 +333,10 @@ def _condition(text: str) -> str:
 
 
 def answer_of(text: str) -> dict[str, Any]:
-    """Read OAR's JSON, which other lines may precede."""
-    try:
-        answer = json.loads(text[max(0, text.find("{")) :], strict=False)
-    except (ValueError, RecursionError) as error:
-        raise BackendUnavailable(
-            "OAR answered with JSON that cannot be read.", detail=str(error)
-        ) from error
+    """Read OAR's JSON; it prints nothing for an empty list."""
+    answer = json_in(text)
+    if text.strip() and answer is None:
+        raise BackendUnavailable("OAR answered with JSON that cannot be read.", detail=text[-2000:])
     return answer if isinstance(answer, dict) else {}
 
 

@@ -140,7 +140,7 @@ class Pbs(Backend):
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "aprun"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("PBS_JOBID",)
-    job_words = "PBS job {}"
+    job_words = "PBS job {}"  # of Torque and Moab, too: their jobs have the same variable
     job_prefixes = ("PBS_",)
     node_lists = (("file", "PBS_NODEFILE"),)
     # The file counts the MPI processes of a node: one, unless the job asks for more.
@@ -155,6 +155,7 @@ class Pbs(Backend):
     interactive = (("qsub", "-I"), ())
     batch_only = frozenset("-N -o -e -j -r -J".split())
     remarks: re.Pattern[str] | None = UNKNOWN
+    usual_gpus = "ngpus"
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         first, *more = self.resources(job)
@@ -172,16 +173,19 @@ class Pbs(Backend):
             chunk += f":mpiprocs={job.ranks}"
         if (memory := memory_of(job, self.title)) is not None:
             chunk += f":mem={size(-(-memory // job.nodes))}"
-        request = job.gpu_request or "ngpus"
-        if job.gpus and request != "none":
-            name = resource_name(request, "job.gpu_request")
-            chunk += f":{name}={-(-job.gpus // job.nodes)}"
-        lines = [chunk]
+        lines = [chunk + self.gpus_of_node(job)]
         if job.nodes > 1:
             lines.append("place=scatter")
         if job.gpus and job.gpu_type:
             lines.append(f"gpu_type={gpu_kind(job.gpu_type)}")
         return lines
+
+    def gpus_of_node(self, job: JobShape) -> str:
+        """Return the request for a node's GPUs, as a part of that for the node."""
+        request = job.gpu_request or self.usual_gpus
+        if not job.gpus or request == "none":
+            return ""
+        return f":{resource_name(request, 'job.gpu_request')}={-(-job.gpus // job.nodes)}"
 
     def submit(self, submission: Submission) -> list[str]:
         # An array of one is refused ("illegal -J value").

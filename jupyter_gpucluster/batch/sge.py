@@ -48,10 +48,9 @@ done
 [ "${names:-}" ] || exit 0
 qstat -f -F "$names" -xml || exit
 qhost -F "$names" | awk '/^[^ -]/ {host = $1} /Resource/ {print host}' |
-while read -r host; do qconf -se "$host"; done"""
+while read -r host; do qconf -se "$host"; echo; done"""
 """Queues tell how many GPUs are left, hosts how many they have; a name that nobody has defined
 is none of theirs."""
-TOTAL = re.compile(r"(?:^|[\s,])(?:n?gpus?)=(\d{1,6})", re.ASCII)
 RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
 """Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
 NODE_LOST = frozenset({11, 18, 19, 21})
@@ -106,7 +105,6 @@ class Sge(Backend):
     unasked: frozenset[str] = frozenset()
     # JOB_ID alone is too plain a name to mean Grid Engine.
     job_variables = ("JOB_ID", "SGE_ROOT")
-    job_words = "Grid Engine job {}"
     job_prefixes = ("JOB_ID", "PE_", "SGE_")
     node_lists = (("table", "PE_HOSTFILE"),)
     steering = ()
@@ -238,15 +236,16 @@ class Sge(Backend):
         if not result.stdout.strip():
             return []
         root = xml_of(listing + end, self.title)
-        total, has, free = _configured(hosts), Counter[str](), Counter[str]()
+        has, free = Counter[str](), Counter[str]()
+        total = {
+            host["hostname"]: sge_site.gpus_in(sge_site.values_of(host))
+            for host in sge_site.blocks(hosts)
+            if "hostname" in host
+        }
         for instance in root.iter("Queue-List"):
             queue, _, host = instance.findtext("name", "").partition("@")
             resources = instance.iter("resource")
-            left = sum(
-                sge_site.leading_number(each.text)
-                for each in resources
-                if each.get("name") in sge_site.GPU_NAMES
-            )
+            left = sge_site.gpus_in({x.get("name", ""): x.text or "" for x in resources})
             has[queue] += max(total.get(host, 0), left)
             # Letters say why it takes no jobs: disabled, unreachable, suspended, overloaded...
             free[queue] += 0 if instance.findtext("state") else left
@@ -257,19 +256,6 @@ class Sge(Backend):
 
     def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
         return sge_site.parse_survey(answers)
-
-
-def _configured(text: str) -> dict[str, int]:
-    """Return the GPUs of each host; lines that end in a backslash go on."""
-    found: dict[str, int] = {}
-    host = ""
-    for line in text.replace("\\\n", "").splitlines():
-        name, _, value = line.partition(" ")
-        if name == "hostname":
-            host = value.strip()
-        elif name == "complex_values":
-            found[host] = sum(map(int, TOTAL.findall(value)))
-    return found
 
 
 def described(text: str) -> dict[str, JobStatus]:

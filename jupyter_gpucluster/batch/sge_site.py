@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..core.job import CommandResult
 from ..core.site import GpuQueue, Site
 from .base import answered, xml_of
+from .directives import NO_DIRECTIVES
 
 EACH = 'for name in $(qconf "$1"); do qconf "$2" "$name"; echo; done'
 """qconf shows one object a call; the script is fixed, the options are its arguments."""
@@ -42,10 +43,10 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
     lines = [line.split() for line in answers["complexes"].stdout.splitlines()]
     consumed = {words[0]: words[5] for words in lines if len(words) > 5}
     gpu = next((name for name in GPU_NAMES if name in consumed), "")
-    hosts = {block["hostname"]: _values(block) for block in _blocks(answers["hosts"])}
+    hosts = {block["hostname"]: values_of(block) for block in blocks(answers["hosts"].stdout)}
     instances = _instances(answers["instances"])
     queues = []
-    for queue in _blocks(answers["queues"]) if gpu else ():
+    for queue in blocks(answers["queues"].stdout) if gpu else ():
         there = {host: slots for (name, host), slots in instances.items() if name == queue["qname"]}
         kinds: dict[str, list[str]] = {}
         for host in there:
@@ -68,7 +69,7 @@ def _queue(
     gpu: str,
     answers: Mapping[str, CommandResult],
 ) -> GpuQueue:
-    environments = {block["pe_name"]: block for block in _blocks(answers["environments"])}
+    environments = {block["pe_name"]: block for block in blocks(answers["environments"].stdout)}
     usable = environments.get(ENVIRONMENT, {}).get("allocation_rule") == "$pe_slots"
     named = ENVIRONMENT in queue.get("pe_list", "").replace(",", " ").split()
     slots = min(slots // count for _, count, slots in shares)
@@ -108,18 +109,24 @@ def _open_to(queue: Block) -> str:
 # The forms of the answers.
 
 
-def _blocks(answer: CommandResult) -> Iterator[dict[str, str]]:
+def blocks(text: str) -> Iterator[dict[str, str]]:
     """Yield the objects of qconf; a line that ends in a backslash goes on in the next one."""
-    text = answer.stdout.replace("\\\n", "")
+    text = text.replace("\\\n", "")
     for block in re.split(r"\n\s*\n", text):
         pairs = (line.split(None, 1) for line in block.splitlines() if line.strip())
         if found := {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}:
             yield found
 
 
-def _values(host: Block) -> dict[str, str]:
+def values_of(host: Block) -> dict[str, str]:
+    """Return the amounts of resources that a host has."""
     pairs = (pair.partition("=") for pair in host.get("complex_values", "").split(","))
     return {name.strip(): value.strip() for name, _, value in pairs if value}
+
+
+def gpus_in(amounts: Mapping[str, str]) -> int:
+    """Return the number of GPUs among amounts of resources."""
+    return sum(leading_number(amounts.get(name)) for name in GPU_NAMES)
 
 
 def _instances(answer: CommandResult) -> dict[tuple[str, str], int]:
@@ -146,7 +153,4 @@ def _bytes(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    parts = text.split(":")
-    if text == "INFINITY" or not all(part.isdecimal() for part in parts):
-        return -1 if text == "INFINITY" else 0
-    return sum(int(part) * 60**place for place, part in enumerate(reversed(parts)))
+    return -1 if text == "INFINITY" else NO_DIRECTIVES.seconds(text) or 0

@@ -116,7 +116,6 @@ class Slurm(Backend):
     launchers = frozenset({"none", "mpirun", "mpiexec", "ssh", "srun", "aprun"})
     unasked: frozenset[str] = frozenset()
     job_variables = ("SLURM_JOB_ID",)
-    job_words = "Slurm job {}"
     job_prefixes = ("SLURM_", "SBATCH_")
     node_lists = (
         ("brackets", "SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE"),

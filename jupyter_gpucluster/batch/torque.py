@@ -13,7 +13,6 @@ from dataclasses import replace
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import (
     Allocation,
-    Capacity,
     CommandResult,
     JobShape,
     JobState,
@@ -21,18 +20,15 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, answered, by_word, epoch_seconds, xml_of
+from .base import AllocationQuery, Backend, by_word, epoch_seconds, xml_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
-from .quoting import gpu_kind, memory_of, resource_name
+from .quoting import gpu_kind, memory_of
 from .reasons import Reasons
 from .refusal import unsubmitted
 
 STATES = by_word(pending="Q W T", held="H", running="R", suspended="S", ending="E")
 ENDED = {-10: JobState.OUT_OF_MEMORY, -11: JobState.TIMEOUT, -12: JobState.TIMEOUT}
 """Exit status that Torque itself gives for a job over a limit: memory, walltime, CPU time."""
-BUSY = re.compile(r"down|offline|job-exclusive|reserve|unknown")
-"""States of nodes that take no more jobs."""
-GPU_STATE = re.compile(r"\bgpu_state=(\w+)")
 TERMINATED, KILLED = 271, 265
 """Exit status after qdel; older versions give it at the walltime too."""
 NO_SUCH_JOB = re.compile(r"Unknown Job Id", re.IGNORECASE)
@@ -46,8 +42,10 @@ class Torque(Pbs):
     name = "torque"
     title = "Torque"
     # qstat itself lists the ended until they are forgotten.
-    lacks = Pbs.lacks | {"history", "find"}
+    lacks = Pbs.lacks | {"history", "find", "capacity", "parse_capacity"}
     history, find = Backend.history, Backend.find
+    capacity, parse_capacity = Backend.capacity, Backend.parse_capacity
+    usual_gpus = "gpus"
     task = "${PBS_ARRAYID:-0}"
     steering: tuple[str, ...] = ("PBSDEBUG", "PBSAPITIMEOUT")
 
@@ -55,10 +53,7 @@ class Torque(Pbs):
         node = f"nodes={job.nodes}"
         if job.cpus is not None:
             node += f":ppn={-(-job.cpus // job.nodes)}"
-        request = job.gpu_request or "gpus"
-        if job.gpus and request != "none":
-            name = resource_name(request, "job.gpu_request")
-            node += f":{name}={-(-job.gpus // job.nodes)}"
+        node += self.gpus_of_node(job)
         if job.gpus and job.gpu_type:
             node += f":{gpu_kind(job.gpu_type)}"
         # Unlike a chunk of PBS Pro, `mem` is that of all nodes together.
@@ -126,31 +121,6 @@ class Torque(Pbs):
 
     def survey(self, user: str) -> dict[str, list[str]]:
         return {}  # its answers have another form
-
-    def capacity(self) -> list[str] | None:
-        return ["pbsnodes", "-x"]
-
-    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        nodes = _nodes(answered(self.title, result))
-        total = sum(number_of(node.get("gpus")) or 0 for node in nodes)
-        free = sum(_free_gpus(node) for node in nodes)
-        return [Capacity("all nodes", free, total)] if total else []
-
-
-def _nodes(text: str) -> list[dict[str, str]]:
-    """Read the nodes of pbsnodes' XML."""
-    root = xml_of(text or "<Data/>", Torque.title)
-    return [{field.tag: field.text or "" for field in node} for node in root.iter("Node")]
-
-
-def _free_gpus(node: dict[str, str]) -> int:
-    """Count a node's free GPUs; one that does not tell of each has them free without jobs only."""
-    if BUSY.search(node.get("state", "down")):
-        return 0
-    states = GPU_STATE.findall(node.get("gpu_status", ""))
-    if states:
-        return states.count("Unallocated")
-    return 0 if node.get("jobs") else number_of(node.get("gpus")) or 0
 
 
 def _ask_about(id: str, user: str) -> list[str]:

@@ -56,5 +56,6 @@ def surrounding_job(environment: Mapping[str, str] = os.environ) -> str:
     for backend in BACKENDS.every():
         names = backend.job_variables
         if names and all(environment.get(name) for name in names):
-            return backend.job_words.format(environment[names[0]])
+            words = backend.job_words or f"{backend.title} job {{}}"
+            return words.format(environment[names[0]])
     return ""

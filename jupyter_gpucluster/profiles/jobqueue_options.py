@@ -305,10 +305,10 @@ class _Translation:
         if "walltime" not in self.section.entries:
             return WALLTIME
         # The package of all dialects is not loaded where Dask's YAML has no section.
-        from ..batch.contradictions import parse_walltime
+        from ..batch import BACKENDS
 
         text = self.take("walltime")
-        seconds = parse_walltime(text, self.backend) if text else None
+        seconds = BACKENDS[self.backend].syntax.seconds(text) if text else None
         if text and seconds is None:
             self.warn("walltime", f"{shown(text)} is not a length of time")
         return seconds or None

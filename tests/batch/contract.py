@@ -33,8 +33,9 @@ METHODS = sorted(
 )
 CONVENIENCES = {
     "amounts", "array_of", "command_variables", "completed", "hurry_seconds", "image_option",
-    "interactive_line", "on_a_node", "on_this_machine", "parse_survey", "personal_files",
-    "poll_seconds", "questions", "simulated", "submit_host", "survey", "unused_keys",
+    "interactive_line", "job_words", "on_a_node", "on_this_machine", "parse_survey",
+    "personal_files", "poll_seconds", "questions", "simulated", "submit_host", "survey",
+    "unused_keys",
 }  # fmt: skip
 """Members that most dialects leave to the class that they inherit."""
 AMOUNTS = {
@@ -182,7 +183,7 @@ def knows_inside_a_job_what_ends_it(backend: Backend) -> None:
         return
     inside = dict.fromkeys(backend.job_variables, "12")
     words = surrounding_job(inside)
-    assert words == backend.job_words.format("12")
+    assert words == (backend.job_words or f"{backend.title} job {{}}").format("12")
     survival = find_survival(job=words)
     assert not survival.survives
     assert words in survival.words

@@ -21,7 +21,6 @@ from dask.utils import format_bytes
 from distributed.cli.dask_worker import main as dask_worker
 
 from jupyter_gpucluster.batch import cancel_command, find_backend, submit_command
-from jupyter_gpucluster.batch.contradictions import parse_walltime
 from jupyter_gpucluster.core.cluster import Spec
 from jupyter_gpucluster.core.job import Submission
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
@@ -144,7 +143,7 @@ def same_form(backend: str, line: str) -> str:
     before, mark, text = line.partition(
         times.get(backend, "h_rt=" if backend == "sge" else "walltime=")
     )
-    if mark and (seconds := parse_walltime(text, backend)) is not None:
+    if mark and (seconds := find_backend(backend).syntax.seconds(text)) is not None:
         return f"{before}{mark}{seconds}"
     if backend == "slurm" and (match := re.fullmatch(r"--mem=(\d+)([MG])", line)):
         mebibytes = int(match[1]) * (1024 if match[2] == "G" else 1)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch.contradictions import directives_of
-from jupyter_gpucluster.batch.lsf import Lsf, limit_unit
+from jupyter_gpucluster.batch.lsf import Lsf, limit_letter
 from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
     Capacity,
@@ -93,18 +93,18 @@ def test_a_directive_for_whole_nodes_turns_off_what_easy_mode_refuses() -> None:
 @pytest.mark.parametrize(
     "text,unit",
     [
-        ("", 1000),
-        ("LSF_UNIT_FOR_LIMITS=GB\n", 10**9),
-        ("LSF_UNIT_FOR_LIMITS = mb # ours\n", 10**6),
-        ('LSF_UNIT_FOR_LIMITS="TB"\n', 10**12),
-        ("LSF_UNIT_FOR_LIMITS=KB\nLSF_UNIT_FOR_LIMITS=GB\n", 10**9),
-        ("#LSF_UNIT_FOR_LIMITS=GB\n", 1000),
+        ("", "k"),
+        ("LSF_UNIT_FOR_LIMITS=GB\n", "g"),
+        ("LSF_UNIT_FOR_LIMITS = mb # ours\n", "m"),
+        ('LSF_UNIT_FOR_LIMITS="TB"\n', "t"),
+        ("LSF_UNIT_FOR_LIMITS=KB\nLSF_UNIT_FOR_LIMITS=GB\n", "g"),
+        ("#LSF_UNIT_FOR_LIMITS=GB\n", "k"),
     ],
 )
-def test_the_unit_of_limits_is_the_sites(tmp_path: Path, text: str, unit: int) -> None:
+def test_the_unit_of_limits_is_the_sites(tmp_path: Path, text: str, unit: str) -> None:
     (tmp_path / "lsf.conf").write_text(text)
-    assert limit_unit({"LSF_ENVDIR": str(tmp_path)}) == unit
-    assert limit_unit({"LSF_CONFDIR": "/nonexistent"}) == 1000
+    assert limit_letter({"LSF_ENVDIR": str(tmp_path)}) == unit
+    assert limit_letter({"LSF_CONFDIR": "/nonexistent"}) == "k"
 
 
 def test_the_script_goes_to_standard_input() -> None:

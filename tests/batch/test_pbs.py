@@ -177,25 +177,3 @@ def test_the_page_shows_what_the_same_profile_asks_of_torque_and_moab(
     assert f"backend: {system}" not in example
     assert set(shown.splitlines()) <= set(text.splitlines())
     assert len(shown.splitlines()) == 3
-
-
-# The form of `pbsnodes -x` in Torque's guide, 3.1 "NVIDIA GPGPUs", and in public listings.
-TORQUE_NODES = """<Data><Node><name>gpu01</name><state>free</state><np>24</np><gpus>2</gpus>
-<jobs>0/41.master</jobs><gpu_status>gpu[1]=gpu_id=0000:84:00.0;gpu_mode=Default;gpu_state=Unallocated,
-gpu[0]=gpu_id=0000:02:00.0;gpu_mode=Exclusive;gpu_state=Exclusive,driver_ver=460.27</gpu_status></Node>
-<Node><name>gpu02</name><state>job-exclusive</state><np>24</np><gpus>2</gpus><gpu_status>
-gpu[0]=gpu_id=1;gpu_state=Unallocated,gpu[1]=gpu_id=2;gpu_state=Shared</gpu_status></Node>
-<Node><name>gpu03</name><state>free</state><np>24</np><gpus>4</gpus></Node>
-<Node><name>gpu04</name><state>free</state><np>24</np><gpus>4</gpus><jobs>0-3/42.master</jobs></Node>
-<Node><name>cpu01</name><state>down,offline</state><np>24</np></Node></Data>"""
-
-
-def test_torque_s_free_gpus_are_those_that_are_told_as_unallocated_or_have_no_job_beside() -> None:
-    assert TORQUE.capacity() == ["pbsnodes", "-x"]
-    told = TORQUE.parse_capacity(answer(TORQUE_NODES))
-    assert told == [Capacity("all nodes", free=5, total=12)]
-    assert TORQUE.parse_capacity(answer("")) == []
-    assert TORQUE.parse_capacity(answer("<Data></Data>")) == []
-    for wrong in (answer("", code=1), answer("<Data><Node>")):
-        with pytest.raises(BackendUnavailable):
-            TORQUE.parse_capacity(wrong)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gpucluster.batch import find_backend
-from jupyter_gpucluster.batch.contradictions import directives_of, parse_walltime
+from jupyter_gpucluster.batch.contradictions import directives_of
 from jupyter_gpucluster.core.errors import ProfileNotFound
 from jupyter_gpucluster.core.job import JobShape
 from jupyter_gpucluster.profiles import Profile, apply_options, find_profile, load_profiles
@@ -436,7 +436,7 @@ def test_an_unknown_name_is_compared_with_dasks_sections_too(site: Site) -> None
     ],
 )
 def test_walltimes_mean_what_each_system_says(text: str, backend: str, seconds: int | None) -> None:
-    assert parse_walltime(text, backend) == seconds
+    assert find_backend(backend).syntax.seconds(text) == seconds
 
 
 def test_sizes_and_processes_are_dasks() -> None:

@@ -33,7 +33,7 @@ from .kubectl import (
     refuse_without_context,
     without_file,
 )
-from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of
+from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of, read_object
 from .own_pod import IMAGE, ask_about_own_pod, like_own_pod
 from .pod_status import MARK, OURS, PRODUCT, REASONS, TASK, TASK_VARIABLE, gpus_of, status_of
 
@@ -145,8 +145,7 @@ class Kubernetes(Backend):
     def stdin(self, submission: Submission) -> str:
         # Behind the script's head are a profile's own lines, and values of any text.
         head = itertools.takewhile(lambda line: line.startswith("#"), submission.text.split("\n"))
-        given = [line.removeprefix(PREFIX) for line in head if line.startswith(PREFIX)]
-        pod = pod_of((path.strip(), text.strip()) for path, _, text in map(_parts, given))
+        pod = pod_of(SYNTAX.option_of(line) for line in head if line.startswith(PREFIX))
         pods = [_numbered(pod, submission, task) for task in range(submission.count)]
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}) + "\n"
 
@@ -238,10 +237,6 @@ class Kubernetes(Backend):
         return gpus_of(_items(result))
 
 
-def _parts(line: str) -> tuple[str, str, str]:
-    return line.partition("=")
-
-
 def _name(text: str, what: str, pattern: re.Pattern[str]) -> str:
     if pattern.fullmatch(text):
         return text
@@ -290,11 +285,7 @@ def _numbered(pod: dict[str, Any], submission: Submission, task: int) -> dict[st
 
 def _items(result: CommandResult) -> list[dict[str, Any]]:
     """Return the objects that kubectl printed; one that could not list prints none, or some."""
-    try:
-        listed = json.loads(result.stdout) if result.exit_code == 0 else None
-    except (ValueError, RecursionError):
-        listed = None
-    items = look(listed, "items")
+    items = look(read_object(result), "items")
     if not isinstance(items, list):
         refuse_without_context(result)
         said = (result.stderr or result.stdout)[-2000:]

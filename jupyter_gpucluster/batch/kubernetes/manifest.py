@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.errors import InvalidInput
 from ...core.job import CommandResult
+from ..base import json_in
 from ..directives import Syntax
 
 PREFIX = "#KUBERNETES "
@@ -92,10 +93,7 @@ def pod_of(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 def read_object(result: CommandResult) -> dict[str, Any]:
     """Return the object that kubectl printed, empty if it printed none."""
-    try:
-        shown = json.loads(result.stdout) if result.exit_code == 0 else None
-    except (ValueError, RecursionError):
-        shown = None
+    shown = json_in(result.stdout) if result.exit_code == 0 else None
     return shown if isinstance(shown, dict) else {}
 
 
