@@ -9,6 +9,7 @@ from jupyter_server.extension.application import ExtensionApp
 from tornado.ioloop import PeriodicCallback
 from traitlets import Bool, Type
 
+from ..setup import Desk
 from .activity import LOOK_SECONDS, note_activity
 from .api import EXTENSION_SETTING
 from .bodies import Models
@@ -51,6 +52,7 @@ class GpuClusterApp(ExtensionApp):
         assert server is not None  # noqa: S101  # set long before
         self.clusters = cast("AsyncClusters", self.clusters_class())
         self.snapshots = Snapshots(self.clusters, GAUGES.take)
+        self.desk = Desk()
         self.models = Models(server.base_url)
         look = functools.partial(note_activity, self.clusters, server.web_app.settings)
         self.busy = PeriodicCallback(look, LOOK_SECONDS * 1000)

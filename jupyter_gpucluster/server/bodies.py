@@ -102,6 +102,16 @@ class TrialBody(AmountBody):
         return Request(profile, target=self.target(), **fields)
 
 
+class SetupBody(Body):
+    """The body of POST setup."""
+
+    profile: str
+    account: str = ""
+    python: str = ""
+    check: bool = False
+    save: bool = False
+
+
 class CopyBody(Body):
     """The body of POST notebooks/{name}."""
 

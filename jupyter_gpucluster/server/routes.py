@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -16,16 +18,19 @@ from tornado import web
 from ..core.cluster import ENDED
 from ..core.errors import InvalidInput
 from ..core.serialize import to_json
+from ..doctor.batch_system import without_profile
 from ..launch.profile_catalog import one_place, places
 from ..launch.python_environments import list_environments
 from ..state.view import is_shown
 from . import notebooks
 from .api import ApiHandler
-from .bodies import CopyBody, StartBody, TrialBody, UpdateBody
+from .bodies import CopyBody, SetupBody, StartBody, TrialBody, UpdateBody
 from .dashboard import DashboardHandler
 from .health import check_health
 
 MAXIMUM_LINES = 100_000
+SETUPS = ThreadPoolExecutor(2, "gpucluster-setup")
+"""Threads of their own: a batch system that hangs is waited for up to 20 s a command."""
 Route = tuple[str, type[JupyterHandler], dict[str, Any]]
 
 
@@ -126,6 +131,25 @@ class ClusterHandler(ApiHandler):
             self.respond(self.extension.models.model(stopping), HTTPStatus.ACCEPTED)
 
 
+class SetupHandler(ApiHandler):
+    """What batch systems report of their queues, and a profile for one of them."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        self.respond({"systems": await self._aside(self.extension.desk.systems)})
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        wanted = self.body(SetupBody)
+        self.respond(await self._aside(self.extension.desk.proposal, **dict(wanted)))
+
+    async def _aside(self, call: Callable[..., Any], **wanted: Any) -> Any:
+        run = functools.partial(call, **wanted)
+        return await asyncio.get_running_loop().run_in_executor(SETUPS, run)
+
+
 class NotebookHandler(ApiHandler):
     """One of them, to be copied to where the user works."""
 
@@ -145,6 +169,11 @@ async def read_logs(on: ApiHandler, cluster: str) -> str:
     return await on.clusters.logs(cluster, on.get_query_argument("job", ""), lines=lines)
 
 
+def listed_profiles() -> dict[str, Any]:
+    """Return the profiles, and the batch systems that could have some; runs no command."""
+    return {**places(), "without_profile": without_profile()}
+
+
 def read(pattern: str, call: Callable[..., Awaitable[Any]], key: str = "") -> Route:
     """Return the route of a `ReadHandler`."""
     return (API + pattern, ReadHandler, {"read": call, "key": key})
@@ -155,7 +184,7 @@ PROFILE = r"profiles/(?P<name>[^/]+)"
 CLUSTER = r"clusters/(?P<cluster_id>[^/]+)"
 
 ROUTES: list[Route] = [
-    read("profiles", lambda _: asyncio.to_thread(places)),
+    read("profiles", lambda _: asyncio.to_thread(listed_profiles)),
     read(PROFILE, lambda _, name: asyncio.to_thread(one_place, name)),
     read(PROFILE + "/capacity", lambda on, name: on.clusters.capacity(name)),
     (API + PROFILE + "/script", ScriptHandler, {}),
@@ -169,6 +198,7 @@ ROUTES: list[Route] = [
     read(CLUSTER + "/scripts", lambda on, name: on.clusters.scripts(name), "scripts"),
     read(CLUSTER + "/why", lambda on, name: on.clusters.why(name), "text"),
     read(CLUSTER + "/client-code", lambda on, name: on.clusters.client_code(name)),
+    (API + "setup", SetupHandler, {}),
     read("notebooks", lambda _: asyncio.to_thread(notebooks.titles), "notebooks"),
     (API + r"notebooks/(?P<name>[^/]+)", NotebookHandler, {}),
     read("health", lambda on: check_health(on.clusters, on.extension.snapshots)),

@@ -6,6 +6,7 @@ May import doctor, clusters and below.
 
 from __future__ import annotations
 
+from .desk import Desk
 from .proposals import Proposal, System, allocation, propose, save
 
-__all__ = ["Proposal", "System", "allocation", "propose", "save"]
+__all__ = ["Desk", "Proposal", "System", "allocation", "propose", "save"]

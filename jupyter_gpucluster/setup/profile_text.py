@@ -137,11 +137,12 @@ def _places(choices: Choices) -> Iterator[str]:
         else:
             yield _line("  # interface:", f"Which one do nodes reach? {found.reason}")
     python = choices.python
-    yield "environment:"
     if python.value:
+        yield "environment:"
         yield _line(f"  python: {_text(python.value)}", python.reason)
     else:
-        yield _line("  # python:", f"Which Python has Dask on the nodes? {python.reason}")
+        yield "# environment:"  # a section without a value is refused
+        yield _line("#   python:", f"Which Python has Dask on the nodes? {python.reason}")
     if python.prologue:
         yield f"  prologue: [{_text(python.prologue)}]"
 

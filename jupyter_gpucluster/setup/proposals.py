@@ -8,12 +8,12 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..batch.base import Backend
-from ..batch.queue import ProcessRunner, run_aside, user_name
+from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited, surrounding_job
 from ..core.errors import BackendError, GpuClusterError, InvalidInput
 from ..core.job import CommandResult
@@ -102,20 +102,34 @@ def propose(
     saves
         Whether they are to be saved, so that no other profile may have their names.
     """
+    if saves:
+        require_allowed()
+    found = installed()
+    if not found:
+        return []
+    decided = replace(decide(python), for_site=for_site)
+    taken = taken_names() if saves else ()
+    return [_of_system(each, decided, queues, taken) for each in found]
+
+
+def require_allowed() -> None:
+    """Raise `InvalidInput` where the site forbids to save profiles."""
     site = load_site()
-    if saves and site.settings.setup == "off":
+    if site.settings.setup == "off":
         raise InvalidInput(
             "This site has turned `setup` off.",
             hint=site.hint("Use the site's profiles; the command profiles lists them."),
         )
-    found = installed()
-    if not found:
-        return []
-    decided = Choices(
-        python_for_jobs(python or sys.executable), head_placement(), head_interface("")
-    )
-    taken = load_profiles(all_sites=True).profiles.keys() if saves else ()
-    return [_of_system(each, replace(decided, for_site=for_site), queues, taken) for each in found]
+
+
+def decide(python: str) -> Choices:
+    """Return what this host decides; see `propose`."""
+    return Choices(python_for_jobs(python or sys.executable), head_placement(), head_interface(""))
+
+
+def taken_names() -> Collection[str]:
+    """Return the names of all profiles."""
+    return load_profiles(all_sites=True).profiles.keys()
 
 
 def allocation() -> str:
@@ -146,24 +160,26 @@ def save(name: str, text: str) -> Path:
 
 
 def _of_system(
-    backend: Backend, decided: Choices, wanted: Sequence[str], taken: Iterable[str]
+    backend: Backend, decided: Choices, wanted: Sequence[str], taken: Collection[str]
 ) -> System:
-    commands = backend.survey(user_name())
-    if not commands:
+    if not backend.survey(""):
         return System(backend.title, template=template(backend))
     try:
-        site = backend.parse_survey(_answers(commands))
+        site = survey(backend)
     except BackendError as error:
         return System(backend.title, error=f"{error.message} {error.detail}".strip())
     queues = [each for each in site.queues if not wanted or each.name in wanted]
-    kinds = [each.name for each in site.queues]
     proposals = [
-        _proposal(backend, site, alike, decided, taken, several=kinds.count(alike[0].name) > 1)
+        rehearsed(describe(backend, site, alike, decided, taken))
         for alike in _alike(each for each in queues if not each.closed)
     ]
-    offered = next(filter(None, map(os.environ.get, site.account_variables)), "")
     closed = {each.name: each.closed for each in queues if each.closed}
-    return System(backend.title, tuple(proposals), closed, offered)
+    return System(backend.title, tuple(proposals), closed, offered_account(site))
+
+
+def offered_account(site: Site) -> str:
+    """Return the account that the user's variables name to the system's commands."""
+    return next(filter(None, map(os.environ.get, site.account_variables)), "")
 
 
 def _alike(queues: Iterable[GpuQueue]) -> Iterable[list[GpuQueue]]:
@@ -174,40 +190,51 @@ def _alike(queues: Iterable[GpuQueue]) -> Iterable[list[GpuQueue]]:
     return groups.values()
 
 
-def _answers(commands: Mapping[str, Sequence[str]]) -> dict[str, CommandResult]:
-    """Run the commands at the same time, each with a time limit."""
-    runner = ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS)
+def survey(backend: Backend) -> Site:
+    """Run the commands at the same time, each with a time limit; raises `BackendError`."""
+    environment = inherited(os.environ)
+    limited = ProcessRunner(environment, seconds=ANSWER_SECONDS)
+    runner = for_user(backend, limited, default_root(), environment)
+    commands = backend.survey(user_name())
 
     async def all_of_them() -> list[CommandResult]:
         return await asyncio.gather(*(runner.run(words) for words in commands.values()))
 
-    return dict(zip(commands, run_aside(all_of_them()), strict=True))
+    return backend.parse_survey(dict(zip(commands, run_aside(all_of_them()), strict=True)))
 
 
-def _proposal(
+def proposed_name(backend: Backend, site: Site, queue: GpuQueue) -> str:
+    """Return the name of a queue's profile."""
+    several = [each.name for each in site.queues].count(queue.name) > 1
+    words = [backend.name, queue.name or "gpus", queue.gpu_type if several else ""]
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(filter(None, words)))[:63]
+
+
+def describe(
     backend: Backend,
     site: Site,
     queues: Sequence[GpuQueue],
     decided: Choices,
-    taken: Iterable[str],
-    *,
-    several: bool,
+    taken: Collection[str],
 ) -> Proposal:
-    """Render and rehearse a profile with each of the user's accounts."""
+    """Return the profile of queues that differ in their names only, not yet rehearsed."""
     queue = queues[0]
-    words = [backend.name, queue.name or "gpus", queue.gpu_type if several else ""]
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(filter(None, words)))[:63]
+    name = proposed_name(backend, site, queue)
     choices = replace(decided, interface=head_interface(queue.address), accounts=queue.accounts)
-    made = Proposal(name, backend.name, site, queues, choices, ok(""), exists=name in taken)
+    return Proposal(name, backend.name, site, queues, choices, ok(""), exists=name in taken)
+
+
+def rehearsed(made: Proposal) -> Proposal:
+    """Return a proposal with the accounts, of those it has, that the batch system accepts."""
     if made.exists:
         return made
-    tried = {account: _rehearse(made, account) for account in queue.accounts or ("",)}
+    tried = {account: _rehearse(made, account) for account in made.choices.accounts or ("",)}
     accepted = [each for each, finding in tried.items() if finding.result is not Result.FAILED]
     refusals = {each: finding.found for each, finding in tried.items() if each not in accepted}
     if not accepted:
         return replace(made, rehearsal=next(iter(tried.values())))
     accounts = tuple(filter(None, accepted))
-    made = replace(made, choices=replace(choices, accounts=accounts), refused=refusals)
+    made = replace(made, choices=replace(made.choices, accounts=accounts), refused=refusals)
     return replace(made, rehearsal=_rehearse(made, accepted[0]))
 
 

@@ -278,6 +278,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gpucluster/api/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The queues with GPUs that the batch systems of this host report, by commands that only read; they are asked at most once a minute, and have up to 20 s for each answer. */
+        get: operations["listQueues"];
+        put?: never;
+        /** A profile for one queue; it is saved on request, and no file is overwritten. */
+        post: operations["setUpQueue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gpucluster/api/notebooks": {
         parameters: {
             query?: never;
@@ -552,6 +570,83 @@ export interface components {
             /** @description The same in a sentence for this profile. */
             words: string;
         };
+        SurveyedSystem: {
+            title: string;
+            /** @description When it gave these answers */
+            asked: number;
+            /** @description Why it did not answer now; may be empty. */
+            error: string;
+            /** @description The account in the user's variables; may be empty. */
+            offered: string;
+            /** @description What to ask about the account, if it is not reported; may be empty. */
+            question: string;
+            queues: components["schemas"]["SurveyedQueue"][];
+        };
+        /** @description A queue and its nodes with one type of GPU. */
+        SurveyedQueue: {
+            /** @description Name of its profile. */
+            profile: string;
+            /** @description Whether there is a profile of this name. */
+            exists: boolean;
+            /** @description GPUs that are free now, of all types; null if this is not reported. */
+            free: number | null;
+            name: string;
+            /** @description GPUs of the largest node. */
+            gpus: number;
+            /** @description May be empty. */
+            gpu_type: string;
+            /** @description Nodes with this type; 0 for unknown. */
+            nodes: number;
+            /** @description Accounts of the user that may be allowed there. */
+            accounts: string[];
+            /** @description Users that it accepts. */
+            open_to: string;
+            /** @description Why this user cannot use it; empty if nothing forbids it. */
+            closed: string;
+            /** @description A sentence about its jobs; may be empty. */
+            remark: string;
+        };
+        SetUp: {
+            /** @description That of a queue. */
+            profile: string;
+            /**
+             * @description The account that is charged; it is never chosen for the user.
+             * @default
+             */
+            account?: string;
+            /**
+             * @description Path of the Python that clusters run in; that of the server when empty.
+             * @default
+             */
+            python?: string;
+            /**
+             * @description Whether the batch system is to check the job script; nothing is submitted.
+             * @default false
+             */
+            check?: boolean;
+            /**
+             * @description Whether to check the script, and to save the profile if it is accepted.
+             * @default false
+             */
+            save?: boolean;
+        };
+        ProposedProfile: {
+            profile: string;
+            /** @description The profile in YAML. */
+            text: string;
+            /** @description Those that may be chosen; once checked, those that the batch system accepts. */
+            accounts: string[];
+            /** @description The batch system's answer; null if it was not asked. */
+            check: {
+                /** @enum {unknown} */
+                result: "ok" | "warning" | "failed";
+                /** @description Empty if the system cannot check scripts. */
+                found: string;
+                way_out: string;
+            } | null;
+            /** @description The file that was written; empty if none was. */
+            saved: string;
+        };
         ClientCode: {
             /** @description Needs this package in the kernel. */
             connect: string;
@@ -820,6 +915,8 @@ export interface operations {
                             name: string;
                             file: string;
                         }[];
+                        /** @description Titles of the batch systems whose commands are on this host, and that have no profile. No command is run to find them. */
+                        without_profile?: string[];
                         /** @description A line of the site; may be empty. */
                         announcement?: string;
                         /** @description Whom users ask; may be empty. */
@@ -1246,6 +1343,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClientCode"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listQueues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The batch systems that can be asked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        systems: components["schemas"]["SurveyedSystem"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setUpQueue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SetUp"];
+            };
+        };
+        responses: {
+            /** @description The profile. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProposedProfile"];
                 };
             };
             default: components["responses"]["Error"];

@@ -18,8 +18,9 @@ from pytest_jupyter.pytest_tornasync import AsyncHTTPServerClient
 from tornado import httpserver, netutil, web
 from tornado.httpclient import HTTPResponse
 
+from jupyter_gpucluster.server import app
 from jupyter_gpucluster.state.control_client import Endpoint
-from tests.server.doubles import RUNNING, TOKEN, InMemoryClusters, a_head
+from tests.server.doubles import RUNNING, TOKEN, InMemoryClusters, InMemoryDesk, a_head
 
 
 class Allowing(Authorizer):
@@ -52,6 +53,12 @@ def jp_server_config(authorizer: type[Allowing]) -> dict[str, Any]:
         },
         "GpuClusterApp": {"clusters_class": InMemoryClusters},
     }
+
+
+@pytest.fixture(autouse=True)
+def desk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test but those of its own routes ask this machine's batch systems."""
+    monkeypatch.setattr(app, "Desk", InMemoryDesk)
 
 
 @pytest.fixture

@@ -171,6 +171,18 @@ class InMemoryClusters:
             raise InvalidInput("From 1 to 8 workers.", detail="target")
 
 
+class InMemoryDesk:
+    """The calls of `Desk`; no command runs."""
+
+    def systems(self) -> list[dict[str, Any]]:
+        return []
+
+    def proposal(
+        self, profile: str, *, account: str, python: str, check: bool, save: bool
+    ) -> dict[str, Any]:
+        return {"profile": profile, "text": "", "accounts": [], "check": None, "saved": ""}
+
+
 TOKEN = "the-token-of-this-head"
 
 

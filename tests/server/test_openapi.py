@@ -15,7 +15,14 @@ from jupyter_gpucluster import server
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.job import JobState
 from jupyter_gpucluster.server.api import ApiHandler
-from jupyter_gpucluster.server.bodies import Body, CopyBody, StartBody, TrialBody, UpdateBody
+from jupyter_gpucluster.server.bodies import (
+    Body,
+    CopyBody,
+    SetupBody,
+    StartBody,
+    TrialBody,
+    UpdateBody,
+)
 from jupyter_gpucluster.server.routes import MAXIMUM_LINES, ROUTES
 from jupyter_gpucluster.state.view import ClusterView
 from tests.server.conftest import Ask
@@ -102,6 +109,7 @@ def test_request_bodies_have_the_fields_that_the_server_reads(spec: Any) -> None
         ("patch", "/gpucluster/api/clusters/{cluster_id}"): UpdateBody,
         ("post", "/gpucluster/api/profiles/{name}/script"): TrialBody,
         ("post", "/gpucluster/api/profiles/{name}/check"): TrialBody,
+        ("post", "/gpucluster/api/setup"): SetupBody,
         ("post", "/gpucluster/api/notebooks/{name}"): CopyBody,
     }
     for path, operations in spec["paths"].items():

@@ -49,6 +49,8 @@ REQUESTS: list[tuple[str, str, Any, int]] = [
     ("GET", f"clusters/{RUNNING}/scripts", None, 200),
     ("GET", f"clusters/{RUNNING}/why", None, 200),
     ("GET", f"clusters/{RUNNING}/client-code", None, 200),
+    ("GET", "setup", None, 200),
+    ("POST", "setup", {"profile": "slurm-gpu"}, 200),
     ("GET", "notebooks", None, 200),
     ("POST", "notebooks/parallel_sum", {"directory": ""}, 201),
     ("GET", "health", None, 200),

@@ -23,13 +23,9 @@ from jupyter_gpucluster.setup.profile_text import template
 from tests.batch.recorded import CAPTURED
 from tests.commands import put_command
 from tests.setup.facts import TRUTH, answers, by_key, measure
+from tests.setup.recorded_slurm import OTHER_USERS, put_slurm
 
 PAGE = Path(__file__).parents[2] / "docs" / "set-up-your-site.md"
-OTHER_USERS = "Invalid account or account/partition combination specified"
-SBATCH = f"""account=$(sed -n 's/^#SBATCH -A //p' "$(eval echo \\${{$#}})")
-partition=$(sed -n 's/^#SBATCH -p //p' "$(eval echo \\${{$#}})")
-case $partition:$account in parent:*) echo 'allocation failure: {OTHER_USERS}' >&2; exit 1;; esac
-echo 'sbatch: Job 7 to start at 2026-01-02T03:04:05 using 1 processors' >&2"""
 
 
 class AnsweringTerminal(Terminal):
@@ -61,25 +57,7 @@ def profiles(home: Path) -> Path:
 
 @pytest.fixture
 def slurm(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put commands on PATH that print what the real Slurm printed."""
-    place = CAPTURED / "slurm"
-    show = "sed '1,/^--- stdout/d; /^--- stderr/,$d' {}/survey_{}.txt"
-    cases = {
-        "scontrol": "case $* in *partition*) {partitions};; *node*) {nodes};; *) {config};; esac",
-        "sacctmgr": "case $* in *assoc*) {associations};; *) {qos};; esac",
-        "sbatch": SBATCH,
-    }
-    for program in ("squeue", "scancel", "srun", "sinfo"):
-        put_command(home, monkeypatch, program, "exit 0")
-    for program, script in cases.items():
-        for name in ("partitions", "nodes", "config", "associations", "qos"):
-            script = script.replace(f"{{{name}}}", show.format(place, name))
-        put_command(home, monkeypatch, program, script)
-    # Nothing of the machine's own batch systems.
-    for program in ("sh", "sed", "id", "bash"):
-        (home / "bin" / program).symlink_to(str(shutil.which(program)))
-    monkeypatch.setenv("PATH", str(home / "bin"))
-    monkeypatch.delenv("SBATCH_ACCOUNT", raising=False)
+    put_slurm(home, monkeypatch)
     return home
 
 
