@@ -240,6 +240,7 @@ export function optionsOf(
 export function someActions() {
   return {
     newCluster: vi.fn<IListActions['newCluster']>(),
+    setUp: vi.fn<IListActions['setUp']>(),
     openNotebook: vi.fn<IListActions['openNotebook']>(),
     tryHere: vi.fn<IListActions['tryHere']>(),
     openDashboard: vi.fn<IListActions['openDashboard']>(),

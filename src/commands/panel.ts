@@ -6,6 +6,7 @@ import { UUID } from '@lumino/coreutils';
 import { clusterIcon } from '../ui/icons';
 import { preferredEnvironment } from '../start/draft';
 import { askNewCluster } from '../start/newCluster';
+import { askSetUp } from '../start/setUp';
 import { insertClientCode, withExample } from '../notebook/clientCode';
 import type { ICluster } from '../model/tokens';
 import { profileHere, triedWords, triedWorkers } from '../start/tryout';
@@ -69,6 +70,21 @@ export function addPanelCommands(options: ICommandOptions): void {
       });
       if (cluster !== null) {
         options.reveal(cluster.id);
+      }
+    }
+  });
+  app.commands.addCommand(CommandIDs.setUp, {
+    label: trans.__('Set up a batch system…'),
+    caption: trans.__(
+      'Write a profile from what the batch system of this host reports'
+    ),
+    describedBy: { args: schema({}) },
+    execute: async () => {
+      const kernel = app.serviceManager.kernelspecs.specs?.default;
+      const profile = await askSetUp({ model, trans, kernel });
+      if (profile !== null) {
+        await model.loadProfiles();
+        await app.commands.execute(CommandIDs.create, { profile });
       }
     }
   });

@@ -17,9 +17,12 @@ import type {
   IJobScript,
   IProfile,
   IProfileProblem,
+  IProposedProfile,
   IScript,
   IScriptRequest,
+  ISetUpRequest,
   IStartRequest,
+  ISurveyedSystem,
   TargetRequest
 } from './types';
 
@@ -85,6 +88,7 @@ export class ClusterApi {
     profiles: IProfile[];
     problems: IProfileProblem[];
     announcement?: string;
+    without_profile?: string[];
   }> {
     return this._get(['profiles']);
   }
@@ -169,6 +173,19 @@ export class ClusterApi {
       }
       throw error;
     }
+  }
+
+  /** The queues with GPUs that the batch systems of the server's host report. */
+  async queues(): Promise<ISurveyedSystem[]> {
+    const { systems } = await this._get<{ systems: ISurveyedSystem[] }>([
+      'setup'
+    ]);
+    return systems;
+  }
+
+  /** A profile for one queue; on request the batch system checks it, or it is saved. */
+  setUp(request: ISetUpRequest): Promise<IProposedProfile> {
+    return this._send('POST', ['setup'], request);
   }
 
   /** Ask the scheduler of a cluster for a sign of life; rejects if none comes soon. */

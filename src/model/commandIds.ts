@@ -3,6 +3,7 @@
 export const CommandIDs = {
   showPanel: 'gpucluster:show-panel',
   create: 'gpucluster:new',
+  setUp: 'gpucluster:set-up',
   tryHere: 'gpucluster:try-here',
   refresh: 'gpucluster:refresh',
   openDashboard: 'gpucluster:open-dashboard',

@@ -77,6 +77,10 @@ export class ClustersModel implements IClustersModel {
     return this._announcement;
   }
 
+  get withoutProfile(): ReadonlyArray<string> {
+    return this._withoutProfile;
+  }
+
   get environments(): ReadonlyArray<IEnvironment> | null {
     return this._environments;
   }
@@ -127,11 +131,12 @@ export class ClustersModel implements IClustersModel {
 
   async loadProfiles(): Promise<void> {
     try {
-      const { profiles, problems, announcement } = await this.api.profiles();
+      const answer = await this.api.profiles();
       this._update(() => {
-        this._profiles = profiles;
-        this._problems = problems;
-        this._announcement = announcement ?? '';
+        this._profiles = answer.profiles;
+        this._problems = answer.problems;
+        this._announcement = answer.announcement ?? '';
+        this._withoutProfile = answer.without_profile ?? [];
         this._profilesFailure = null;
       });
     } catch (error) {
@@ -215,6 +220,7 @@ export class ClustersModel implements IClustersModel {
       profiles: this._profiles,
       problems: this._problems,
       announcement: this._announcement,
+      withoutProfile: this._withoutProfile,
       environments: this._environments
     } as unknown as ReadonlyJSONValue;
   }
@@ -226,6 +232,7 @@ export class ClustersModel implements IClustersModel {
   private _profiles: IProfile[] | null = null;
   private _problems: IProfileProblem[] = [];
   private _announcement = '';
+  private _withoutProfile: string[] = [];
   private _profilesFailure: Error | null = null;
   private _environments: IEnvironment[] | null = null;
   private _failure: Error | null = null;

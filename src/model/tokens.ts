@@ -37,6 +37,8 @@ export interface IClustersModel extends IDisposable {
   readonly problems: ReadonlyArray<IProfileProblem>;
   /** A line that the site shows to all users; may be empty. */
   readonly announcement: string;
+  /** Titles of the batch systems on the server's host that have no profile. */
+  readonly withoutProfile: ReadonlyArray<string>;
   readonly environments: ReadonlyArray<IEnvironment> | null;
   readonly changed: ISignal<IClustersModel, void>;
   /** Tells each cluster that this page has started. */

@@ -38,6 +38,7 @@ export function createCardActions(options: IActionOptions): IListActions {
         profile === undefined ? {} : { profile }
       );
     },
+    setUp: () => void commands.execute(CommandIDs.setUp),
     openNotebook: () => {
       void commands.execute(CommandIDs.openNotebook);
     },

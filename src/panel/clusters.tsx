@@ -29,6 +29,8 @@ const RECENT_SECONDS = 3600;
 /** What the list's own buttons do, beside those of its cards. */
 export interface IListActions extends ICardActions {
   newCluster: (profile?: string) => void;
+  /** Write a profile for a batch system that has none. */
+  setUp: () => void;
   openNotebook: () => void;
   /** Start a small cluster here without asking. */
   tryHere: () => void;

@@ -11,6 +11,7 @@ import { Button } from '../ui/button';
 interface IProfileListProps {
   model: IClustersModel;
   onStart: (profile: IProfile) => void;
+  onSetUp: () => void;
   trans: TranslationBundle;
 }
 
@@ -38,6 +39,7 @@ export function ProfileList(props: IProfileListProps): JSX.Element {
         <p className="jp-gpucluster-Notice">{model.announcement}</p>
       )}
       <Problems {...props} />
+      <Unused {...props} />
       {model.profiles.length > MANY_PROFILES && (
         <SearchField
           label={trans.__('Search profiles')}
@@ -96,6 +98,28 @@ function ProfileBadges(props: {
       <li className="jp-gpucluster-Badge">{trans.__('not encrypted')}</li>
     </ul>
   ) : null;
+}
+
+/** The batch systems whose commands are there, and that have no profile. */
+function Unused(props: IProfileListProps): JSX.Element | null {
+  const { model, trans } = props;
+  return model.withoutProfile.length === 0 ? null : (
+    <div className="jp-gpucluster-Notice" data-kind="found">
+      <p>
+        {trans.__(
+          '%1 found, without a profile.',
+          model.withoutProfile.join(', ')
+        )}
+      </p>
+      <button
+        type="button"
+        className="jp-gpucluster-Button"
+        onClick={props.onSetUp}
+      >
+        {trans.__('Set up…')}
+      </button>
+    </div>
+  );
 }
 
 function Problems(props: IProfileListProps): JSX.Element | null {

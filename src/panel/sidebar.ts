@@ -51,6 +51,7 @@ export class ClustersPanel extends SidePanel {
       new ProfilesSection(
         model,
         profile => actions.newCluster(profile.name),
+        actions.setUp,
         trans
       )
     );
@@ -178,6 +179,7 @@ class ProfilesSection extends ReactWidget {
   constructor(
     private readonly _model: IClustersModel,
     private readonly _onStart: (profile: IProfile) => void,
+    private readonly _onSetUp: () => void,
     private readonly _trans: TranslationBundle
   ) {
     super();
@@ -192,6 +194,7 @@ class ProfilesSection extends ReactWidget {
         React.createElement(ProfileList, {
           model: this._model,
           onStart: this._onStart,
+          onSetUp: this._onSetUp,
           trans: this._trans
         })
     });

@@ -54,7 +54,7 @@ export function preferredProfile(
 /** What keeps an environment from running a profile's workers; empty where nothing does. */
 export function obstacles(
   environment: IEnvironment,
-  profile: IProfile
+  profile: Pick<IProfile, 'unit' | 'simulated'>
 ): string[] {
   return [
     ...(environment.suitable ? [] : environment.problems),
@@ -67,7 +67,7 @@ export function obstacles(
 /** The first wanted environment that can run a profile's workers, else any that can. */
 export function preferredEnvironment(
   environments: ReadonlyArray<IEnvironment>,
-  profile: IProfile,
+  profile: Pick<IProfile, 'unit' | 'simulated'>,
   wanted: ReadonlyArray<string>
 ): string {
   const suitable = environments

@@ -16,7 +16,7 @@ const SHOWN_VERSIONS = [
 ] as const;
 
 interface IEnvironmentChoiceProps {
-  profile: IProfile;
+  profile: Pick<IProfile, 'unit' | 'simulated'>;
   /** Null while they are being checked. */
   environments: ReadonlyArray<IEnvironment> | null;
   chosen: string;

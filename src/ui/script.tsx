@@ -118,7 +118,8 @@ function scriptTitle(
     : trans.__('%1: %2 (%3)', submitted, many, ids.join(', '));
 }
 
-function Code(props: { label: string; text: string }): JSX.Element {
+/** A text to read, with what it is. */
+export function Code(props: { label: string; text: string }): JSX.Element {
   return (
     <figure className="jp-gpucluster-Code">
       <figcaption>{props.label}</figcaption>

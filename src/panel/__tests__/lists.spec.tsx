@@ -199,10 +199,13 @@ describe('the list of clusters', () => {
 });
 
 describe('the list of profiles', () => {
+  const onSetUp = vi.fn();
+
   function renderProfiles(onStart = vi.fn()): void {
+    const props = { model, onStart, onSetUp, trans };
     render(
       <UseSignal signal={model.changed}>
-        {() => <ProfileList model={model} onStart={onStart} trans={trans} />}
+        {() => <ProfileList {...props} />}
       </UseSignal>
     );
   }
@@ -240,6 +243,17 @@ describe('the list of profiles', () => {
     screen.getByText('No profile can be used.');
     screen.getByText('/etc/a.yaml:3:5: unknown key');
     screen.getByText('Maintenance on Monday.');
+  });
+
+  it('offers to set up a batch system without a profile', async () => {
+    server.routes['GET profiles'] = () => ({
+      body: { profiles: [], problems: [], without_profile: ['Slurm'] }
+    });
+    renderProfiles();
+    await act(() => model.loadProfiles());
+    screen.getByText('Slurm found, without a profile.');
+    fireEvent.click(screen.getByRole('button', { name: 'Set up…' }));
+    expect(onSetUp).toHaveBeenCalledOnce();
   });
 
   it('can be asked for again when it failed', async () => {
