@@ -132,7 +132,7 @@ class ClusterHandler(ApiHandler):
 
 
 class SetupHandler(ApiHandler):
-    """What batch systems report of their queues, and a profile for one of them."""
+    """The queues that batch systems report, and a profile for one of them."""
 
     @web.authenticated
     @authorized

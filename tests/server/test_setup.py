@@ -31,7 +31,7 @@ def slurm(home: Path, monkeypatch: pytest.MonkeyPatch, jp_serverapp: ServerApp) 
     put_slurm(home, monkeypatch)
     quick = Choices(Decision("", "not checked"), Decision("server", ""), Decision("", ""))
     monkeypatch.setattr(desk, "decide", lambda python: quick)
-    jp_serverapp.web_app.settings["gpucluster_setup"] = Desk()
+    jp_serverapp.web_app.settings["gpucluster"].desk = Desk()
     return home
 
 
@@ -94,7 +94,7 @@ async def test_a_profile_is_shown_checked_and_saved_and_an_account_is_never_chos
     tried = await post(account="lab1", check=True)
     check(spec, tried.json, schema_of(spec, "POST", "setup", 200))
     assert tried.json["check"]["result"] == "ok", tried.json
-    assert "would take the job" in tried.json["check"]["found"]
+    assert "would accept the job" in tried.json["check"]["found"]
     saved = await post(account="lab1", save=True)
     file = folder() / "profiles/slurm-gpu.yaml"
     assert saved.json["saved"] == str(file)

@@ -94,7 +94,7 @@ beforeEach(() => {
   ]);
   server.routes['POST setup'] = proposal({
     result: 'ok',
-    found: 'Slurm would take the job.',
+    found: 'Slurm would accept the job.',
     way_out: ''
   });
   model = new ClustersModel({ api: server.api });
@@ -162,7 +162,7 @@ describe('the dialog that sets up a batch system', () => {
     await screen.findByText(/account: lab1\s+python: \/usr\/bin\/python3/);
     expect(sent().some(({ check, save }) => check || save)).toBe(false);
     press('Test');
-    await screen.findByText('Slurm would take the job.');
+    await screen.findByText('Slurm would accept the job.');
     expect(sent().at(-1)).toMatchObject({ account: 'lab1', check: true });
     press('Save and start…');
     expect(await result).toBe('slurm-gpu');
