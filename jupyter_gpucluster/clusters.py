@@ -251,15 +251,11 @@ class Clusters:
                 others = [view for view in self.live() if view.id != look.record.id]
                 check_gpus(look.record.spec.site, target.maximum, others)
         if look.record.phase in ENDED:
-            raise ClusterConflict(
-                f"Cluster {look.record.name} is {look.record.phase.value}.",
-                hint="Start another one.",
-            )
-        body: dict[str, Any] = {}
-        if new_name is not None:
-            body["name"] = new_name
-        if target is not None:
-            body["target"] = to_json(target)
+            words = f"Cluster {look.record.name} is {look.record.phase.value}."
+            hint = "Start another one."
+            raise ClusterConflict(words, hint=hint)
+        given = {"name": new_name, "target": target}
+        body = {key: to_json(value) for key, value in given.items() if value is not None}
         ask_started(look.directory, "PATCH", "/gpucluster/cluster", body)
         return self.get(look.record.id)
 
@@ -303,9 +299,8 @@ class Clusters:
         while look.record.phase in ENDED and lives(look.record) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         if look.record.phase not in ENDED or lives(look.record):
-            raise ClusterConflict(
-                f"Cluster {look.record.name} has not ended.", hint="Stop it first."
-            )
+            hint = "Stop it first."
+            raise ClusterConflict(f"Cluster {look.record.name} has not ended.", hint=hint)
         left = look.record.unaccounted
         if left is not None and not force:
             from .state.unaccounted import refusal
@@ -350,7 +345,5 @@ def _request(request: Request | str, fields: dict[str, Any]) -> Request:
 def _ambiguous(name: str, looks: Sequence[Look]) -> ClusterConflict:
     """Return the error of a name that is not enough to delete by."""
     ended = " ".join(look.record.id for look in looks if look.record.phase in ENDED)
-    return ClusterConflict(
-        f"{len(looks)} clusters have the name {name}.",
-        hint=f"Give ids instead; for all that have ended: jupyter gpucluster forget {ended}",
-    )
+    hint = f"Give ids instead; for all that have ended: jupyter gpucluster forget {ended}"
+    return ClusterConflict(f"{len(looks)} clusters have the name {name}.", hint=hint)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cli.commands import COMMANDS
 from .cli.describe import named, state
-from .cli.dispatch import Command, options_of, read, top_help
+from .cli.dispatch import options_of, read, top_help
 from .cli.output import (
     Block,
     Outcome,
@@ -113,22 +113,9 @@ class GpuClusterMagic:
             print(top_help(PROGRAM))
             return
         try:
-            command = read(words, PROGRAM)
+            outcome, as_document = self._execute(words)
         except SystemExit:  # argparse has printed a command's help
             return
-        except GpuClusterError as error:
-            raise MagicError([error]) from None
-        self._execute(words[0], command)
-
-    def _execute(self, name: str, command: Command) -> None:
-        as_document = getattr(command.arguments, "json", None) is True
-        try:
-            if name == "stop":
-                self._let_go(command.arguments)
-            if name == "connect" and not as_document and command.arguments.form is None:
-                outcome = self._connect(command.arguments.name)
-            else:
-                outcome = command.run(command.arguments, self._session)
         except KeyboardInterrupt:
             raise MagicError([GpuClusterError("Interrupted.")]) from None
         except GpuClusterError as error:
@@ -141,6 +128,16 @@ class GpuClusterMagic:
             raise MagicError(outcome.errors)
         if outcome.code:
             raise MagicError([GpuClusterError(f"Ended with exit code {outcome.code}.")])
+
+    def _execute(self, words: Sequence[str]) -> tuple[Outcome, bool]:
+        """Run a command; return also whether its JSON document is wanted."""
+        run, arguments = read(words, PROGRAM)
+        as_document = getattr(arguments, "json", None) is True
+        if words[0] == "stop":
+            self._let_go(arguments)
+        if words[0] == "connect" and not as_document and arguments.form is None:
+            return self._connect(arguments.name), False
+        return run(arguments, self._session), as_document
 
     def _connect(self, name: str) -> Outcome:
         """Bind ``client`` and ``cluster``; connecting once more to one cluster makes no second."""

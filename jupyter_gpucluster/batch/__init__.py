@@ -35,8 +35,6 @@ BACKENDS = Registry(
 )
 THIS_MACHINE = "local"
 """The backend whose jobs are processes of this machine, with its cores and GPUs."""
-NOT_OF_LOGIN_NODES = ("kubernetes",)
-"""Systems whose commands are on people's own computers, too."""
 WAYS_OUT = {
     "ssh": "Let `dask-ssh` start the scheduler and attach to it with `backend: existing`; the nodes"
     " of a batch job are reached with `backend: local` and `launcher: ssh`.",
@@ -120,15 +118,19 @@ def missing_programs(backend: Backend) -> list[str]:
     return [name for name in programs_of(backend) if shutil.which(name) is None]
 
 
-def login_systems() -> list[str]:
-    """Return the titles of the batch systems whose login node this host may be."""
-    return [
-        backend.title
-        for backend in BACKENDS.every()
-        if backend.name not in NOT_OF_LOGIN_NODES
-        and not backend.on_this_machine
-        and not missing_programs(backend)
-    ]
+def installed() -> list[Backend]:
+    """Return the batch systems whose commands are on this host.
+
+    Several systems have a qsub and a qstat: of these, one counts that has its other commands, too.
+    """
+    there = [each for each in BACKENDS.every() if not each.on_this_machine and _has_all(each)]
+    known = {name for each in there if each.survey("") for name in programs_of(each)}
+    return [each for each in there if each.survey("") or not known & {*programs_of(each)}]
+
+
+def _has_all(backend: Backend) -> bool:
+    query = backend.allocation()
+    return not missing_programs(backend) and all(map(shutil.which, query.programs if query else ()))
 
 
 def elsewhere(name: str, job: Sent) -> dict[str, str]:

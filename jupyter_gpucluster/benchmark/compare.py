@@ -154,10 +154,9 @@ def find_baseline(report: Report) -> Report:
     """
     path = baseline_file(report)
     if not path.is_file():
-        raise InvalidInput(
-            f"There is no baseline of {report.workload} ({report.mode}) on these devices.",
-            hint="Keep one with --save-baseline, or name a report: --against FILE.",
-        )
+        words = f"There is no baseline of {report.workload} ({report.mode}) on these devices."
+        hint = "Keep one with --save-baseline, or name a report: --against FILE."
+        raise InvalidInput(words, hint=hint)
     return read_report(path)
 
 
@@ -178,7 +177,7 @@ def compare(earlier: Report, later: Report) -> list[str]:
     cells = [["device", "earlier s", "later s", "speed-up", "efficiency"]]
     for first, second in common or [(earlier.results[0], later.results[0])]:
         same = first.device == second.device
-        speed_up = _rate(second) / _rate(first)
+        speed_up = second.rate / first.rate
         cells.append(
             [
                 second.device if same else f"{first.device} -> {second.device}",
@@ -198,14 +197,8 @@ def compare(earlier: Report, later: Report) -> list[str]:
 def require_same_workload(earlier: str, later: str) -> None:
     """Refuse reports of different workloads."""
     if earlier != later:
-        raise InvalidInput(
-            f"{earlier} and {later} cannot be compared.",
-            hint="Give two reports of one workload.",
-        )
-
-
-def _rate(result: DeviceResult) -> float:
-    return result.rate or result.gigabytes_per_second  # older reports have the latter only
+        hint = "Give two reports of one workload."
+        raise InvalidInput(f"{earlier} and {later} cannot be compared.", hint=hint)
 
 
 def _remarks(earlier: Report, later: Report) -> Iterator[str]:

@@ -154,13 +154,7 @@ def latency(crew: Crew, gpu: bool, lanes: int) -> Workload:
 
 
 FAMILY: Mapping[str, Callable[[Crew, bool, int], Workload]] = MappingProxyType(
-    {
-        "copy": copy_memory,
-        "matmul": product,
-        "svd": factors,
-        SHUFFLE: exchange,
-        "latency": latency,
-    }
+    {"copy": copy_memory, "matmul": product, "svd": factors, SHUFFLE: exchange, "latency": latency}
 )
 WORKLOADS = ("sum", *FAMILY, "check-up")
 
@@ -168,11 +162,9 @@ WORKLOADS = ("sum", *FAMILY, "check-up")
 def family_workload(name: str, crew: Crew) -> Workload:
     """Return a workload of `FAMILY`; with GPUs and processors both it would have two sizes."""
     if len(crew.devices) > 1:
-        raise InvalidInput(
-            f"The workload {name} runs on one kind of device at a time.",
-            hint="Use --device gpu or --device cpu.",
-            detail="device",
-        )
+        words = f"The workload {name} runs on one kind of device at a time."
+        hint = "Use --device gpu or --device cpu."
+        raise InvalidInput(words, hint=hint, detail="device")
     gpu = "gpu" in crew.devices
     return FAMILY[name](crew, gpu, crew.workers if gpu else crew.threads)
 

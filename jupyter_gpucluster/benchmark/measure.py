@@ -229,12 +229,9 @@ def _cold_start(results: Sequence[DeviceResult]) -> list[str]:
 
 def _versions(workers: Sequence[WorkerFacts]) -> dict[str, str]:
     """Versions on the workers; several, where they differ."""
-
-    def found(name: str) -> str:
-        return ", ".join(sorted({getattr(worker, name) for worker in workers} - {""}))
-
-    every = {name: found(name) for name in ("python", "dask", "distributed", "numpy", "cupy")}
-    return {name: version for name, version in every.items() if version}
+    names = ("python", "dask", "distributed", "numpy", "cupy")
+    found = {name: sorted({getattr(worker, name) for worker in workers} - {""}) for name in names}
+    return {name: ", ".join(versions) for name, versions in found.items() if versions}
 
 
 def run_scaling(
@@ -250,11 +247,9 @@ def run_scaling(
         ``progress`` and ``start_seconds`` of `run_benchmark`.
     """
     if not weak and options.workload != "sum":
-        raise InvalidInput(
-            "Only the sum keeps its size over different numbers of workers.",
-            hint="Use --scaling weak.",
-            detail="scaling",
-        )
+        words = "Only the sum keeps its size over different numbers of workers."
+        hint = "Use --scaling weak."
+        raise InvalidInput(words, hint=hint, detail="scaling")
 
     whole = run_benchmark(client, options, **how)
     others = []

@@ -35,21 +35,13 @@ SMALL: Mapping[tuple[Device, ...], tuple[int, int]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class Preset:
-    """The size of a published run: rows and columns of the array and of a chunk."""
-
-    shape: Size
-    chunks: Size
-
-
-PRESETS: Mapping[str, Preset] = MappingProxyType(
+PRESETS: Mapping[str, tuple[Size, Size]] = MappingProxyType(
     {
-        "deepops": Preset((500_000, 500_000), (10_000, 10_000)),
-        "thetagpu": Preset((100_000, 100_000), (5_000, 5_000)),
+        "deepops": ((500_000, 500_000), (10_000, 10_000)),
+        "thetagpu": ((100_000, 100_000), (5_000, 5_000)),
     }
 )
-
+"""The sizes of published runs: rows and columns of the array and of a chunk."""
 
 MODES = ("documents", "peak")
 
@@ -104,11 +96,8 @@ class Options:
         for name, known in CHOICES.items():
             value = getattr(self, name)
             if value is not None and value not in known:
-                raise InvalidInput(
-                    f"Unknown {name}: {value}.",
-                    hint=f"Choose from: {', '.join(known)}.",
-                    detail=name,
-                )
+                hint = f"Choose from: {', '.join(known)}."
+                raise InvalidInput(f"Unknown {name}: {value}.", hint=hint, detail=name)
         for name in ("shape", "chunks", "preset", "mode"):
             if self.workload != "sum" and getattr(self, name) is not None:
                 raise InvalidInput(
@@ -116,19 +105,8 @@ class Options:
                     detail=name,
                 )
         if self.mode == "peak" and self.chunks is not None:
-            raise InvalidInput(
-                "Peak mode chooses its own chunks.",
-                hint="Leave --chunks out, or take --mode documents.",
-                detail="chunks",
-            )
-        for name, count in (("repeats", self.repeats), ("workers", self.workers)):
-            if count is not None and (type(count) is not int or count < 1):
-                raise InvalidInput(
-                    f"{name} takes a whole number, 1 or more, not {count}.", detail=name
-                )
-        for name, size in (("shape", self.shape), ("chunks", self.chunks)):
-            if size is not None:
-                _require_size(name, size)
+            hint = "Leave --chunks out, or take --mode documents."
+            raise InvalidInput("Peak mode chooses its own chunks.", hint=hint, detail="chunks")
         if self.shape:
             self._require_fit(self.shape)
 
@@ -140,21 +118,18 @@ class Options:
         """
         if self.workload != "sum":
             return family_workload(self.workload, crew)
-        preset = PRESETS[self.preset] if self.preset else None
+        preset_shape, preset_chunks = PRESETS[self.preset] if self.preset else (None, None)
         if (self.mode or self._usual_mode(crew)) == "peak":
-            shape = self.shape or (preset.shape if preset else _peak_shape(crew))
-            return peak_sum(shape, crew)
-        chunks = self.chunks or (preset.chunks if preset else _small_chunks(crew))
-        shape = self.shape or (preset.shape if preset else _small_shape(crew, chunks))
+            return peak_sum(self.shape or preset_shape or _peak_shape(crew), crew)
+        chunks = self.chunks or preset_chunks or _small_chunks(crew)
+        shape = self.shape or preset_shape or _small_shape(crew, chunks)
         self._require_fit(shape)
         chunks = (min(shape[0], chunks[0]), min(shape[1], chunks[1]))
         count = count_chunks(shape, chunks)
         if count > MAXIMUM_CHUNKS:
-            raise InvalidInput(
-                f"{count} chunks are more than the {MAXIMUM_CHUNKS} that Dask can handle.",
-                hint="Take larger --chunks or a smaller --shape.",
-                detail="chunks",
-            )
+            words = f"{count} chunks are more than the {MAXIMUM_CHUNKS} that Dask can handle."
+            hint = "Take larger --chunks or a smaller --shape."
+            raise InvalidInput(words, hint=hint, detail="chunks")
         return document_sum(shape, chunks, crew)
 
     def _usual_mode(self, crew: Crew) -> str:
@@ -164,11 +139,9 @@ class Options:
 
     def _require_fit(self, shape: Size) -> None:
         if self.chunks and (self.chunks[0] > shape[0] or self.chunks[1] > shape[1]):
-            raise InvalidInput(
-                f"Chunks {size_text(self.chunks)} do not fit into shape {size_text(shape)}.",
-                hint="Take smaller --chunks or a larger --shape.",
-                detail="chunks",
-            )
+            words = f"Chunks {size_text(self.chunks)} do not fit into shape {size_text(shape)}."
+            hint = "Take smaller --chunks or a larger --shape."
+            raise InvalidInput(words, hint=hint, detail="chunks")
 
 
 def _small_chunks(crew: Crew) -> Size:
@@ -192,12 +165,3 @@ def _small_shape(crew: Crew, chunks: Size) -> Size:
     _, per_thread = SMALL[crew.devices]
     count = math.ceil(math.sqrt(per_thread * crew.threads))
     return count * chunks[0], count * chunks[1]
-
-
-def _require_size(name: str, size: Sequence[int]) -> None:
-    if len(size) != 2 or not all(type(length) is int and length > 0 for length in size):
-        raise InvalidInput(
-            f"{name} takes two whole numbers, 1 or more, not {size_text(size)}.",
-            hint=f"For example {name}=(20000, 10000).",
-            detail=name,
-        )

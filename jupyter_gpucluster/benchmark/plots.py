@@ -132,10 +132,9 @@ def _writing_to(directory: Path) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise InvalidInput(
-            f"Cannot write plots to {directory}: {error.strerror}.",
-            hint="Name another folder with --plots.",
-        ) from None
+        words = f"Cannot write plots to {directory}: {error.strerror}."
+        hint = "Name another folder with --plots."
+        raise InvalidInput(words, hint=hint) from None
 
 
 def _crew(reports: Sequence[Report]) -> str:
@@ -172,8 +171,7 @@ def _figure() -> tuple[Figure, Axes]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnsuitableEnvironment(
-            "Plots need Matplotlib.", hint="Install matplotlib into this environment."
-        ) from None
+        hint = "Install matplotlib into this environment."
+        raise UnsuitableEnvironment("Plots need Matplotlib.", hint=hint) from None
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     return figure, figure.add_subplot()

@@ -58,7 +58,7 @@ class Run:
 
 @dataclass(frozen=True)
 class DeviceResult:
-    """The runs on one device; seconds and rate (1e9 bytes a second) are those of the fastest."""
+    """The runs on one device; seconds and rate are those of the fastest."""
 
     device: str
     names: Mapping[str, int]
@@ -66,8 +66,7 @@ class DeviceResult:
     create_seconds: float
     compute_seconds: float
     wall_seconds: float
-    gigabytes_per_second: float
-    rate: float = 0.0
+    rate: float
     """Amount over wall time, in ``unit``."""
     unit: str = "GB/s"
     shares: tuple[WorkerShare, ...] = ()
@@ -119,7 +118,6 @@ def device_result(
         device=device,
         names=names,
         runs=tuple(runs),
-        gigabytes_per_second=work.nbytes / 1e9 / fastest.wall_seconds,
         rate=work.amount / fastest.wall_seconds,
         unit=work.unit,
     )
@@ -149,6 +147,7 @@ def document_lines(report: Report) -> list[str]:
 def table(report: Report) -> list[str]:
     """Return the figures as aligned columns, under a heading and with the warnings below."""
     start = "" if report.start_seconds is None else f"; cluster start {report.start_seconds:.2f} s"
+    protocol = f", data over {report.protocol}" if report.protocol else ""
     unit = report.results[0].unit
     rows = [["device", "create s", "compute s", "wall s", unit, "runs", "computed by"]]
     for result in report.results:
@@ -166,7 +165,7 @@ def table(report: Report) -> list[str]:
     lines = [
         f"{report.workload} ({report.mode}): {_size(report)}",
         f"{counted(report.workers, 'worker')}, {counted(report.threads, 'thread')}, "
-        f"{counted(len(report.hosts), 'host')}{_protocol(report)}{start}",
+        f"{counted(len(report.hosts), 'host')}{protocol}{start}",
         *columns(rows, text={0, 6}),
     ]
     lines += _extras(report)
@@ -186,21 +185,12 @@ def table(report: Report) -> list[str]:
     return lines
 
 
-def _protocol(report: Report) -> str:
-    """Name the protocol of the data between workers."""
-    if not report.protocol or not any(result.links for result in report.results):
-        return f", over {report.protocol}" if report.protocol else ""
-    if report.protocol == "ucx":
-        return ", data over ucx (NVLink, InfiniBand or what else UCX finds)"
-    return f", data over {report.protocol} and through the hosts' memory"
-
-
 def _size(report: Report) -> str:
     known = report.parameters
     if "chunks" not in known:
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
     shape, chunks = size_text(known["shape"]), size_text(known["chunks"])
-    return f"{shape} in {report.pieces} chunks of {chunks}, {_bytes(report.nbytes)}"
+    return f"{shape} in {report.pieces} chunks of {chunks}, {report.nbytes / 1e9:.4g} GB"
 
 
 def _rate(result: DeviceResult) -> str:
@@ -247,21 +237,18 @@ def counted(count: int, noun: str) -> str:
 
 def write_report(report: Report, path: Path) -> None:
     """Write the JSON form; `read_report` reads it."""
-    _write(to_json(report), path)
+    write_reports(report.workload, [report], path)
 
 
 def write_reports(kind: str, reports: Sequence[Report], path: Path) -> None:
-    """Write several reports as one document: ``schema``, ``kind``, ``reports``."""
-    _write({"schema": SCHEMA, "kind": kind, "reports": to_json(list(reports))}, path)
-
-
-def _write(document: Any, path: Path) -> None:
+    """Write several reports as one document: ``schema``, ``kind``, ``reports``; one as it is."""
+    series = {"schema": SCHEMA, "kind": kind, "reports": to_json(list(reports))}
+    document = to_json(reports[0]) if kind == reports[0].workload else series
     try:
         path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(
-            f"Cannot write {path}: {error.strerror}.", hint="Give another file with --json."
-        ) from None
+        hint = "Give another file with --json."
+        raise InvalidInput(f"Cannot write {path}: {error.strerror}.", hint=hint) from None
 
 
 def read_report(path: Path) -> Report:
@@ -286,17 +273,9 @@ def read_report(path: Path) -> Report:
     except OSError as error:
         raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from None
     except (ValueError, TypeError, KeyError):
-        raise InvalidInput(
-            f"{path} is not a benchmark report.", hint="Write one with bench sum --json FILE."
-        ) from None
+        hint = "Write one with bench sum --json FILE."
+        raise InvalidInput(f"{path} is not a benchmark report.", hint=hint) from None
 
 
 def _array_size(nbytes: int) -> str:
     return f"{nbytes / 1e12:.2f} TB" if nbytes >= 1e10 else f"{nbytes / 1e9:.2f} GB"
-
-
-def _bytes(nbytes: int) -> str:
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if nbytes >= size:
-            return f"{nbytes / size:.2f} {unit}"
-    return f"{nbytes} bytes"

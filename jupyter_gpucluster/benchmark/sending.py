@@ -151,11 +151,8 @@ def failure(client: Client, futures: Sequence[Future[Any]], error: BaseException
     """Turn the error of a wait into one for users."""
     failed = next((future for future in futures if future.status == "error"), None)
     if isinstance(error, WorkerGone):
-        return BenchmarkFailed(
-            "A worker went away during the run.",
-            hint="Look at its log, then run again.",
-            detail=str(error),
-        )
+        hint = "Look at its log, then run again."
+        return BenchmarkFailed("A worker went away during the run.", hint=hint, detail=str(error))
     if failed is None:
         return BenchmarkFailed(
             "The cluster went away during the run.",
@@ -164,15 +161,11 @@ def failure(client: Client, futures: Sequence[Future[Any]], error: BaseException
         )
     text = _text_of(client, failed, error)
     if type(error).__name__ == "KilledWorker":
-        return BenchmarkFailed(
-            "Workers died during the run.",
-            hint="They may have run out of memory: take smaller --chunks; else look at their log.",
-            detail=text,
-        )
+        hint = "They may have run out of memory: take smaller --chunks; else look at their log."
+        return BenchmarkFailed("Workers died during the run.", hint=hint, detail=text)
     if isinstance(error, MemoryError) or text.startswith("OutOfMemoryError"):  # CuPy's
-        return BenchmarkFailed(
-            "A worker ran out of memory.", hint="Take smaller --chunks.", detail=text
-        )
+        hint = "Take smaller --chunks."
+        return BenchmarkFailed("A worker ran out of memory.", hint=hint, detail=text)
     return BenchmarkFailed(f"A task failed: {text}", hint="Look at the workers' log.")
 
 

@@ -53,10 +53,9 @@ def ask_workers(client: Client, least: int, *, look_for_gpus: bool) -> list[Work
     facts = [from_json(WorkerFacts, {**answer, "address": a}) for a, answer in answers.items()]
     for worker in facts:
         if not worker.numpy:
-            raise UnsuitableEnvironment(
-                f"The workers' Python {worker.python} lacks NumPy.",
-                hint="Install numpy into the environment that the cluster was started with.",
-            )
+            words = f"The workers' Python {worker.python} lacks NumPy."
+            hint = "Install numpy into the environment that the cluster was started with."
+            raise UnsuitableEnvironment(words, hint=hint)
     return sorted(facts, key=lambda worker: (worker.host, worker.address))
 
 
@@ -74,10 +73,8 @@ def choose_devices(
                 hint="Install CuPy for the machine's CUDA version (cupy-cuda12x or cupy-cuda13x) "
                 "into the environment that the cluster was started with.",
             )
-        raise InvalidInput(
-            "The workers have no GPU.",
-            hint="Use --device cpu, or start the cluster from a profile with GPUs.",
-        )
+        hint = "Use --device cpu, or start the cluster from a profile with GPUs."
+        raise InvalidInput("The workers have no GPU.", hint=hint)
     return ("gpu", "cpu") if wanted == "both" else ("gpu",), with_gpu
 
 

@@ -100,15 +100,13 @@ def perform(words: Sequence[str], terminal: Terminal) -> int:
 
 def _answer(words: Sequence[str], terminal: Terminal) -> Outcome:
     try:
-        command = read(words, terminal.program)
-        terminal.json = getattr(command.arguments, "json", None) is True
-        return command.run(command.arguments, terminal)
+        run, arguments = read(words, terminal.program)
+        terminal.json = getattr(arguments, "json", None) is True
+        return run(arguments, terminal)
     except (GpuClusterError, BrokenPipeError):
         raise
     except Exception as error:  # a user gets a line for our own mistakes too
         if os.environ.get(DEBUG) or is_stream(error):
             raise
-        raise GpuClusterError(
-            f"Unexpected {type(error).__name__}: {error}",
-            hint=f"With {DEBUG}=1 in the environment the same command shows where.",
-        ) from error
+        hint = f"With {DEBUG}=1 in the environment the same command shows where."
+        raise GpuClusterError(f"Unexpected {type(error).__name__}: {error}", hint=hint) from error

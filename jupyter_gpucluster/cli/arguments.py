@@ -26,6 +26,10 @@ class Parser(argparse.ArgumentParser):
         self.passes_on = False
         """True if the command runs another one, whose words follow ``--``."""
 
+    def flag(self, option: str, words: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(option, action="store_true", help=words)
+
     def error(self, message: str) -> NoReturn:
         """Raise argparse's complaint, with a pointer to the command's help."""
         text = re.sub(r"^arguments? ", "", message)
@@ -50,10 +54,8 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("-"):
             raise InvalidInput(f"Unexpected argument {word!r}.", hint=self._usage())
         option = word.partition("=")[0]
-        raise InvalidInput(
-            f"There is no option {option}.",
-            hint=suggestion(option, self.options()) or self._usage(),
-        )
+        hint = suggestion(option, self.options()) or self._usage()
+        raise InvalidInput(f"There is no option {option}.", hint=hint)
 
     def options(self) -> list[str]:
         """Return the options of the command."""
@@ -95,31 +97,25 @@ def whole_number(option: str, least: int, hint: str = "") -> Any:
     return read
 
 
-def seconds(option: str) -> Any:
-    """Return an argparse type: seconds to wait; nothing means without limit (infinity)."""
-
-    def read(text: str) -> float:
-        if not text:
-            return float("inf")
-        try:
-            number = float(text)
-        except ValueError:
-            raise InvalidInput(f"{option} takes seconds, not {text!r}.") from None
-        if not number >= 0:  # refuses NaN too
-            raise InvalidInput(f"{option} takes seconds, 0 or more, not {text}.")
-        return number
-
-    return read
+def seconds(text: str) -> float:
+    """Read the seconds of ``--wait``; nothing means without limit (infinity)."""
+    if not text:
+        return float("inf")
+    try:
+        number = float(text)
+    except ValueError:
+        raise InvalidInput(f"--wait takes seconds, not {text!r}.") from None
+    if not number >= 0:  # refuses NaN too
+        raise InvalidInput(f"--wait takes seconds, 0 or more, not {text}.")
+    return number
 
 
 def assignment(text: str) -> tuple[str, str]:
     """Read ``K=V``."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise InvalidInput(
-            f"--option takes NAME=VALUE, not {text!r}.",
-            hint="For example: --option account=abc123",
-        )
+        hint = "For example: --option account=abc123"
+        raise InvalidInput(f"--option takes NAME=VALUE, not {text!r}.", hint=hint)
     return key.strip(), value
 
 
@@ -145,24 +141,19 @@ def add_workers(parser: Parser, least: int, hint: str = "", *, required: bool = 
 def add_target(parser: Parser, *, least: int, required: bool = False) -> None:
     """Add ``--workers``, ``--gpus`` and ``--adapt``; ``least`` is the smallest fixed number."""
     hint = "To begin without workers: --adapt 0 MAX" if least else ""
-    add_workers(parser, least, hint, required=required).add_argument(
-        "--adapt",
-        nargs=2,
-        metavar=("MIN", "MAX"),
-        type=whole_number("--adapt", 0),
-        help="scale automatically between these numbers of workers",
+    group = add_workers(parser, least, hint, required=required)
+    bound, words = (
+        whole_number("--adapt", 0),
+        "scale automatically between these numbers of workers",
     )
+    group.add_argument("--adapt", nargs=2, metavar=("MIN", "MAX"), type=bound, help=words)
 
 
 def add_options(parser: Parser) -> None:
     """Add ``--option``."""
+    words = "set an option of the profile; may be given several times"
     parser.add_argument(
-        "--option",
-        metavar="K=V",
-        action="append",
-        default=[],
-        type=assignment,
-        help="set an option of the profile; may be given several times",
+        "--option", metavar="K=V", action="append", default=[], type=assignment, help=words
     )
 
 
@@ -171,21 +162,16 @@ def add_place(parser: Parser) -> None:
     add_options(parser)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--python", metavar="PATH", help="the Python that the cluster runs in")
-    group.add_argument(
-        "--kernel", metavar="NAME", default="", help="run in the environment of this kernel"
-    )
+    kernel = "run in the environment of this kernel"
+    group.add_argument("--kernel", metavar="NAME", default="", help=kernel)
 
 
 def add_request(parser: Parser) -> None:
     """Add the arguments of `request_from`."""
     add_target(parser, least=1)
     add_place(parser)
-    parser.add_argument(
-        "--allocation",
-        metavar="JOB",
-        type=_job,
-        help="run the workers in your own running job (its id, from salloc, qsub -I, ...)",
-    )
+    words = "run the workers in your own running job (its id, from salloc, qsub -I, ...)"
+    parser.add_argument("--allocation", metavar="JOB", type=_job, help=words)
 
 
 def request_from(
@@ -263,10 +249,8 @@ def default_profile() -> str:
 
     found = {name: loaded.profile for name, loaded in load_profiles().profiles.items()}
     if not found:
-        raise InvalidInput(
-            "No profile can be used.",
-            hint="Correct the files that the command profiles reports.",
-        )
+        hint = "Correct the files that the command profiles reports."
+        raise InvalidInput("No profile can be used.", hint=hint)
     chosen = next((name for name, profile in found.items() if profile.default), "")
     if not is_login_node():
         # The shipped profile of this machine has the name of its backend.
@@ -278,11 +262,8 @@ def default_profile() -> str:
     ]
     if chosen in jobs or len(jobs) == 1:
         return chosen if chosen in jobs else jobs[0]
-    submits = (
-        f"Give --profile {' or '.join(jobs)}."
-        if jobs
-        else "The command setup writes profiles for jobs."
-    )
+    setup = "The command setup writes profiles for jobs."
+    submits = f"Give --profile {' or '.join(jobs)}." if jobs else setup
     raise InvalidInput(
         "Other users share this login node, so a profile must be named.",
         hint=f"{submits} For a small cluster here: --profile {THIS_MACHINE}",
@@ -309,11 +290,8 @@ def refuse_gpus_on(profile: str, arguments: argparse.Namespace) -> None:
 def refuse_gpus_of(unit: str, arguments: argparse.Namespace, subject: str) -> None:
     """Refuse ``--gpus`` if the workers are CPU workers."""
     if arguments.gpus is not None and unit != "GPUs":
-        raise InvalidInput(
-            f"{subject} has CPU workers, no GPUs.",
-            hint=f"Use --workers {arguments.gpus}",
-            detail="target",
-        )
+        hint = f"Use --workers {arguments.gpus}"
+        raise InvalidInput(f"{subject} has CPU workers, no GPUs.", hint=hint, detail="target")
 
 
 def note_problems(profile: str, session: Session) -> None:

@@ -21,8 +21,6 @@ def named(*views: ClusterView) -> tuple[tuple[str, str], ...]:
 
 SHORT = 120
 """Characters of a reason in a table, of which `show` has the whole."""
-SAME = "see above"
-"""Stands for a long text that is shown above."""
 
 
 def short(text: str) -> str:
@@ -42,14 +40,13 @@ def state(view: ClusterView) -> str:
 
 def remarks(view: ClusterView) -> tuple[str, ...]:
     """Return the remarks that accompany a cluster everywhere."""
-    found = []
-    if view.simulated:
-        found.append("simulated")
-    if not view.encrypted:
-        found.append("NOT ENCRYPTED")
-    if view.stale_since is not None:
-        found.append(f"as of {ago(view.stale_since)}: the batch system does not answer")
-    return tuple(found)
+    stale = f"as of {ago(view.stale_since)}: the batch system does not answer"
+    found = (
+        (view.simulated, "simulated"),
+        (not view.encrypted, "NOT ENCRYPTED"),
+        (view.stale_since is not None, stale),
+    )
+    return tuple(words for applies, words in found if applies)
 
 
 def cluster_table(views: Iterable[ClusterView], empty: str) -> Table:
@@ -70,12 +67,10 @@ def cluster_table(views: Iterable[ClusterView], empty: str) -> Table:
 def cluster_facts(view: ClusterView) -> Table:
     """Return all that is known about one cluster."""
     counts = view.workers
-    ready = (
-        f"{counts.ready} ready of {counts.asked} requested"
-        + _if_any(counts.starting, "starting")
-        + _if_any(counts.pending, "pending")
-        + _if_any(counts.lost, "lost")
-    )
+    others = {"starting": counts.starting, "pending": counts.pending, "lost": counts.lost}
+    ready = f"{counts.ready} ready of {counts.asked} requested"
+    ready += "".join(f", {number} {state}" for state, number in others.items() if number)
+    deadlines = _deadlines(view)
     return facts(
         (
             ("name", view.name),
@@ -93,8 +88,8 @@ def cluster_facts(view: ClusterView) -> Table:
             ("clients", "" if view.phase in ENDED else str(view.clients)),
             ("GPU-hours", _gpu_hours(view)),
             ("idle GPUs", view.gpu_words),
-            ("ends first", "".join(_deadlines(view)[:1])),
-            ("then", "; ".join(_deadlines(view)[1:])),
+            ("ends first", "".join(deadlines[:1])),
+            ("then", "; ".join(deadlines[1:])),
             ("allocation", view.allocation),
             ("without Jupyter", view.survival),
             ("python", f"{view.python} ({view.environment})" if view.environment else view.python),
@@ -120,8 +115,8 @@ def target_text(view: ClusterView) -> str:
     return words
 
 
-def job_table(jobs: Sequence[Job], shown: set[str]) -> Table:
-    """Return the jobs of a cluster, one a line; long texts in ``shown`` are not repeated."""
+def job_table(jobs: Sequence[Job], reason: str) -> Table:
+    """Return the jobs of a cluster, one a line; the cluster's long reason is not repeated."""
     rows = tuple(
         (
             f"{job.key} ({job.group})" if job.group else job.key,
@@ -129,7 +124,7 @@ def job_table(jobs: Sequence[Job], shown: set[str]) -> Table:
             job.state.value,
             ago(job.ended or job.started or job.submitted or None),
             ", ".join(job.nodes),
-            "" if job.cause == job.state.value else _once(job.cause or job.reason, shown),
+            "" if job.cause == job.state.value else _without(reason, job.cause or job.reason),
         )
         for job in jobs
     )
@@ -161,39 +156,27 @@ def _amount(value: float | None, unit: str) -> str:
 
 
 def _gpu_remarks(gpu: GpuReading) -> list[str]:
-    found = [f"slowed by {', '.join(gpu.slowed)}"] if gpu.slowed else []
-    if gpu.ecc_errors:
-        found.append(counted(gpu.ecc_errors, "uncorrected memory errors"))
-    found += [f"XID {number}" for number in gpu.xids]
-    return [*found, gpu.trouble] if gpu.trouble else found
+    slowed = f"slowed by {', '.join(gpu.slowed)}" if gpu.slowed else ""
+    errors = counted(gpu.ecc_errors, "uncorrected memory errors") if gpu.ecc_errors else ""
+    return [*filter(None, (slowed, errors, *(f"XID {n}" for n in gpu.xids), gpu.trouble))]
 
 
-def event_table(events: Sequence[Event], shown: set[str]) -> Table:
-    """Return the timeline, one event a line; long texts in ``shown`` are not repeated."""
-    rows = tuple((ago(event.time), event.job, _once(event.message, shown)) for event in events)
+def event_table(events: Sequence[Event], reason: str) -> Table:
+    """Return the timeline, one event a line; the cluster's long reason is not repeated."""
+    rows = tuple((ago(each.time), each.job, _without(reason, each.message)) for each in events)
     return Table(("WHEN", "JOB", "WHAT"), rows, title="Timeline")
+
+
+def _without(reason: str, text: str) -> str:
+    return text.replace(reason, "see above") if len(reason) > SHORT else text
 
 
 def _words(view: ClusterView) -> tuple[str, ...]:
     """Return words and reason without repetition; of an ended cluster the reason."""
-    words = "" if view.words == view.phase.value else view.words
-    if view.phase in ENDED and view.reason:
-        words = ""
+    over = view.phase in ENDED and view.reason
+    words = "" if over or view.words == view.phase.value else view.words
     reason = "" if view.reason in words else view.reason
-    return tuple(part for part in (words, reason) if part)
-
-
-def _once(text: str, shown: set[str]) -> str:
-    """Return a text, without long parts that are shown already; it counts as shown from now on."""
-    rest = text
-    for known in shown:
-        rest = rest.replace(known, SAME) if len(known) > SHORT else rest
-    shown.add(text)
-    return rest
-
-
-def _if_any(number: int, state: str) -> str:
-    return f", {number} {state}" if number else ""
+    return tuple(filter(None, (words, reason)))
 
 
 def _part(used: int, total: int) -> str:

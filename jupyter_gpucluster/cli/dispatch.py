@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from ..core.errors import InvalidInput
-from ..core.fast_dataclass import frozen
 from .arguments import Parser, suggestion
 from .commands import COMMANDS
 from .output import Outcome, Session, facts, table_text
@@ -15,15 +14,7 @@ from .output import Outcome, Session, facts, table_text
 Run = Callable[[argparse.Namespace, Session], Outcome]
 
 
-@frozen
-class Command:
-    """One command with its arguments."""
-
-    run: Run
-    arguments: argparse.Namespace
-
-
-def read(words: Sequence[str], program: str) -> Command:
+def read(words: Sequence[str], program: str) -> tuple[Run, argparse.Namespace]:
     """Parse a command and its arguments; only the module of that command is imported.
 
     Raises
@@ -33,12 +24,10 @@ def read(words: Sequence[str], program: str) -> Command:
     """
     name = words[0]
     if name not in COMMANDS:
-        raise InvalidInput(
-            f"Unknown command {name!r}.",
-            hint=suggestion(name, COMMANDS) or f"The commands are: {', '.join(COMMANDS)}",
-        )
+        hint = suggestion(name, COMMANDS) or f"The commands are: {', '.join(COMMANDS)}"
+        raise InvalidInput(f"Unknown command {name!r}.", hint=hint)
     run, parser = _parser(name, program)
-    return Command(run, parser.parse_words(words[1:]))
+    return run, parser.parse_words(words[1:])
 
 
 def options_of(name: str) -> list[str]:
@@ -68,8 +57,6 @@ def _parser(name: str, program: str) -> tuple[Run, Parser]:
     if add := getattr(module, f"add_{name}", None):
         add(parser)
     if entry.json:
-        parser.add_argument(
-            "--json", action="store_true", help="print one JSON document and nothing else"
-        )
+        parser.flag("--json", "print one JSON document and nothing else")
     run: Run = getattr(module, f"run_{name}")
     return run, parser

@@ -22,7 +22,7 @@ from .describe import target_text
 from .output import Outcome, Progress, Session, counted
 
 if TYPE_CHECKING:
-    from ..core.cluster import Target
+    from ..launch.request import Request
     from ..state.view import ClusterView
 
 
@@ -38,13 +38,8 @@ class WaitInterrupted(GpuClusterError):
 
 def add_wait(parser: Parser, state: str) -> None:
     """Add ``--wait [SECONDS]``."""
-    parser.add_argument(
-        "--wait",
-        nargs="?",
-        metavar="SECONDS",
-        type=seconds("--wait"),
-        help=f"wait until {state}; without SECONDS as long as it takes",
-    )
+    words = f"wait until {state}; without SECONDS as long as it takes"
+    parser.add_argument("--wait", nargs="?", metavar="SECONDS", type=seconds, help=words)
 
 
 def wait_ready(
@@ -108,12 +103,23 @@ def until(reached: Callable[[ClusterView], bool], show: Progress) -> Progress:
 def interrupted(names: Sequence[str], meanwhile: str, program: str) -> WaitInterrupted:
     """Return the error after Ctrl-C: it names the clusters that continue."""
     subject = f"cluster {names[0]}" if len(names) == 1 else f"each of {', '.join(names)}"
-    return WaitInterrupted(
-        f"No longer waiting; {subject} {meanwhile}.", hint=f"To see them: {program} list"
-    )
+    hint = f"To see them: {program} list"
+    return WaitInterrupted(f"No longer waiting; {subject} {meanwhile}.", hint=hint)
 
 
-def stop_quietly(view: ClusterView, session: Session) -> None:
+@contextmanager
+def own_cluster(request: Request, session: Session) -> Iterator[ClusterView]:
+    """Start a cluster for one command, wait for its workers, and stop it at the end."""
+    view = session.clusters.start(request)
+    try:
+        with session.progress() as progress:
+            view = session.clusters.wait_ready(view.id, progress=progress)
+        yield view
+    finally:
+        _stop_quietly(view, session)
+
+
+def _stop_quietly(view: ClusterView, session: Session) -> None:
     """Stop the cluster that a command started for itself; errors become notes."""
     try:
         session.clusters.stop(view.id)
@@ -124,56 +130,33 @@ def stop_quietly(view: ClusterView, session: Session) -> None:
         session.note(f"Cluster {view.name}: {error.message}")
 
 
-@contextmanager
-def borrowed(name: str, workers: int | None, session: Session) -> Iterator[ClusterView]:
-    """Yield a cluster with so many workers ready, after a wait for the missing ones.
+def borrowed(name: str, workers: int | None, session: Session) -> ClusterView:
+    """Return a cluster with so many workers ready, after a wait for the missing ones.
 
-    One that follows the load keeps its number meanwhile: before there is work it has no reason to
-    grow, and a number that moves cannot be measured.
+    One that follows the load is refused if it may have fewer: before there is work it has no reason
+    to grow, and a number that moves cannot be measured.
 
     Parameters
     ----------
     workers
-        The needed number; None = the requested ones, and at least one.
+        The needed number; None = at least one.
 
     Raises
     ------
     ClusterConflict
         The cluster has ended, or ends now.
     InvalidInput
-        It will never have so many.
+        It does not keep so many.
     """
     from ..client.connect import has_scheduler
 
     view = session.clusters.get(name)
     has_scheduler(view)
-    needed = workers or max(view.workers.asked if view.target.adaptive else 0, 1)
-    if view.target.maximum < needed:
-        raise InvalidInput(
-            f"Cluster {view.name} keeps at most {counted(view.target.maximum, view.unit)}; "
-            f"{needed} are needed.",
-            hint=f"First: {session.program} scale {view.name} --workers {needed}",
-            detail="workers",
-        )
-    if not view.target.adaptive:
-        yield _with_workers(view, needed, session)
-        return
-    before = view.target
-    session.note(
-        f"cluster {view.name} follows the load; "
-        f"meanwhile it is kept at {counted(needed, view.unit)}"
-    )
-    session.clusters.update(view.id, target=Target(needed, needed))
-    try:
-        yield _with_workers(view, needed, session)
-    finally:
-        try:
-            session.clusters.update(view.id, target=before)
-        except GpuClusterError as error:
-            session.note(f"Cluster {view.name} no longer follows the load: {error.message}")
-
-
-def _with_workers(view: ClusterView, needed: int, session: Session) -> ClusterView:
+    needed = workers or 1
+    if view.target.minimum < needed:
+        words = f"Cluster {view.name} keeps {target_text(view)}; {needed} are needed."
+        hint = f"First: {session.program} scale {view.name} --workers {needed}"
+        raise InvalidInput(words, hint=hint, detail="workers")
     if view.workers.ready >= needed:
         return view
     session.note(

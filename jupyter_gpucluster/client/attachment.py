@@ -107,10 +107,8 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
 
     def _refuse_closed(self) -> None:
         if self.status in (Status.closing, Status.closed, Status.failed):
-            raise ClusterConflict(
-                f"This {type(self).__name__} is closed.",
-                hint="Start another one, or connect to one that runs: GPUCluster.from_name(NAME)",
-            )
+            hint = "Start another one, or connect to one that runs: GPUCluster.from_name(NAME)"
+            raise ClusterConflict(f"This {type(self).__name__} is closed.", hint=hint)
 
     async def _open_once(self) -> None:
         self.status = Status.starting
@@ -123,8 +121,7 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
             await asyncio.to_thread(check_protocol, view)
             self.security = security_of(view) or Security()
             self.scheduler_comm = rpc(
-                view.scheduler_address,
-                connection_args=self.security.get_connection_args("client"),
+                view.scheduler_address, connection_args=self.security.get_connection_args("client")
             )
             try:
                 async with asyncio.timeout(answer_seconds(self._timeout)):
@@ -228,10 +225,8 @@ class Attachment(Cluster):  # type: ignore[misc]  # see above
     @property
     def _current(self) -> ClusterView:
         if self._view is None:
-            raise ClusterConflict(
-                "The cluster has not been started yet.",
-                hint="Await it: cluster = await GPUCluster(..., asynchronous=True)",
-            )
+            hint = "Await it: cluster = await GPUCluster(..., asynchronous=True)"
+            raise ClusterConflict("The cluster has not been started yet.", hint=hint)
         return self._view
 
 

@@ -102,10 +102,8 @@ def has_scheduler(view: ClusterView) -> bool:
     """Return whether a scheduler can be reached; raises `ClusterConflict` where none ever will."""
     if view.phase in ENDED or view.phase is Phase.STOPPING:
         reason = f": {view.reason}" if view.reason else "."
-        raise ClusterConflict(
-            f"Cluster {view.name} is {view.phase.value}{reason}",
-            hint=f"Start another one: jupyter gpucluster start {view.profile}",
-        )
+        hint = f"Start another one: jupyter gpucluster start {view.profile}"
+        raise ClusterConflict(f"Cluster {view.name} is {view.phase.value}{reason}", hint=hint)
     return bool(view.scheduler_address)
 
 
@@ -119,10 +117,9 @@ def check_protocol(view: ClusterView) -> None:
 
 def too_late(view: ClusterView, timeout: float | None) -> WaitTimeout:
     """Return the error of a wait for the scheduler that took longer than allowed."""
-    return WaitTimeout(
-        f"The scheduler of cluster {view.name} was not up after {timeout:g} s: {view.words}.",
-        hint=f"See why: jupyter gpucluster why {view.name}",
-    )
+    words = f"The scheduler of cluster {view.name} was not up after {timeout:g} s: {view.words}."
+    hint = f"See why: jupyter gpucluster why {view.name}"
+    return WaitTimeout(words, hint=hint)
 
 
 def answer_seconds(timeout: float | None) -> float:

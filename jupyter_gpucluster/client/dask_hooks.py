@@ -13,8 +13,6 @@ from .connect import security_of
 if TYPE_CHECKING:
     from distributed.security import Security
 
-    from ..state.view import ClusterView
-
 
 def security_for(info: Mapping[str, Any]) -> Security | None:
     """Return what a client needs for an address, None where it is of no cluster of ours.
@@ -29,11 +27,6 @@ def security_for(info: Mapping[str, Any]) -> Security | None:
         views = Clusters().list()
     except GpuClusterError:
         return None  # a client of another cluster is none of our business
-    found = (view for view in views if is_up(view) and view.scheduler_address == address)
-    return next(map(security_of, found), None)
-
-
-def is_up(view: ClusterView) -> bool:
-    """Return whether a cluster's scheduler can be expected to answer."""
     gone = ENDED | {Phase.STOPPING, Phase.UNREACHABLE}
-    return bool(view.scheduler_address) and view.phase not in gone
+    found = (v for v in views if v.scheduler_address == address and v.phase not in gone)
+    return next(map(security_of, found), None)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..batch import (
-    BACKENDS,
-    elsewhere,
-    find_backend,
-    missing_programs,
-    programs_of,
-    submit_command,
-)
-from ..batch.base import Backend, program_of
+from ..batch import elsewhere, find_backend, installed, missing_programs, submit_command
+from ..batch.base import program_of
 from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited
 from ..core.errors import BackendError
@@ -29,22 +21,12 @@ from .here import Subject
 ANSWER_SECONDS = 20.0
 
 
-def installed() -> list[Backend]:
-    """Return the batch systems whose commands are on this host.
-
-    Several systems have a qsub and a qstat: of these, one counts that has its other commands, too.
-    """
-    there = [each for each in BACKENDS.every() if not each.on_this_machine and _has_all(each)]
-    known = {name for each in there if each.survey("") for name in programs_of(each)}
-    return [each for each in there if each.survey("") or not known & {*programs_of(each)}]
-
-
 def without_profile() -> list[str]:
     """Return the titles of installed systems that `setup` knows and no profile uses."""
-    off = load_site().settings.setup == "off"
-    found = [] if off else [each for each in installed() if each.survey("")]
-    used = {each.profile.backend for each in load_profiles().profiles.values()} if found else ()
-    return [each.title for each in found if each.name not in used]
+    if load_site().settings.setup == "off":
+        return []
+    used = {each.profile.backend for each in load_profiles().profiles.values()}
+    return [each.title for each in installed() if each.survey("") and each.name not in used]
 
 
 def systems(subject: Subject) -> Finding:
@@ -88,10 +70,8 @@ def answer(subject: Subject) -> Finding | None:
         fix = error.hint or "Try again later; if it still does not answer, contact the site."
         return failed(error.message, fix, f"$ {' '.join(argv)}\n{words}")
     count = sum(job.state not in FINAL for job in jobs.values())
-    words = (
-        f"{backend.title} answers {program_of(argv)} in {seconds:.1f} s; jobs of yours: {count}."
-    )
-    return ok(words)
+    took = f"{backend.title} answers {program_of(argv)} in {seconds:.1f} s"
+    return ok(f"{took}; jobs of yours: {count}.")
 
 
 def submission(profile: Profile, script: str) -> Finding | None:
@@ -121,8 +101,3 @@ def answer_of(argv: Sequence[str], stdin: str = "") -> CommandResult:
     """Run a command of a batch system, without the variables of a job that this may be in."""
     runner = ProcessRunner(inherited(os.environ), seconds=ANSWER_SECONDS)
     return run_aside(runner.run(argv, stdin))
-
-
-def _has_all(backend: Backend) -> bool:
-    query = backend.allocation()
-    return not missing_programs(backend) and all(map(shutil.which, query.programs if query else ()))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.cluster import EXISTING
-from ..core.errors import BackendError, GpuClusterError, InvalidInput, ProfileError, StateError
+from ..core.errors import BackendError, GpuClusterError, InvalidInput, ProfileError
 from ..launch.plan import Plan, make_plan
 from ..launch.preview import preview
 from ..launch.request import Request
@@ -27,7 +27,6 @@ WAIT_SECONDS = 600.0
 
 CHECKS: Mapping[str, tuple[Callable[[Subject], Finding | None], set[Kind]]] = {
     "batch systems": (batch_system.systems, {Kind.MACHINE}),
-    "limits": (here.limits, {Kind.EXISTING, Kind.LOCAL, Kind.BATCH}),
     "versions": (here.versions, {Kind.LOCAL, Kind.BATCH}),
     "imports here": (here.imports, {Kind.LOCAL, Kind.BATCH}),
     "commands": (batch_system.commands, {Kind.BATCH}),
@@ -92,38 +91,36 @@ def examine_profile(
     except ProfileError as error:
         return replace(report, findings=(refused(error).named("profile"),))
     if job and here.kind_of(loaded.profile) is not Kind.BATCH:
-        raise InvalidInput(
-            f"Profile {request.profile} submits no jobs to a batch system.",
-            hint="Leave --job out: the checks of this machine need no job.",
-            detail="job",
-        )
+        words = f"Profile {request.profile} submits no jobs to a batch system."
+        hint = "Leave --job out: the checks of this machine need no job."
+        raise InvalidInput(words, hint=hint, detail="job")
     if job:
         request = _smallest(clusters, request, loaded.profile)
     plan, script, startable = _planned(clusters, request)
     profile = loaded.profile if plan is None else plan.profile
-    live, kind = _live(clusters, request), here.kind_of(profile)
+    kind = here.kind_of(profile)
     findings = [
         startable,
         *(each.named("profile files") for each in here.profile_files(loaded.problems)),
-        *_run(Subject(clusters.root, kind, profile, plan, live, tried=job)),
+        *_run(Subject(clusters.root, kind, profile, plan, tried=job)),
     ]
     asked = ("commands", "batch system")
     silent = any(each.check in asked and each.result is Result.FAILED for each in findings)
-    if job and (plan is None or silent):
+    if not job:
+        checkable = kind is Kind.BATCH and script and not silent
+        if checkable and (rehearsed := batch_system.submission(profile, script)):
+            findings.append(rehearsed.named("submission"))
+    elif plan is None or silent:
         skipped = failed("Not submitted, because of what failed above.")
         findings.append(skipped.named("probe job"))
-    elif kind is Kind.BATCH and script and not (job or silent):
-        if rehearsed := batch_system.submission(profile, script):
-            findings.append(rehearsed.named("submission"))
-    if job and plan and not silent and not agrees(_cost(plan)):
+    elif not agrees(_cost(plan)):
         findings.append(warning("Not submitted.").named("probe job"))
-        plan = None
-    report = replace(report, findings=tuple(findings))
-    if not job or plan is None or silent:
-        return report
-    from .job import probe_by_job
+    else:
+        from .job import probe_by_job
 
-    return probe_by_job(clusters.root, plan, report, wait=wait, note=note)
+        report = replace(report, findings=tuple(findings))
+        return probe_by_job(clusters.root, plan, report, wait=wait, note=note)
+    return replace(report, findings=tuple(findings))
 
 
 def _smallest(clusters: Clusters, request: Request, profile: Profile) -> Request:
@@ -152,8 +149,9 @@ def _cost(plan: Plan) -> str:
 
 
 def _run(subject: Subject) -> list[Finding]:
-    applying = {name: check for name, (check, kinds) in CHECKS.items() if subject.kind in kinds}
-    return collect({name: check(subject) for name, check in applying.items()})
+    return collect(
+        {name: check(subject) for name, (check, kinds) in CHECKS.items() if subject.kind in kinds}
+    )
 
 
 def _planned(clusters: Clusters, request: Request) -> tuple[Plan | None, str, Finding]:
@@ -172,9 +170,3 @@ def _planned(clusters: Clusters, request: Request) -> tuple[Plan | None, str, Fi
     files = ", ".join(plan.loaded.files) or "built in"
     startable = ok(f"It can be started ({plan.profile.backend}; {files}).")
     return plan, script, startable.named("profile")
-
-
-def _live(clusters: Clusters, request: Request) -> int:
-    with contextlib.suppress(StateError):  # the check of the cluster directory reports it
-        return sum(view.profile == request.profile for view in clusters.live())
-    return 0

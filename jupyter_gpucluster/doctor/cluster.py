@@ -13,7 +13,7 @@ from ..core.cluster import ENDED, EXISTING, Phase
 from ..core.errors import GpuClusterError
 from ..state.control_client import ask
 from .findings import Finding, Report, Result, collect, failed, ok, refused, warning
-from .here import release
+from .here import DECISIVE, SAME_VERSIONS, differences
 
 if TYPE_CHECKING:
     from ..clusters import Clusters
@@ -27,8 +27,6 @@ PHASES = {
     Phase.UNREACHABLE: Result.FAILED,
 }
 """Results by phase; in any other phase the cluster waits or lacks something."""
-DECISIVE = ("python", "dask", "distributed")
-"""Packages that must agree; the others only if tasks use them."""
 
 
 def examine_cluster(clusters: Clusters, name: str) -> Report:
@@ -92,26 +90,12 @@ def compare_versions(
     """Compare versions of packages; see `distributed.Client.get_versions`."""
     parties = [("this process", client), ("scheduler", scheduler)]
     parties += [("workers", worker) for worker in workers]
-    found: dict[str, dict[str, list[str]]] = {}
-    for party, packages in parties:
-        for name, version in packages.items():
-            places = found.setdefault(name, {}).setdefault(release(name, version), [])
-            if party not in places:
-                places.append(party)
-    differing = {
-        name: "; ".join(f"{name} {v} in {' and '.join(where)}" for v, where in versions.items())
-        for name, versions in found.items()
-        if len(versions) > 1
-    }
-    decisive = [words for name, words in differing.items() if name in DECISIVE]
-    fix = (
-        "Connect from a kernel of the cluster's own environment (the command show names its"
-        " Python), or start the cluster in yours (--python, --kernel)."
-    )
-    if decisive:
-        return failed(f"{'; '.join(decisive)}.", fix)
+    names = dict.fromkeys(name for _, packages in parties for name in packages)
+    differing = differences(parties, names)
+    if decisive := [words for name, words in differing.items() if name in DECISIVE]:
+        return failed(f"{'; '.join(decisive)}.", SAME_VERSIONS)
     if differing:
-        return warning(f"{'; '.join(differing.values())}.", fix)
+        return warning(f"{'; '.join(differing.values())}.", SAME_VERSIONS)
     words = ", ".join(f"{name} {client.get(name)}" for name in DECISIVE)
     return ok(f"{words} in this process, the scheduler and {len(workers)} workers.")
 

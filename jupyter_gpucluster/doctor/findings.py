@@ -70,10 +70,8 @@ class Report:
     @property
     def result(self) -> Result:
         """The worst result of all checks."""
-        results = {finding.result for finding in self.findings}
-        return next(
-            (each for each in (Result.FAILED, Result.WARNING) if each in results), Result.OK
-        )
+        order = [Result.OK, Result.WARNING, Result.FAILED]
+        return max((each.result for each in self.findings), key=order.index, default=Result.OK)
 
     def as_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` prints."""

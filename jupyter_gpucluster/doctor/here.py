@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -46,6 +46,12 @@ LEAST_FILES = 1024
 KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
 PLACE = "JUPYTER_DATA_DIR"
 SLOW_IMPORT = 30.0
+DECISIVE = ("python", "dask", "distributed")
+"""Packages that must agree; the others only if tasks use them."""
+SAME_VERSIONS = (
+    "Connect from a kernel of the cluster's own environment (the command show names its"
+    " Python), or start the cluster in yours (--python, --kernel)."
+)
 IMPORT_FIXES = (
     (
         "'bindings' from 'cuda'",
@@ -82,8 +88,6 @@ class Subject:
     kind: Kind
     profile: Profile
     plan: Plan | None = None
-    live: int = 0
-    """Clusters of the profile that run."""
     tried: bool = False
     """True if a job tries afterwards what a check here can only guess."""
 
@@ -118,52 +122,35 @@ def profile_files(problems: Iterable[ProfileProblem]) -> list[Finding]:
     ]
 
 
-def limits(subject: Subject) -> Finding:
-    """Return the profile's limits, and whether one cluster more is within them."""
-    allowed = subject.profile.limits
-    named = (
-        (allowed.clusters, "clusters at a time"),
-        (allowed.workers, "workers a cluster"),
-        (allowed.gpu_hours, "GPU-hours a cluster"),
-    )
-    words = ", ".join(f"{most:g} {what}" for most, what in named if most is not None)
-    if allowed.clusters is not None and subject.live >= allowed.clusters:
-        return warning(
-            f"The profile allows {words}; {subject.live} of yours run.",
-            "Stop one of them before you start another.",
-        )
-    return ok(f"The profile allows {words}." if words else "The profile sets none.")
-
-
 def versions(subject: Subject) -> Finding | None:
     """Compare the cluster's Python with the one that a client of this process would have."""
     if subject.plan is None:
         return None
     there, own = subject.plan.environment, ask_python(sys.executable).versions
-    return compare(shown(there.python), there.versions, own, shown(sys.executable))
+    python = shown(there.python)
+    parties = ((python, there.versions), (f"this process ({shown(sys.executable)})", own))
+    if found := differences(parties, DECISIVE):
+        return warning(f"{'; '.join(found.values())}.", SAME_VERSIONS)
+    words = ", ".join(f"{name} {there.versions.get(name)}" for name in DECISIVE)
+    return ok(f"{words} in {python}.")
 
 
-def compare(
-    python: str, there: Mapping[str, str], own: Mapping[str, str], own_python: str
-) -> Finding:
-    """Compare the versions of two Pythons, the cluster's first."""
-    names = ("python", "dask", "distributed")
-    words = ", ".join(f"{name} {there.get(name, 'missing')}" for name in names)
-    differing = [
-        f"{name} {own.get(name, 'missing')}"
-        for name in names
-        if release(name, there.get(name)) != release(name, own.get(name))
-    ]
-    if not differing:
-        return ok(f"{words} in {python}.")
-    return warning(
-        f"{words} in {python}; this process has {', '.join(differing)} ({own_python}).",
-        "Connect from a kernel of the cluster's environment, or name the Python of yours (--python,"
-        " --kernel): client, scheduler and workers must agree.",
-    )
+def differences(
+    parties: Sequence[tuple[str, Mapping[str, Any]]], names: Iterable[str]
+) -> dict[str, str]:
+    """Return the packages whose versions differ, each with its versions and where they are."""
+    found = {}
+    for name in names:
+        places: dict[str, dict[str, None]] = {}
+        for place, versions in parties:
+            places.setdefault(_release(name, versions.get(name)), {})[place] = None
+        if len(places) > 1:
+            each = (f"{name} {v} in {' and '.join(where)}" for v, where in places.items())
+            found[name] = "; ".join(each)
+    return found
 
 
-def release(name: str, version: object) -> str:
+def _release(name: str, version: object) -> str:
     """Return the part of a version that must agree: pickles of one Python's minor releases do."""
     text = "missing" if version is None else str(version)
     return ".".join(text.split(".")[:2]) if name == "python" else text
@@ -218,10 +205,8 @@ def scheduler(subject: Subject) -> Finding:
         with socket.create_connection((host, port), probe.CALL_SECONDS):
             return ok(f"A process listens at {address}.")
     except OSError as error:
-        return failed(
-            f"{address} cannot be reached: {error.strerror or error}.",
-            "Check that the scheduler runs, and that this host can reach its network.",
-        )
+        fix = "Check that the scheduler runs, and that this host can reach its network."
+        return failed(f"{address} cannot be reached: {error.strerror or error}.", fix)
 
 
 def network(subject: Subject) -> Finding | None:
@@ -233,7 +218,7 @@ def network(subject: Subject) -> Finding | None:
     named = profile.head.interface or profile.network.interface or ""
     key = "head.interface" if profile.head.interface else "network.interface"
     interfaces = probe.interfaces()
-    there = ", ".join(f"{name} ({address})" for name, address in interfaces.items()) or "none"
+    there = listed(interfaces)
     if named and named not in interfaces:
         found = failed(
             f"{key} is {named!r}, but this host has no such interface with an IPv4 address"
@@ -256,22 +241,23 @@ def network(subject: Subject) -> Finding | None:
     return ok(f"A scheduler would listen on {chosen}; this host has: {there}.")
 
 
+def listed(interfaces: Mapping[str, str]) -> str:
+    """Return interfaces with their addresses."""
+    return ", ".join(f"{name} ({address})" for name, address in interfaces.items()) or "none"
+
+
 def cluster_directory(subject: Subject) -> Finding:
     """Find out whether cluster directories can be made, and whether nodes may see them."""
     facts = probe.directory(str(subject.root))
     place, kind = facts["path"], facts["file_system"] or "an unknown file system"
     if trouble := _not_private(subject.root) or facts["trouble"]:
-        return failed(
-            f"Clusters cannot be kept in {place}: {trouble.rstrip('.')}.",
-            f"Correct its mode or owner, or point {PLACE} at a directory of your own.",
-        )
+        fix = f"Correct its mode or owner, or point {PLACE} at a directory of your own."
+        return failed(f"Clusters cannot be kept in {place}: {trouble.rstrip('.')}.", fix)
     room, files = f"{facts['free'] / GIB:.1f} GiB free", facts["free_files"]
     if facts["free"] < LEAST_FREE or (files is not None and files < LEAST_FREE_FILES):
         inodes = "" if files is None else f", {files} files"
-        return warning(
-            f"{place} is nearly full: {room}{inodes}.",
-            f"Free some space, or point {PLACE} at a file system that has some.",
-        )
+        fix = f"Free some space, or point {PLACE} at a file system that has some."
+        return warning(f"{place} is nearly full: {room}{inodes}.", fix)
     if subject.guessed and not is_shared(facts["file_system"]):
         return warning(
             f"{place} is on {kind}, which is usually a disk of this machine alone: nodes may not"
@@ -298,15 +284,12 @@ def _not_private(root: Path) -> str:
 def open_files(subject: Subject) -> Finding:
     """Compare the limit of open files with the connections of a scheduler."""
     _, hard = probe.open_files()  # a scheduler raises its own limit to the hard one
-    machine = look_around()
-    sizes = sizes_of(subject.profile, machine)
+    sizes = sizes_of(subject.profile, look_around())
     workers = sizes.maximum or sizes.per_job
     needed = max(LEAST_FILES, FILES_OF_A_WORKER * workers)
     if 0 <= hard < needed:
-        return warning(
-            f"{hard} files; {workers} workers need {needed} (ulimit -Hn).",
-            "Ask the site for a higher hard limit of open files, or use fewer workers.",
-        )
+        fix = "Ask the site for a higher hard limit of open files, or use fewer workers."
+        return warning(f"{hard} files; {workers} workers need {needed} (ulimit -Hn).", fix)
     words = "any number of files" if hard < 0 else f"{hard} files"
     return ok(f"A scheduler may open {words} (ulimit -Hn).")
 
@@ -318,10 +301,8 @@ def outlives_jupyter(subject: Subject) -> Finding | None:
     detached = find_survival(job=surrounding_job())
     if detached.survives:
         return ok(detached.words)
-    return warning(
-        detached.words,
-        "To keep clusters running, start them from a login host, or set head.placement: job.",
-    )
+    fix = "To keep clusters running, start them from a login host, or set head.placement: job."
+    return warning(detached.words, fix)
 
 
 def ssh(subject: Subject) -> Finding | None:
@@ -353,5 +334,4 @@ def gpus(subject: Subject) -> Finding:
 
 def dask_settings(subject: Subject) -> Finding | None:
     """Return the settings of Dask that this user has changed."""
-    words = own_settings()
-    return ok(words) if words else None
+    return ok(words) if (words := own_settings()) else None

@@ -35,12 +35,7 @@ LOG_LINES = 8
 
 
 def probe_by_job(
-    root: Path,
-    plan: Plan,
-    report: Report,
-    *,
-    wait: float,
-    note: Callable[[str], None],
+    root: Path, plan: Plan, report: Report, *, wait: float, note: Callable[[str], None]
 ) -> Report:
     """Add to a report what a job finds on its nodes; see `examine_profile`."""
     with job_files(root) as directory, closing(probe.Listener(token_hex(16))) as listener:
@@ -199,10 +194,8 @@ def _spread(one: Probe) -> Finding | None:
     ranks, expected = list(one.answers.values()), one.expected
     if len(ranks) < expected.ranks or len({a["host"] for a in ranks}) >= expected.nodes:
         return None
-    return warning(
-        f"The job has {expected.nodes} nodes, and all ranks ran on {hosts(ranks)}.",
-        "Check launcher and job.nodes: the other nodes would have no worker.",
-    )
+    fix = "Check launcher and job.nodes: the other nodes would have no worker."
+    return warning(f"The job has {expected.nodes} nodes, and all ranks ran on {hosts(ranks)}.", fix)
 
 
 def _silence(one: Probe) -> Finding:

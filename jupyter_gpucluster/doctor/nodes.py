@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from .findings import Finding, failed, ok, warning
-from .here import GIB, IN_MEMORY, LEAST_FILES, is_shared, judge_imports, release
+from .here import GIB, IN_MEMORY, LEAST_FILES, differences, is_shared, judge_imports, listed
 from .reach import Answer, Expected, hosts, nodes_to_here
 
 CLOCKS_SECONDS = 60.0
@@ -53,18 +53,12 @@ def _imports(expected: Expected, answer: Answer) -> Finding:
 
 def _versions(expected: Expected, answer: Answer) -> Finding | None:
     there = answer["imports"]["versions"]
-    differing = [
-        f"{name} {there[name]} instead of {expected.versions[name]}"
-        for name in ("python", "distributed")
-        if name in there and name in expected.versions
-        if release(name, there[name]) != release(name, expected.versions[name])
-    ]
-    if not differing:
+    names = {"python", "distributed"} & there.keys() & expected.versions.keys()
+    parties = (("jobs", there), ("the scheduler", expected.versions))
+    if not (differing := differences(parties, sorted(names))):
         return None
-    return failed(
-        f"{' and '.join(differing)}, which the scheduler has.",
-        "Scheduler and workers must agree: install the same Dask and Python in both.",
-    )
+    fix = "Scheduler and workers must agree: install the same Dask and Python in both."
+    return failed(f"{'; '.join(differing.values())}.", fix)
 
 
 def _gpus(expected: Expected, answer: Answer) -> Finding | None:
@@ -83,10 +77,8 @@ def _gpus(expected: Expected, answer: Answer) -> Finding | None:
             " job.directives), and that a container is started with them.",
         )
     if count < expected.gpus:
-        return failed(
-            f"{count} of {asked} can be used ({facts['trouble'] or shown}).",
-            "Ask for GPUs in the way that the site wants: see job.gpu_request and job.directives.",
-        )
+        fix = "Ask for GPUs in the way that the site wants: see job.gpu_request and job.directives."
+        return failed(f"{count} of {asked} can be used ({facts['trouble'] or shown}).", fix)
     if count > expected.gpus:
         return warning(
             f"{count} can be used, {asked} ({shown}): workers would start on all of them.",
@@ -101,12 +93,11 @@ def _named(visible: str) -> list[str]:
 
 
 def _interface(expected: Expected, answer: Answer) -> Finding:
-    there = ", ".join(f"{name} ({address})" for name, address in answer["interfaces"].items())
+    there = listed(answer["interfaces"])
     if expected.interface and expected.interface not in answer["interfaces"]:
-        return failed(
-            f"There is no interface {expected.interface!r} with an IPv4 address; there is {there}.",
-            "Set network.interface to one of these; head.interface is for the scheduler only.",
-        )
+        words = f"No interface {expected.interface!r} has an IPv4 address; there is {there}."
+        fix = "Set network.interface to one of these; head.interface is for the scheduler only."
+        return failed(words, fix)
     return ok(f"{there}.")
 
 

@@ -6,7 +6,7 @@ import functools
 import os
 from dataclasses import dataclass
 
-from ..batch import BACKENDS, login_systems
+from ..batch import BACKENDS, missing_programs
 from ..batch.variables import surrounding_job
 from ..host.hardware import Machine
 from ..host.memory_shares import LEAST_SHARE
@@ -15,6 +15,8 @@ from ..profiles import Profile
 MOST_DEFAULT_WORKERS = 4
 SWITCH = "JUPYTER_GPUCLUSTER_LOGIN_NODE"
 """A variable: `no` if a host with a batch system's commands is no login node."""
+ON_OWN_COMPUTERS = ("kubernetes",)
+"""Systems whose commands are on people's own computers, too."""
 LOGIN_WORKERS = 2
 LOGIN_SECONDS = 20 * 60.0
 LOGIN_WORDS = (
@@ -89,12 +91,15 @@ def sizes_of(profile: Profile, machine: Machine) -> Sizes:
 
 def is_login_node() -> bool:
     """Return True on a host with a batch system's commands, outside of its jobs."""
-    return os.environ.get(SWITCH) != "no" and not surrounding_job() and bool(_systems())
+    return os.environ.get(SWITCH) != "no" and not surrounding_job() and _has_commands()
 
 
 @functools.cache
-def _systems() -> tuple[str, ...]:
-    return tuple(login_systems())
+def _has_commands() -> bool:
+    return any(
+        not (each.on_this_machine or each.name in ON_OWN_COMPUTERS or missing_programs(each))
+        for each in BACKENDS.every()
+    )
 
 
 def sparing(profile: Profile, sizes: Sizes) -> Profile:

@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..batch import installed
 from ..batch.base import Backend
 from ..batch.queue import ProcessRunner, for_user, run_aside, user_name
 from ..batch.variables import inherited, surrounding_job
 from ..core.errors import BackendError, GpuClusterError, InvalidInput
 from ..core.job import CommandResult
 from ..core.site import GpuQueue, Site
-from ..doctor.batch_system import ANSWER_SECONDS, installed, submission
+from ..doctor.batch_system import ANSWER_SECONDS, submission
 from ..doctor.findings import Finding, Result, ok, refused
 from ..launch.plan import make_plan
 from ..launch.preview import preview

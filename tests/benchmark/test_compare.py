@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from jupyter_gpucluster.benchmark import Report, compare
+from jupyter_gpucluster.benchmark import compare
+from jupyter_gpucluster.benchmark.report import Report
 from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, THETAGPU, a_report
 

@@ -73,7 +73,8 @@ def test_the_check_up_runs_everything_and_ends_with_a_verdict(client: Client) ->
 def test_a_worker_that_dies_under_a_long_task_ends_the_run(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jupyter_gpucluster.benchmark import Options, Progress, measure
+    from jupyter_gpucluster.benchmark import measure
+    from jupyter_gpucluster.benchmark.measure import Progress
 
     monkeypatch.setattr(measure, "PROGRESS_SECONDS", 0.05)
     closed: list[str] = []

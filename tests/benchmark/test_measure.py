@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_gpucluster.benchmark import BenchmarkFailed, Options, Progress, measure
+from jupyter_gpucluster.benchmark import BenchmarkFailed, Options, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
+from jupyter_gpucluster.benchmark.measure import Progress
 from jupyter_gpucluster.benchmark.workloads import Crew, Workload, document_sum
 from jupyter_gpucluster.core.errors import InvalidInput, UnsuitableEnvironment
 

@@ -11,7 +11,8 @@ import nbformat
 import pytest
 
 import jupyter_gpucluster
-from jupyter_gpucluster.benchmark import PRESETS, Options, read_report
+from jupyter_gpucluster.benchmark import Options, read_report
+from jupyter_gpucluster.benchmark.options import PRESETS
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Target
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from jupyter_gpucluster.benchmark import Options, Progress, kernels, measure
+from jupyter_gpucluster.benchmark import Options, kernels, measure
 from jupyter_gpucluster.benchmark import run_benchmark as run
+from jupyter_gpucluster.benchmark.measure import Progress
 from jupyter_gpucluster.benchmark.workloads import Crew, chunk_bytes, even_shares, peak_sum
 from jupyter_gpucluster.core.errors import InvalidInput
 
@@ -29,7 +30,6 @@ def test_the_peak_sum_is_right_and_names_what_each_worker_did(client: Client) ->
     assert len(result.shares) == 2
     assert {share.slowed for share in result.shares} == {""}
     assert all(share.rate > 0 and share.seconds > 0 for share in result.shares)
-    assert result.rate == pytest.approx(result.gigabytes_per_second)
 
 
 @given(rows=some.integers(1, 10_000), count=some.integers(1, 300))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_gpucluster.benchmark import Progress, progress_line
+from jupyter_gpucluster.benchmark.measure import Progress, progress_line
 
 
 def test_a_line_shows_the_state_of_the_run_and_is_empty_after_it() -> None:

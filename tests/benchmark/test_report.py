@@ -47,14 +47,14 @@ def test_the_fastest_run_counts_and_all_are_kept() -> None:
     work = document_sum((125_000, 1_000), (1_000, 1_000), LAPTOP)
     result = device_result("cpu", {"Xeon": 1}, work, runs)
     assert (result.create_seconds, result.compute_seconds, result.wall_seconds) == (0.2, 1.8, 2.0)
-    assert result.gigabytes_per_second == 0.5
+    assert result.rate == 0.5
     assert result.runs == tuple(runs)
 
 
 def test_the_table_has_a_row_for_each_device_and_ends_with_the_warnings() -> None:
     report = a_report(THETAGPU, 8, {"gpu": 4.0, "cpu": 48.0}, warnings=("mind the gap",))
     assert table(report) == [
-        "sum (documents): 100000x100000 in 400 chunks of 5000x5000, 80.00 GB",
+        "sum (documents): 100000x100000 in 400 chunks of 5000x5000, 80 GB",
         "8 workers, 8 threads, 1 host; cluster start 1.25 s",
         "device  create s  compute s  wall s   GB/s  runs  computed by",
         "gpu        0.500      3.500   4.000  20.00     1  8 x Tesla P4",
@@ -83,7 +83,7 @@ def test_the_keys_of_the_json_form_stay(tmp_path: Path) -> None:
     }
     assert set(data["results"][0]) == {
         *("device", "names", "runs", "create_seconds", "compute_seconds", "wall_seconds"),
-        *("gigabytes_per_second", "rate", "unit", "shares", "figures", "ceiling", "links"),
+        *("rate", "unit", "shares", "figures", "ceiling", "links"),
     }
     assert set(data["results"][0]["runs"][0]) == {
         *("create_seconds", "compute_seconds", "value", "shares", "figures"),

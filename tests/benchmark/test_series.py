@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_gpucluster.benchmark import (
-    Options,
-    prepare_plots,
-    run_scaling,
-    scaling_table,
-    write_plots,
-)
-from jupyter_gpucluster.benchmark.measure import halves, with_ceiling
+from jupyter_gpucluster.benchmark import Options
+from jupyter_gpucluster.benchmark.measure import halves, run_scaling, scaling_table, with_ceiling
+from jupyter_gpucluster.benchmark.plots import prepare_plots, write_plots
 from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_gpucluster.benchmark import (
-    Options,
-    find_baseline,
-    kernels,
-    run_benchmark,
-    save_baseline,
-    sending,
-    table,
-    verdict,
-)
+from jupyter_gpucluster.benchmark import Options, kernels, run_benchmark, sending, table
+from jupyter_gpucluster.benchmark.compare import find_baseline, save_baseline, verdict
 from jupyter_gpucluster.benchmark.report import Link, Report, WorkerShare
 from jupyter_gpucluster.core.errors import InvalidInput
 from tests.benchmark.reports import DEEPOPS, a_report

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_gpucluster.doctor import Result, batch_system, here
+from jupyter_gpucluster.doctor import batch_system, here
+from jupyter_gpucluster.doctor.findings import Result
 from jupyter_gpucluster.doctor.here import Subject
 from jupyter_gpucluster.host.detach import Survival
 from jupyter_gpucluster.launch.python_environments import Environment
@@ -145,12 +146,13 @@ def test_keys_in_an_agent_alone_do_not_reach_the_nodes_of_a_job(
 
 def test_only_a_minor_release_of_python_or_another_dask_is_a_difference() -> None:
     ours = {"python": "3.11.7", "dask": "2026.8.0", "distributed": "2026.8.0"}
-    same = here.compare("/env/python", {**ours, "python": "3.11.2"}, ours, "/usr/python")
-    assert same.result is Result.OK
-    theirs = {**ours, "dask": "2026.7.1", "python": "3.12.1"}
-    other = here.compare("/env/python", theirs, ours, "/usr/python")
-    assert other.result is Result.WARNING
-    assert "this process has python 3.11.7, dask 2026.8.0 (/usr/python)" in other.found
+    parties = [("/env/python", {**ours, "python": "3.11.2"}), ("this process", ours)]
+    assert here.differences(parties, here.DECISIVE) == {}
+    theirs = {"distributed": "2026.8.0", "python": "3.12.1"}
+    assert here.differences([*parties, ("workers", theirs)], here.DECISIVE) == {
+        "python": "python 3.11 in /env/python and this process; python 3.12 in workers",
+        "dask": "dask 2026.8.0 in /env/python and this process; dask missing in workers",
+    }
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def on_a_login_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}")
     monkeypatch.delenv(SWITCH)
-    sizes._systems.cache_clear()
+    sizes._has_commands.cache_clear()
 
 
 @pytest.fixture

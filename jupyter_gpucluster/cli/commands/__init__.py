@@ -45,12 +45,7 @@ COMMANDS = {
     "logs": Entry("jobs", "print the logs of a cluster", name=True),
     "doctor": Entry("doctor", "check a machine, a profile or a cluster, and suggest fixes"),
     "why": Entry("clusters", "explain why a cluster waits, failed or ended", name=True),
-    "shell": Entry(
-        "jobs",
-        "open a shell, or run a command, on the node of a running job",
-        name=True,
-        json=False,
-    ),
+    "shell": Entry("jobs", "run a shell or a command in a running job", name=True, json=False),
     "stop": Entry("clusters", "stop clusters"),
     "forget": Entry("clusters", "delete the records of ended clusters"),
     "environment": Entry("environment", "create or update a Python environment for clusters"),

@@ -39,12 +39,8 @@ TITLES = {
 
 def add_list(parser: Parser) -> None:
     """Add the arguments of ``list``."""
-    parser.add_argument("--all", action="store_true", help="also those that have ended")
-    parser.add_argument(
-        "--orphans",
-        action="store_true",
-        help="list processes and jobs left over from ended clusters",
-    )
+    parser.flag("--all", "also those that have ended")
+    parser.flag("--orphans", "list processes and jobs left over from ended clusters")
 
 
 def run_list(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -54,10 +50,7 @@ def run_list(arguments: argparse.Namespace, session: Session) -> Outcome:
         rows = tuple((orphan,) for orphan in orphans)
         return Outcome({"orphans": orphans}, (Table(("ORPHAN",), rows, empty="no orphans"),))
     views, damaged = session.clusters.survey(ended=arguments.all)
-    document = {
-        "clusters": to_json(views),
-        "damaged": [error.as_json() for error in damaged],
-    }
+    document = {"clusters": to_json(views), "damaged": [error.as_json() for error in damaged]}
     empty = "no clusters" if arguments.all else "no clusters; list --all shows those that ended"
     unreadable = "\n".join(f"{error.message} {error.hint}".strip() for error in damaged)
     blocks = (cluster_table(views, empty), Text(unreadable, title="Records that cannot be read"))
@@ -70,12 +63,11 @@ def run_show(arguments: argparse.Namespace, session: Session) -> Outcome:
     view = clusters.get(arguments.name)
     jobs, events = clusters.jobs(view.id), clusters.events(view.id)
     document = {**to_json(view), "jobs": to_json(jobs), "events": to_json(events)}
-    shown = {view.reason}
     blocks = (
         cluster_facts(view),
         gpu_table(view.gpus),
-        job_table(jobs, shown),
-        event_table(events[-SHOWN_EVENTS:], shown),
+        job_table(jobs, view.reason),
+        event_table(events[-SHOWN_EVENTS:], view.reason),
     )
     return Outcome(document, blocks, clusters=named(view))
 
@@ -126,12 +118,8 @@ def run_why(arguments: argparse.Namespace, session: Session) -> Outcome:
 def add_stop(parser: Parser) -> None:
     """Add the arguments of ``stop``."""
     parser.add_argument("names", metavar="NAME", nargs="*", help="names or ids of clusters")
-    parser.add_argument("--all", action="store_true", help="every cluster that has not ended")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="kill schedulers that do not answer, and end their jobs",
-    )
+    parser.flag("--all", "every cluster that has not ended")
+    parser.flag("--force", "kill schedulers that do not answer, and end their jobs")
     add_wait(parser, "they have ended")
 
 
@@ -160,9 +148,8 @@ def _names(arguments: argparse.Namespace, session: Session) -> list[str]:
             raise InvalidInput("Give names or --all, not both.")
         return [view.id for view in session.clusters.live()]
     if not arguments.names:
-        raise InvalidInput(
-            "Which cluster?", hint=f"{session.program} stop NAME..., or --all for every one."
-        )
+        hint = f"{session.program} stop NAME..., or --all for every one."
+        raise InvalidInput("Which cluster?", hint=hint)
     return list(dict.fromkeys(arguments.names))
 
 
@@ -189,9 +176,7 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
 def add_forget(parser: Parser) -> None:
     """Add the arguments of ``forget``."""
     parser.add_argument("names", metavar="NAME", nargs="+", help="names or ids of ended clusters")
-    parser.add_argument(
-        "--force", action="store_true", help="also while the end of its jobs is not proved"
-    )
+    parser.flag("--force", "also while the end of its jobs is not proved")
 
 
 def run_forget(arguments: argparse.Namespace, session: Session) -> Outcome:

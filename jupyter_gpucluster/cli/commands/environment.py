@@ -92,11 +92,7 @@ def run_environment(arguments: argparse.Namespace, session: Session) -> Outcome:
         **use,
     }
     lines = "\n".join(f"{what.replace('_', ' ')}:\n    {line}" for what, line in use.items())
-    blocks = (
-        facts(known.items()),
-        Text("\n".join(found.problems)),
-        Text(lines, code=True),
-    )
+    blocks = (facts(known.items()), Text("\n".join(found.problems)), Text(lines, code=True))
     errors = () if found.suitable else (UnsuitableEnvironment(found.problems[0]),)
     return Outcome(document, blocks, errors)
 
@@ -133,8 +129,8 @@ def add_kernel(parser: Parser) -> None:
     add("--profile", help="apply the prologue and variables of this profile")
     add_options(parser)
     add("--prefix", default="", help="a site's folder, such as /usr/local; default: for you only")
-    add("--replace", action="store_true", help="replace the kernel of this name")
-    add("--remove", action="store_true", help="remove the kernels that were registered for PATH")
+    parser.flag("--replace", "replace the kernel of this name")
+    parser.flag("--remove", "remove the kernels that were registered for PATH")
 
 
 def run_kernel(arguments: argparse.Namespace, session: Session) -> Outcome:

@@ -23,30 +23,22 @@ if TYPE_CHECKING:
 
 LINES = 500
 FOLLOWED_LINES = 10
-LOOK_SECONDS = 0.5
-VIEW_SECONDS = 2.0
+LOOK_SECONDS = 1.0
 
 
 def add_logs(parser: Parser) -> None:
     """Add the arguments of ``logs``."""
     parser.add_argument("--job", metavar="ID", default="", help="only this job; see: show")
-    parser.add_argument(
-        "--lines",
-        metavar="N",
-        type=whole_number("--lines", 1),
-        help=f"the last N lines of each log ({LINES}, with --follow {FOLLOWED_LINES})",
-    )
-    parser.add_argument(
-        "--follow", action="store_true", help="keep printing added lines until the cluster ends"
-    )
+    lines = f"the last N lines of each log ({LINES}, with --follow {FOLLOWED_LINES})"
+    parser.add_argument("--lines", metavar="N", type=whole_number("--lines", 1), help=lines)
+    parser.flag("--follow", "keep printing added lines until the cluster ends")
 
 
 def run_logs(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Print the logs."""
     if not arguments.follow:
-        text = session.clusters.logs(
-            arguments.name, _log_of(arguments, session), lines=arguments.lines or LINES
-        )
+        log, lines = _log_of(arguments, session), arguments.lines or LINES
+        text = session.clusters.logs(arguments.name, log, lines=lines)
         return Outcome({"text": text}, (Text(text, code=True),))
     if arguments.json:
         raise InvalidInput("--follow has no end, so --json cannot print one document of it.")
@@ -64,13 +56,9 @@ def _follow(view: ClusterView, arguments: argparse.Namespace, session: Session) 
     log = _log_of(arguments, session)
     session.write(session.clusters.logs(view.id, log, lines=lines).rstrip("\n") + "\n")
     tail = Tail(Path(view.directory) / "logs", f"{log or '*'}.log")
-    looked = time.monotonic()
     while True:
         # The phase is read first: what was written before the end is then printed after it.
-        ended = False
-        if time.monotonic() - looked >= VIEW_SECONDS:
-            ended = session.clusters.get(view.id).phase in ENDED
-            looked = time.monotonic()
+        ended = session.clusters.get(view.id).phase in ENDED
         for text in tail.added():
             session.write(text)
         if ended:
@@ -120,21 +108,16 @@ def add_shell(parser: Parser) -> None:
     parser.usage = f"{parser.prog} NAME [--job ID | --worker WORKER] [-- COMMAND...]"
     parser.passes_on = True
     group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--job", metavar="ID", default="", help="the job to enter; by default the first that runs"
-    )
-    group.add_argument(
-        "--worker", metavar="WORKER", default="", help="enter the node of this worker"
-    )
+    job, worker = "the job to enter; by default the first that runs", "enter this worker's node"
+    group.add_argument("--job", metavar="ID", default="", help=job)
+    group.add_argument("--worker", metavar="WORKER", default="", help=worker)
 
 
 def run_shell(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Become a shell, or one command, in the environment of a running job."""
     if session.program.startswith("%"):
-        raise InvalidInput(
-            "A notebook has no terminal for a shell.",
-            hint=f"Use one: jupyter gpucluster shell {arguments.name}",
-        )
+        hint = f"Use one: jupyter gpucluster shell {arguments.name}"
+        raise InvalidInput("A notebook has no terminal for a shell.", hint=hint)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     argv = session.clusters.entry(
         arguments.name,

@@ -25,8 +25,8 @@ def add_setup(parser: Parser) -> None:
     add("queues", metavar="QUEUE", nargs="*", help="only these queues or partitions; default: all")
     add("--account", default="", help="the account that is charged, if you have several")
     add("--python", metavar="PATH", default="", help="the Python that the clusters run in")
-    add("--print", action="store_true", help="print the profiles and save nothing")
-    add("--yes", action="store_true", help="save without asking; an account is never chosen")
+    parser.flag("--print", "print the profiles and save nothing")
+    parser.flag("--yes", "save without asking; an account is never chosen")
     add("--for", dest="audience", choices=("me", "site"), default="me",
         help="site: print profiles with limits and locks for all users; saves nothing")  # fmt: skip
 
@@ -63,10 +63,8 @@ def _in_allocation(arguments: argparse.Namespace, session: Session) -> Outcome:
     from ...setup import allocation
 
     if not (text := allocation()):
-        raise InvalidInput(
-            "No batch system has its commands on this host.",
-            hint="Log in to a host that has them, or load the module that brings them.",
-        )
+        hint = "Log in to a host that has them, or load the module that brings them."
+        raise InvalidInput("No batch system has its commands on this host.", hint=hint)
     words = "This node runs a batch job and has no commands to submit others."
     blocks: list[Block] = [Text(words), Text(text, code=True)]
     if arguments.print:
@@ -88,11 +86,9 @@ def _with_account(system: System, arguments: argparse.Namespace, session: Sessio
         account = (answer or "").strip() or (offered if answer is not None else "")
         if account not in names or (arguments.yes and not arguments.account):
             found = f" Your environment names {offered}." if offered else ""
-            raise InvalidInput(
-                "You have several accounts. Name the one that is charged.",
-                hint=f"--account NAME; {_listed(names)}{found}",
-                detail="account",
-            )
+            words = "You have several accounts. Name the one that is charged."
+            hint = f"--account NAME; {_listed(names)}{found}"
+            raise InvalidInput(words, hint=hint, detail="account")
     return replace(system, proposals=tuple(each.with_account(account) for each in proposals))
 
 

@@ -18,7 +18,7 @@ from ...state.control_client import ask
 from ..arguments import Parser, add_request, default_profile, request_from
 from ..describe import named, remarks, state
 from ..output import Block, Outcome, Session, Table, Text, counted, gpu_hours
-from ..waiting import Signals, add_wait, stop_quietly, wait_ready
+from ..waiting import Signals, add_wait, own_cluster, wait_ready
 
 if TYPE_CHECKING:
     from ...state.view import ClusterView
@@ -26,24 +26,14 @@ if TYPE_CHECKING:
 
 def add_profiles(parser: Parser) -> None:
     """Add the arguments of ``profiles``."""
-    parser.add_argument(
-        "--capacity", action="store_true", help="also show the number of free GPUs of each"
-    )
-    parser.add_argument(
-        "--everywhere",
-        action="store_true",
-        help="also list the profiles of public sites that this machine is not at",
-    )
-    parser.add_argument(
-        "--check",
-        nargs="+",
-        metavar="FILE",
-        help="check these files, also before they are installed; exit code 1 if one has an error",
-    )
-    parser.add_argument(
+    parser.flag("--capacity", "also show the number of free GPUs of each")
+    everywhere = "also list the profiles of public sites that this machine is not at"
+    parser.flag("--everywhere", everywhere)
+    check = "check these files, also before they are installed; exit code 1 if one has an error"
+    parser.add_argument("--check", nargs="+", metavar="FILE", help=check)
+    parser.flag(
         "--effective",
-        action="store_true",
-        help="show each value in force and its file, of the site's settings and of profiles",
+        "show each value in force and its file, of the site's settings and of profiles",
     )
 
 
@@ -76,13 +66,13 @@ def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
         )
         for profile in found["profiles"]
     )
-    columns = 8 if arguments.capacity else 7
-    rows += tuple(
-        (broken["name"], "cannot be started: see problems", *["-"] * (columns - 3), broken["file"])
-        for broken in found["broken"]
-    )
     free = ("FREE",) if arguments.capacity else ()
     headings = ("NAME", "TITLE", "BACKEND", "GPUS/JOB", "LIMITS", *free, "WORKERS", "SOURCE")
+    blank = ["-"] * (len(headings) - 3)
+    rows += tuple(
+        (broken["name"], "cannot be started: see problems", *blank, broken["file"])
+        for broken in found["broken"]
+    )
     blocks: list[Block] = [Table(headings, rows, empty="no profiles")]
     if found["announcement"]:
         blocks.insert(0, Text(found["announcement"]))
@@ -124,12 +114,8 @@ def _capacity(name: str, session: Session) -> dict[str, Any]:
 
 
 def _limits(profile: dict[str, Any]) -> str:
-    limits = profile["limits"]
-    parts = []
-    if limits["workers"] is not None:
-        parts.append(counted(limits["workers"], profile["unit"]))
-    if limits["clusters"] is not None:
-        parts.append(counted(limits["clusters"], "clusters"))
+    limits, nouns = profile["limits"], {"workers": profile["unit"], "clusters": "clusters"}
+    parts = [counted(limits[key], noun) for key, noun in nouns.items() if limits[key] is not None]
     return ", ".join(parts) or "-"
 
 
@@ -137,10 +123,9 @@ def add_start(parser: Parser) -> None:
     """Add the arguments of ``start``."""
     parser.add_argument("profile", metavar="PROFILE", help="a profile; see the command profiles")
     parser.add_argument("--name", help="name of the cluster (default: the profile's and a number)")
-    parser.add_argument(
+    parser.flag(
         "--reuse",
-        action="store_true",
-        help="use the cluster of this name (default: the profile's) if it runs with the same"
+        "use the cluster of this name (default: the profile's) if it runs with the same"
         " profile and options, else start it",
     )
     add_request(parser)
@@ -203,9 +188,8 @@ def add_run(parser: Parser) -> None:
     """Add the arguments of ``run``."""
     parser.usage = f"{parser.prog} SCRIPT [OPTIONS] [-- ARGS]"
     parser.passes_on = True
-    parser.add_argument(
-        "script", metavar="SCRIPT", help="a Python file, run with a Dask client ready"
-    )
+    script = "a Python file, run with a Dask client ready"
+    parser.add_argument("script", metavar="SCRIPT", help=script)
     parser.add_argument("--profile", help="a profile; see the command profiles")
     parser.add_argument("--name", help="name of the cluster (default: the profile's and a number)")
     add_request(parser)
@@ -215,29 +199,23 @@ def run_run(arguments: argparse.Namespace, session: Session) -> Outcome:
     """Start a cluster, run the script with a client ready, stop the cluster; return its code."""
     script = Path(arguments.script)
     if not script.is_file():
-        raise InvalidInput(
-            f"There is no file {arguments.script}.", hint="Give the path of a Python file."
-        )
+        hint = "Give the path of a Python file."
+        raise InvalidInput(f"There is no file {arguments.script}.", hint=hint)
     profile = arguments.profile or default_profile()
     request = request_from(arguments, profile, session, name=arguments.name, owned=True)
     with Signals() as signals:
-        view = session.clusters.start(request)
-        code = 0
         try:
-            with session.progress() as progress:
-                view = session.clusters.wait_ready(view.id, progress=progress)
-            session.note(
-                f"{script} runs on this host ({socket.gethostname()}); "
-                f"its Dask work goes to cluster {view.name} "
-                f"({counted(view.workers.ready, view.unit)})"
-            )
-            command = [str(script), *arguments.passed_on]
-            code = _run_script(view, command, request.kernel, signals)
-            _note_tasks(view, session)
+            with own_cluster(request, session) as view:
+                session.note(
+                    f"{script} runs on this host ({socket.gethostname()}); "
+                    f"its Dask work goes to cluster {view.name} "
+                    f"({counted(view.workers.ready, view.unit)})"
+                )
+                command = [str(script), *arguments.passed_on]
+                code = _run_script(view, command, request.kernel, signals)
+                _note_tasks(view, session)
         except KeyboardInterrupt:
             code = 128 + signals.last
-        finally:
-            stop_quietly(view, session)
     return Outcome(exit_code=code)
 
 

@@ -16,7 +16,8 @@ from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase, Target
 from jupyter_gpucluster.core.job import JobState
-from jupyter_gpucluster.doctor import Result, examine_profile
+from jupyter_gpucluster.doctor.checkup import examine_profile
+from jupyter_gpucluster.doctor.findings import Result
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.request import Request
 from jupyter_gpucluster.launch.script.job import MARK
