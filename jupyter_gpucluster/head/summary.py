@@ -43,7 +43,7 @@ def describe(
         (counts.pending, f"waiting{_in_about(starts_in)}"),
         (counts.starting, "starting"),
         (counts.lost, "lost" if record.reason else "lost, being replaced"),
-        (leaving - unproved - given_up, "leaving when their tasks are done"),
+        (leaving - unproved - given_up, "leaving when tasks are done"),
         (unproved, "cancelled, end not confirmed"),
         (given_up, "given up and still listed"),
         (
@@ -52,7 +52,8 @@ def describe(
         ),
         (record.expired * record.spec.worker.per_job, "gone at the walltime and not replaced"),
     )
-    ready = f"{counts.ready} of {counts.asked} {unit} ready"
+    one = unit.removesuffix("s") if counts.asked == 1 else unit
+    ready = f"{counts.ready} of {counts.asked} {one} ready"
     return ", ".join([ready, *(f"{number} {words}" for number, words in parts if number > 0)])
 
 
@@ -86,7 +87,7 @@ def absence(record: Record, now: float) -> str:
     minutes = f"{model.ABSENT_SECONDS / 60:.0f} min"
     return (
         f"{', '.join(absent)} {does} not answer, though {is_} listed as running: the node may be"
-        f" down. What does not answer for {minutes} is replaced."
+        f" down. Jobs that do not answer for {minutes} are replaced."
     )
 
 

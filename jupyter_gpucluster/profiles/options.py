@@ -164,7 +164,7 @@ def allowed(option: Option) -> str:
         words += f", at least {written(option, minimum)}"
     if maximum is not None:
         words += f", at most {written(option, maximum)}"
-    return words if option.pattern is None else f"{words} that matches {option.pattern}"
+    return words if option.pattern is None else f"{words} that matches the pattern {option.pattern}"
 
 
 def written(option: Option, value: Value) -> str:
@@ -254,7 +254,7 @@ def _file_path(value: object) -> str:
 
 
 _TYPES: dict[str, tuple[Callable[[object], Value], str, dict[str, Any]]] = {
-    "string": (one_line, "text on one line", {"pattern": _LINE, "maxLength": MAXIMUM_TEXT}),
+    "string": (one_line, "one line of text", {"pattern": _LINE, "maxLength": MAXIMUM_TEXT}),
     "integer": (whole_number, "a whole number", {"type": "integer"}),
     "boolean": (_boolean, "true or false", {"type": "boolean"}),
     "enum": (one_line, "a choice", {}),

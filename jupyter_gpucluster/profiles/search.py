@@ -166,7 +166,7 @@ def find_profile(name: str) -> LoadedProfile:
     if name not in found and name not in dask.offered:
         raise ProfileNotFound(
             f"no profile {name[:80]!r}{suggestion(name[:80], {**found, **dask.offered})}",
-            hint=f"Profiles: {', '.join(sorted(load_profiles().profiles))}.",
+            hint=f"Profiles: {', '.join(sorted(load_profiles().profiles))}; setup writes more.",
             detail="profile",
         )
     problems: list[ProfileProblem] = []

@@ -218,7 +218,7 @@ export function anOption(changes: Partial<IOption> = {}): IOption {
     type: 'string',
     title: 'Account',
     description: '',
-    allowed: 'text on one line',
+    allowed: 'one line of text',
     ...changes
   };
 }

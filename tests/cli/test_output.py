@@ -63,7 +63,7 @@ def test_one_is_singular() -> None:
 @pytest.mark.parametrize(
     "given, hint",
     [
-        ({}, "Give account: text on one line. As in: --option account=VALUE"),
+        ({}, "Give account: one line of text. As in: --option account=VALUE"),
         ({"acount": "x"}, "Options of this profile: account."),
     ],
 )

@@ -258,7 +258,7 @@ def test_others_find_a_cluster_by_its_name_and_let_go_of_it(clusters: Clusters) 
 def test_what_cannot_start_raises_and_leaves_nothing(clusters: Clusters) -> None:
     with pytest.raises(ProfileNotFound):
         _ = GPUCluster("lokal")
-    with pytest.raises(InvalidInput, match="uses nothing but this machine"):
+    with pytest.raises(InvalidInput, match="uses this machine only"):
         _ = GPUCluster("local", allocation="1234")
     with pytest.raises(ClusterNotFound):
         _ = GPUCluster.from_name("nobody")

@@ -143,7 +143,7 @@ def test_a_notebook_starts_uses_and_stops_a_cluster(
     }
     notebook = execute(list(cells.values()))
     outputs = dict(zip(cells, (cell.outputs for cell in notebook.cells), strict=True))
-    assert outputs["start"][-1].data["text/plain"].startswith("alpha: running: 1 of 1 workers")
+    assert outputs["start"][-1].data["text/plain"].startswith("alpha: running: 1 of 1 worker")
     assert "<td" in outputs["list"][0].data["text/html"]
     for cell in ("start", "list", "connect", "stop"):
         [live] = outputs[cell][-1].data[LIVE]["clusters"]

@@ -414,7 +414,7 @@ def test_an_unknown_name_is_compared_with_dasks_sections_too(site: Site) -> None
     with pytest.raises(ProfileNotFound) as caught:
         find_profile("htcondro")
     assert "did you mean `htcondor`?" in caught.value.message
-    assert caught.value.hint == "Profiles: htcondor, local."
+    assert caught.value.hint == "Profiles: htcondor, local; setup writes more."
 
 
 @pytest.mark.parametrize(

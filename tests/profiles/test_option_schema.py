@@ -156,7 +156,7 @@ def test_a_form_learns_type_bounds_choices_and_words() -> None:
         "type": "string",
         "title": "Project",
         "description": "",
-        "allowed": "text on one line that matches [a-z][a-z0-9]*",
+        "allowed": "one line of text that matches the pattern [a-z][a-z0-9]*",
         "pattern": r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$",
         "maxLength": 4096,
     }

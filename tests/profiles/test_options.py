@@ -95,7 +95,7 @@ def test_a_value_cannot_bring_a_directive_of_its_own(place: Profile, value: str)
 @pytest.mark.parametrize(
     "values,message,hint",
     [
-        ({}, "option `account` is required", "Give account: text on one line that matches"),
+        ({}, "option `account` is required", "Give account: one line of text that matches"),
         ({"account": ""}, "option `account` is required", "Give account: "),
         ({"account": None}, "option `account` is required", "Give account: "),
         (
@@ -106,7 +106,7 @@ def test_a_value_cannot_bring_a_directive_of_its_own(place: Profile, value: str)
         (
             {"account": "A1"},
             "option `account`: 'A1' does not match [a-z][a-z0-9]*",
-            "Give text on one line that matches [a-z][a-z0-9]*.",
+            "Give one line of text that matches the pattern [a-z][a-z0-9]*.",
         ),
         ({"account": "a1-"}, "option `account`: 'a1-' does not match", ""),
         ({"account": "a\n"}, "option `account`: must be one line of text", ""),

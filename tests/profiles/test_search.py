@@ -172,7 +172,7 @@ def test_an_unknown_name_is_answered_with_a_close_one(site: Site) -> None:
     with pytest.raises(ProfileNotFound) as caught:
         find_profile("perlmuter-GPU")
     assert caught.value.message == ("no profile 'perlmuter-GPU'; did you mean `perlmutter-gpu`?")
-    assert caught.value.hint == "Profiles: local, perlmutter-gpu."
+    assert caught.value.hint == "Profiles: local, perlmutter-gpu; setup writes more."
 
 
 @pytest.mark.parametrize("name", ["../local", "", "local\n", "a" * 10_000, "local.yaml", "/etc/x"])

@@ -106,7 +106,7 @@ test('a cluster is started, watched, used from a notebook, scaled and stopped', 
   await expect(card).toContainText('From 2 to 1: 1 worker fewer');
   await lab.screenshot('7-scale');
   await card.getByRole('button', { name: 'Apply' }).click();
-  await expect(card).toContainText('1 of 1 workers ready', { timeout: 60_000 });
+  await expect(card).toContainText('1 of 1 worker ready', { timeout: 60_000 });
 
   await card.getByRole('button', { name: 'Stop' }).click();
   await expect(lab.dialog).toContainText('running tasks are cancelled');

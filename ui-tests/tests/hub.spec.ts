@@ -43,7 +43,7 @@ test('under a Hub a cluster has its dashboard in Lab, and other users have no pa
   await lab.dialog.getByLabel('Name').fill('hub-light');
   await lab.dialog.getByRole('button', { name: 'Start' }).click();
   const card = lab.card('hub-light');
-  await expect(card).toContainText('1 of 1 workers ready', { timeout: 60_000 });
+  await expect(card).toContainText('1 of 1 worker ready', { timeout: 60_000 });
   await card.getByRole('button', { name: 'Dashboard' }).click();
   // Whatever else the Hub lets nobody frame.
   const plots = lab.dashboard().locator('canvas');

@@ -137,7 +137,7 @@ test('every kind of option tells what is wrong with it', async () => {
   await lab.screenshot('options-needed');
 
   await field('Project (required)').fill('m12');
-  await expectError('Project (required)', 'Give text on one line that .*');
+  await expectError('Project (required)', 'Give one line of text that .*');
   await field('Card (required)').selectOption('a100');
   await field('Threads per worker').fill('3');
   await expectError(

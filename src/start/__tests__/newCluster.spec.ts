@@ -164,7 +164,7 @@ describe('the dialog for a new cluster', () => {
     );
     await open('big');
     const project = screen.getByLabelText<HTMLInputElement>('Project (required)');
-    expect(project.placeholder).toBe('text on one line');
+    expect(project.placeholder).toBe('one line of text');
     expect(project.getAttribute('aria-required')).toBe('true');
     expect(document.getElementById(`${project.id}-help`)?.textContent).toBe(
       'Who pays.'

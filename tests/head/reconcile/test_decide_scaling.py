@@ -36,7 +36,7 @@ def test_scaling_down_retires_first_and_cancels_after() -> None:
     play.desired = 2
     play.volunteers = (f"{ONE}_1", f"{ONE}_0", f"{ONE}_2")
     assert play.step() == [Retire((f"{ONE}_1",))]
-    assert play.words == "2 of 2 workers ready, 1 leaving when their tasks are done"
+    assert play.words == "2 of 2 workers ready, 1 leaving when tasks are done"
     assert of(Cancel, play.step()) == []
     play.retired.add(f"{ONE}_1")
     assert play.step() == [Cancel((play.job(f"{ONE}_1").id,))]

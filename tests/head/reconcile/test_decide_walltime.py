@@ -36,9 +36,7 @@ def test_a_successor_is_there_before_the_job_leaves_and_costs_nothing_of_the_bud
     play = an_hour(replacements=0)
     assert play.step(left(play, 300 + STARTUP_SECONDS + 60)) == []
     assert play.step(60) == [Submit(TWO, 1)]
-    assert (
-        play.words == "1 of 1 workers ready, 1 waiting, 1 to be replaced before the walltime ends"
-    )
+    assert play.words == "1 of 1 worker ready, 1 waiting, 1 to be replaced before the walltime ends"
     assert play.step() == []
     play.connect(f"{TWO}_0")
     assert play.step() == [Retire((f"{ONE}_0",))]
@@ -146,7 +144,7 @@ def test_workers_that_left_by_themselves_have_no_successor_where_none_is_to_foll
     leave(play, 55)
     play.step()
     assert (play.phase(), play.queue.submitted) == (Phase.RUNNING, [ONE])
-    assert play.words == "1 of 1 workers ready, 1 gone at the walltime and not replaced"
+    assert play.words == "1 of 1 worker ready, 1 gone at the walltime and not replaced"
 
 
 def test_workers_that_left_by_themselves_long_before_the_walltime_are_replaced_all_the_same() -> (
@@ -176,7 +174,7 @@ def test_where_none_is_to_follow_the_others_go_on_and_the_words_say_so() -> None
     play.step()
     assert play.step() == []
     assert (play.phase(), play.queue.submitted) == (Phase.RUNNING, [ONE])
-    assert play.words == "1 of 1 workers ready, 1 gone at the walltime and not replaced"
+    assert play.words == "1 of 1 worker ready, 1 gone at the walltime and not replaced"
 
 
 def test_where_none_is_to_follow_the_cluster_ends_with_its_last_job() -> None:

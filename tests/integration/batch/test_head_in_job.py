@@ -156,7 +156,7 @@ def test_a_head_that_is_killed_in_its_job_is_found_by_whoever_looks(
     os.kill(head.pid, signal.SIGKILL)
     over = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
     assert over.phase is Phase.FAILED
-    assert "with the head" in over.reason
+    assert "with the scheduler" in over.reason
     clusters.wait_stopped(view.id, timeout=SECONDS)
     assert site.queue() == []
 

@@ -19,7 +19,7 @@ def test_an_adaptive_cluster_grows_with_the_work_and_shrinks_after_it(
     clusters: Clusters, start: Start, write_profile: WriteProfile
 ) -> None:
     view = start(write_profile("slim", "workers: {threads: 1}\n"), target=Target(1, 3))
-    assert view.words == "1 of 1 workers ready"
+    assert view.words == "1 of 1 worker ready"
     with client_of(view) as client:
         kept = client.submit(double, 21)
         assert kept.result() == 42
@@ -38,7 +38,7 @@ def test_an_adaptive_cluster_may_start_from_nothing(clusters: Clusters, start: S
         assert client.submit(double, 21).result(timeout=60) == 42
         until(lambda: not live_jobs(clusters, view))
     clusters.update(view.id, target=fixed(1))
-    assert clusters.wait_ready(view.id, timeout=60).words == "1 of 1 workers ready"
+    assert clusters.wait_ready(view.id, timeout=60).words == "1 of 1 worker ready"
 
 
 def test_an_idle_cluster_ends_but_not_while_a_task_runs(

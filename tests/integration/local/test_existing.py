@@ -209,7 +209,7 @@ def test_a_certificate_of_another_authority_is_not_taken(
     )
     view = clusters.start(place)
     assert view.phase is Phase.UNREACHABLE
-    assert "Nothing usable answers" in view.reason
+    assert "No Dask scheduler answers" in view.reason
     with pytest.raises(ClusterConflict, match="No scheduler answers at"):
         connect(view.id).close()
     clusters.stop(view.id)
@@ -234,10 +234,10 @@ def test_a_file_left_by_a_run_that_is_over_is_known_by_who_answers(
             text = f"existing: {{scheduler_file: {file}}}\n"
             view = clusters.start(profile(module_home, name, text))
             assert view.phase is phase
-            assert ("may be left from a run that is over" in view.reason) == (name == "dead")
+            assert ("may be left from an earlier run" in view.reason) == (name == "dead")
             with pytest.raises(ClusterConflict, match=told) as caught:
                 connect(view.id).close()
-            assert "have it started again" in caught.value.hint
+            assert "start it again" in caught.value.hint
             clusters.stop(view.id)
 
 

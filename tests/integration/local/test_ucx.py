@@ -66,7 +66,7 @@ else:
         assert view.scheduler_address.startswith("tls://127.0.0.1:")
         assert view.encrypted
         told = [event.message for event in clusters.events(view.id)]
-        assert any(message.endswith("tls in place of UCX") for message in told)
+        assert any(message.endswith("so tls is used instead of UCX") for message in told)
 
     def test_another_protocol_that_the_user_chose_is_no_fallback(
         clusters: Clusters, start: Start, write_profile: WriteProfile
