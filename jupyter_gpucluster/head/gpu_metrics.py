@@ -54,11 +54,11 @@ async def install(scheduler: Scheduler, *, bound: bool = True) -> None:
 
 def readings(scheduler: Scheduler) -> tuple[GpuReading, ...]:
     """Return the last reading of each worker, in order of host and worker; some may lack one."""
-    found = []
-    for state in scheduler.workers.values():
-        told = state.metrics.get(gpu_plugin.METRIC)
-        if isinstance(told, Mapping) and told:
-            found.append(reading_of(str(state.name), told))
+    found = [
+        reading_of(str(state.name), told)
+        for state in scheduler.workers.values()
+        if isinstance(told := state.metrics.get(gpu_plugin.METRIC), Mapping) and told
+    ]
     return tuple(sorted(found, key=lambda reading: (reading.host, reading.worker)))
 
 
@@ -102,8 +102,7 @@ def count_troubles(found: Iterable[GpuReading], expected: int) -> list[str]:
 class IdleGpus:
     """Since when all GPUs that are held do nothing."""
 
-    def __init__(self) -> None:
-        self.since: float | None = None
+    since: float | None = None
 
     def look(self, found: Iterable[GpuReading], now: float) -> None:
         """Note the beginning or the end of idleness; without any reading nothing is known."""
@@ -129,12 +128,12 @@ class MissingWorkers:
     def look(self, record: Record, connected: Mapping[str, int], now: float) -> list[str]:
         """Return what to say about jobs that have been short of workers for a while."""
         expected = record.spec.worker.per_job
-        counts = {
-            job.key: connected.get(job.key, 0)
+        short = {
+            job.key: count
             for job in staying(record)
             if job.connected and job.state is JobState.RUNNING
+            if 0 < (count := connected.get(job.key, 0)) < expected
         }
-        short = {key: count for key, count in counts.items() if 0 < count < expected}
         self.since = {key: self.since.get(key, now) for key in short}
         return [
             f"{key} has {count} of its {expected} GPU workers: its job was given fewer GPUs than "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -71,12 +72,12 @@ def explain(error: BaseException) -> str:
         ("LibraryNotFound", "no NVIDIA driver here (libnvidia-ml is missing)"),
         ("DriverNotLoaded", "the NVIDIA driver is not loaded"),
         ("LibRmVersionMismatch", "driver and NVML differ: the host was updated, reboot it"),
-        ("No module named", "nvidia-ml-py is not installed in the workers' environment"),
+        ("NoModuleNamed", "nvidia-ml-py is not installed in the workers' environment"),
         ("InvalidArgument", "CUDA_VISIBLE_DEVICES names a GPU that is not on this host"),
         ("NotFound", "CUDA_VISIBLE_DEVICES names a GPU that is not on this host"),
         ("GpuIsLost", "the GPU fell off the bus: the host needs a reboot"),
     ):
-        if sign.lower().replace(" ", "") in text.lower().replace(" ", "").replace("_", ""):
+        if sign.lower() in text.lower().replace(" ", "").replace("_", ""):
             return words
     return text[:200]
 
@@ -103,33 +104,28 @@ class Device:
 
     def subscribe(self) -> Any:
         """Ask the driver to keep this card's errors for us; None where it cannot (WSL, vGPU)."""
-        try:
+        with contextlib.suppress(AttributeError, self.nvml.NVMLError):
             events = self.nvml.nvmlEventSetCreate()
             kind = self.nvml.nvmlEventTypeXidCriticalError
             self.nvml.nvmlDeviceRegisterEvents(self.card, kind, events)
-        except (AttributeError, self.nvml.NVMLError):
-            return None
-        return events
+            return events
+        return None
 
     def errors_so_far(self) -> list[int]:
         """Return the numbers of all errors since the beginning; asking does not wait."""
-        if self.errors is None:
-            return []
-        try:
-            for _ in range(MOST_XIDS):
+        # A time-out: there is no other.
+        with contextlib.suppress(AttributeError, self.nvml.NVMLError):
+            for _ in range(MOST_XIDS if self.errors is not None else 0):
                 number = int(self.nvml.nvmlEventSetWait_v2(self.errors, 0).eventData)
                 if number not in self.xids and len(self.xids) < MOST_XIDS:
                     self.xids.append(number)
-        except (AttributeError, self.nvml.NVMLError):  # a time-out: there is no other
-            pass
         return list(self.xids)
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Call NVML on the card; None where the card or the driver does not answer that."""
-        try:
+        with contextlib.suppress(AttributeError, self.nvml.NVMLError):
             return getattr(self.nvml, name)(self.card, *arguments)
-        except (AttributeError, self.nvml.NVMLError):
-            return None
+        return None
 
     def reading(self) -> dict[str, Any]:
         """Return what the card does now; bytes, percent, watts, degrees Celsius, bytes a second."""
@@ -148,15 +144,15 @@ class Device:
             "utilization": None if load is None else load.gpu,
             "memory_used": int(memory.used),
             "memory_total": int(memory.total),
-            "power": thousandth(self.ask("nvmlDeviceGetPowerUsage")),
-            "power_limit": thousandth(self.ask("nvmlDeviceGetEnforcedPowerLimit")),
+            "power": times(0.001, self.ask("nvmlDeviceGetPowerUsage")),
+            "power_limit": times(0.001, self.ask("nvmlDeviceGetEnforcedPowerLimit")),
             "temperature": self.ask("nvmlDeviceGetTemperature", 0),
             "clock": self.ask("nvmlDeviceGetClockInfo", 1),
             "slowed": sorted({word for bit, word in SLOWED.items() if (reasons or 0) & bit}),
             "ecc_errors": self.ask("nvmlDeviceGetTotalEccErrors", 1, 0),
             "xids": self.errors_so_far(),
-            "pcie_sent": kibibytes(self.ask("nvmlDeviceGetPcieThroughput", 0)),
-            "pcie_received": kibibytes(self.ask("nvmlDeviceGetPcieThroughput", 1)),
+            "pcie_sent": times(1024, self.ask("nvmlDeviceGetPcieThroughput", 0)),
+            "pcie_received": times(1024, self.ask("nvmlDeviceGetPcieThroughput", 1)),
             "nvlink_sent": sent,
             "nvlink_received": received,
             "time": time.time(),
@@ -164,13 +160,11 @@ class Device:
 
     def memory(self) -> Any:
         """Return used and total bytes, as nvidia-smi counts them: without the driver's own."""
-        version = getattr(self.nvml, "nvmlMemory_v2", None)
-        if version is not None:
-            try:
-                return self.nvml.nvmlDeviceGetMemoryInfo(self.memory_of, version=version)
-            except self.nvml.NVMLError:  # slices know the old form only
-                pass
-        return self.nvml.nvmlDeviceGetMemoryInfo(self.memory_of)
+        ask = self.nvml.nvmlDeviceGetMemoryInfo
+        # Slices, and old bindings, know the old form only.
+        with contextlib.suppress(AttributeError, self.nvml.NVMLError):
+            return ask(self.memory_of, version=self.nvml.nvmlMemory_v2)
+        return ask(self.memory_of)
 
     def link_rates(self) -> tuple[int | None, int | None]:
         """Return NVLink's rates since the last reading."""
@@ -191,11 +185,6 @@ def text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def thousandth(value: int | None) -> float | None:
-    """Turn milliwatts into watts."""
-    return None if value is None else value / 1000
-
-
-def kibibytes(value: int | None) -> int | None:
-    """Turn KiB into bytes."""
-    return None if value is None else 1024 * value
+def times(factor: float, value: int | None) -> float | None:
+    """Return a value in another unit: milliwatts in watts, KiB in bytes."""
+    return None if value is None else round(factor * value, 3)

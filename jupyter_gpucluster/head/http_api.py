@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import math
@@ -121,14 +122,11 @@ class Control(web.RequestHandler):
         await self.service.files.reach_disk(lambda: self.service.record)
 
     def number(self, name: str, default: float) -> float:
-        text = self.get_query_argument(name, str(default))
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise InvalidInput(f"{name} must be a number.", detail=name)
-        return number
+        with contextlib.suppress(ValueError):
+            number = float(self.get_query_argument(name, str(default)))
+            if math.isfinite(number):
+                return number
+        raise InvalidInput(f"{name} must be a number.", detail=name)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
@@ -206,10 +204,8 @@ class Cluster(Control):
         runner = self.service.queue.runner
         if target is not None and isinstance(runner, JobServerRunner):
             if runner.silent_seconds() >= SILENT_SECONDS:
-                raise BackendUnavailable(
-                    "The new target is set, but no worker can start or end now.",
-                    hint=runner.silence(),
-                )
+                message = "The new target is set, but no worker can start or end now."
+                raise BackendUnavailable(message, hint=runner.silence())
         self.answer({"summary": self.summary()})
 
     def scale_or_rename(self, name: str | None, target: Target | None) -> None:
@@ -219,14 +215,12 @@ class Cluster(Control):
         if record.stop_requested is not None or record.phase in ENDED:
             raise ClusterConflict("The cluster is stopping; it cannot be scaled or renamed.")
         if target is not None:
-            ceiling = record.spec.maximum_workers
-            if ceiling is not None and target.maximum > ceiling:
-                raise LimitReached(
-                    f"{target.maximum} workers requested; the profile allows {ceiling}.",
-                    hint=f"Ask for {ceiling} or fewer.",
-                    detail="target",
-                )
-            check_memory(record.spec, target.maximum)
+            ceiling, asked = record.spec.maximum_workers, target.maximum
+            if ceiling is not None and asked > ceiling:
+                message = f"{asked} workers requested; the profile allows {ceiling}."
+                hint = f"Ask for {ceiling} or fewer."
+                raise LimitReached(message, hint=hint, detail="target")
+            check_memory(record.spec, asked)
             service.set_record(target=target, expired=0)
         if name is not None:
             service.set_record(name=name)

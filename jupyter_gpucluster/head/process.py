@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..batch import elsewhere, find_backend, on_this_machine, routing
 from ..batch.cancel import cancel_jobs_of
@@ -32,10 +31,6 @@ from ..host.private_files import DAMAGE, check_private, write_private
 from ..host.processes import end_heirs, raise_open_files, this_process
 from ..node.start_worker import stacks
 from .simulator.site import site_file
-
-if TYPE_CHECKING:
-    from .service import Service
-
 
 END_TRIES = 3
 """Number of attempts of a head at its end, a second apart, to write to a full disk."""
@@ -95,7 +90,7 @@ async def serve(
     """Run the cluster to its end; whatever happens, the record tells it."""
     # Before distributed is imported here: the job server's imports then go on beside ours.
     runner = make_runner(directory, record, scratch)
-    service = None
+    service, code = None, 0
     try:
         if workers:
             record = begin_in_job(directory, record, scratch)
@@ -105,7 +100,7 @@ async def serve(
 
         service = Service(directory, record, runner, workers)
         await service.run(http_api.install)
-        last, code = service.record, 0
+        last = service.record
     except Exception as error:
         logging.getLogger(__name__).exception("The head failed")
         last = record if service is None else service.record
@@ -117,18 +112,13 @@ async def serve(
         await runner.close()
     shutil.rmtree(scratch, ignore_errors=True)
     directory.remove_private(last, keep_lease=True)
-    if code or service is None or await save_end(service):
-        directory.remove_private(last)
-    return code
-
-
-async def save_end(service: Service) -> bool:
-    """Save the end for a while: without room the note in the lease tells it (`bury` reads it)."""
     for _ in range(END_TRIES):
-        if service.files.save_end(service.record):
-            return True
+        if code or service is None or service.files.save_end(last):
+            directory.remove_private(last)
+            break
+        # Without room the note in the lease tells it, which the process that finds the end reads.
         await asyncio.sleep(1)
-    return False
+    return code
 
 
 def begin_in_job(directory: ClusterDirectory, record: Record, scratch: Path) -> Record:
@@ -186,8 +176,7 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
     def command(channel: int) -> list[str]:
         argv = [sys.executable, "-P", str(HERE), "jobs", "--channel", str(channel)]
         argv += ["--logs", str(directory.logs), "--scratch", str(scratch)]
-        if spec.devices:
-            argv += ["--devices", ",".join(spec.devices)]
+        argv += ["--devices", ",".join(spec.devices)]
         if spec.worker_argv:
             argv.append("--preload")
         if spec.simulated:
@@ -228,23 +217,20 @@ class MailboxRunner:
         while time.monotonic() < deadline:
             await asyncio.sleep(pause)
             pause = min(pause * 1.3, LONGEST_PAUSE)
-            result = await asyncio.to_thread(self.take, answer)
-            if result is not None:
+            if (result := await asyncio.to_thread(self.take, answer)) is not None:
                 return result
         with contextlib.suppress(OSError):
             question.unlink()
-        return CommandResult(
-            tuple(argv), None, "", "The relay on the Jupyter host does not answer."
-        )
+        silence = "The relay on the Jupyter host does not answer."
+        return CommandResult(tuple(argv), None, "", silence)
 
     def take(self, name: str) -> CommandResult | None:
         """Return an answer and remove it; the folder is listed, since NFS remembers absence."""
         with contextlib.suppress(OSError, *DAMAGE):
-            for path in self.box.iterdir():
-                if path.name == name:
-                    result = from_json(CommandResult, json.loads(path.read_bytes()))
-                    path.unlink()
-                    return result
+            for path in (path for path in self.box.iterdir() if path.name == name):
+                result = from_json(CommandResult, json.loads(path.read_bytes()))
+                path.unlink()
+                return result
         return None
 
 

@@ -82,12 +82,11 @@ class StateFiles:
 
         Returns whether the cluster was ended without this head, which seemed to be dead.
         """
-        if now - self.leased > LEASE_SECONDS:
-            if await self.read((self.directory.path / FORCED).exists, otherwise=False):
-                return True
-            if await self.read(self.directory.record_is_lost, otherwise=False):
-                self.numbered = None
-        return False
+        if now - self.leased <= LEASE_SECONDS:
+            return False
+        if await self.read(self.directory.record_is_lost, otherwise=False):
+            self.numbered = None
+        return await self.read((self.directory.path / FORCED).exists, otherwise=False)
 
     def is_news(self, record: Record, summary: Summary) -> bool:
         """Determine whether record or summary differ from those of the last revision."""
@@ -187,9 +186,9 @@ class StateFiles:
             while self.events:
                 self.directory.append_event(self.events[0])
                 del self.events[0]
+            return True
         except GpuClusterError:
             return False
-        return True
 
     # Wait for the disk.
 
@@ -203,12 +202,11 @@ class StateFiles:
         def is_on_disk() -> bool:
             # On a full disk it is enough that the head works by it.
             saved = self.numbered if "record" in self.troubles else self.saved
-            wanted = record_of()
-            return saved is not None and (saved.name, saved.target, saved.stop_requested) == (
-                wanted.name,
-                wanted.target,
-                wanted.stop_requested,
+            seen, wanted = (
+                record and (record.name, record.target, record.stop_requested)
+                for record in (saved, record_of())
             )
+            return seen == wanted
 
         await self._wait_for(is_on_disk, DISK_SECONDS)
 
@@ -244,21 +242,17 @@ def _words(error: GpuClusterError) -> str:
     return f"{error.message} {fix}: the cluster runs, and its state is saved again when it can be."
 
 
+RESTLESS = ("revision", "written", "memory_used", "gpu_hours", "listed")
+
+
 def alike(one: Summary, other: Summary) -> bool:
     """Determine whether two summaries differ only in what changes with every look."""
-    restless: dict[str, Any] = {
-        "revision": 0,
-        "written": 0,
-        "memory_used": 0,
-        "gpus": (),
-        "gpu_hours": 0,
-        "listed": None,
-    }
-    faces = [
-        [(gpu.worker, gpu.uuid, gpu.slowed, gpu.xids, gpu.trouble) for gpu in each.gpus]
-        for each in (one, other)
-    ]
-    return faces[0] == faces[1] and replace(one, **restless) == replace(other, **restless)
+    return _calm(one) == _calm(other)
+
+
+def _calm(summary: Summary) -> dict[str, Any]:
+    gpus = [(gpu.worker, gpu.uuid, gpu.slowed, gpu.xids, gpu.trouble) for gpu in summary.gpus]
+    return {**vars(summary), **dict.fromkeys(RESTLESS), "gpus": gpus}
 
 
 def is_missing(path: Path, device: int) -> bool:

@@ -20,7 +20,7 @@ from ..core.errors import NewerRecord, RecordError, StateError
 from ..core.job import Job
 from ..core.lease import LAPSED_SECONDS, LATE_SECONDS
 from ..core.serialize import from_json, to_json
-from ..core.summary import Event, Summary, summary_of
+from ..core.summary import Event, Summary
 from .private_files import DAMAGE, check_private, trouble, write_private
 from .processes import is_alive
 
@@ -29,17 +29,8 @@ R = TypeVar("R")
 FORCED = "stopped-by-force"
 """A file: the cluster was ended without its head, which ends, too, if it lives after all."""
 PRIVATE = (
-    "tls",
-    "token",
-    "scheduler.json",
-    "exit",
-    "process.json",
-    "headjob.json",
-    "asked-to-stop",
-    "relay",
-    "relay.json",
-    ".relay.lock",
-    "lease",
+    *("tls", "token", "scheduler.json", "exit", "process.json", "headjob.json", "asked-to-stop"),
+    *("relay", "relay.json", ".relay.lock", "lease"),
 )
 """Files that a cluster needs only while it lives; the others are kept as its history."""
 
@@ -122,12 +113,11 @@ class ClusterDirectory:
         The directory is listed: over NFS a file that was asked for too early stays missing.
         """
         pattern = re.compile(rf"gpc-{re.escape(self.id)}-([0-9]+)\.sh", re.ASCII)
-        numbers = []
         with contextlib.suppress(OSError):
-            for path in self.jobs.iterdir():
-                if found := pattern.fullmatch(path.name):
-                    numbers.append(int(found[1]))
-        return [f"gpc-{self.id}-{number}" for number in sorted(numbers)]
+            found = [pattern.fullmatch(path.name) for path in self.jobs.iterdir()]
+            numbers = sorted(int(each[1]) for each in found if each)
+            return [f"gpc-{self.id}-{number}" for number in numbers]
+        return []
 
     def environment(self) -> Path:
         """Return the script that runs its arguments, or a shell, in the environment of the jobs."""
@@ -198,8 +188,7 @@ class ClusterDirectory:
         """Write the record durably."""
         path, data = self.path / "record.json", _dump(to_json(record))
         if path.is_dir():  # which a file cannot replace
-            with contextlib.suppress(OSError):
-                path.rename(_aside(path))
+            _put_aside(path)
         write_private(path, data, durable=True)
         self._written, self._written_as = data, self.files()[0]
 
@@ -208,15 +197,14 @@ class ClusterDirectory:
 
         It was deleted, damaged or restored from an older copy.
         """
-        if not self._written or self.files()[0] == self._written_as:
+        now = self.files()[0]
+        if not self._written or now == self._written_as:
             return False
-        try:
-            same = (self.path / "record.json").read_bytes() == self._written
-        except OSError:
-            return True
-        if same:
-            self._written_as = self.files()[0]
-        return not same
+        with contextlib.suppress(OSError):
+            if (self.path / "record.json").read_bytes() == self._written:
+                self._written_as = now
+                return False
+        return True
 
     def read_record(self, *, jobs: bool = True) -> Record:
         """Read the record, or all of it but its many jobs.
@@ -255,13 +243,9 @@ class ClusterDirectory:
     def _quarantine(self, path: Path, error: Exception) -> RecordError:
         if self.head_may_live():
             return RecordError(f"The record {path} is damaged ({error}).", hint=self.fix())
-        aside = _aside(path)
-        with contextlib.suppress(OSError):
-            path.rename(aside)
-        return RecordError(
-            f"The record {path} is damaged ({error}); it was set aside as {aside.name}.",
-            hint=self.fix(),
-        )
+        aside = _put_aside(path)
+        words = f"The record {path} is damaged ({error}); it was set aside as {aside.name}."
+        return RecordError(words, hint=self.fix())
 
     def fix(self, *, newer: bool = False) -> str:
         """Return what to do about a record that cannot be read."""
@@ -322,10 +306,9 @@ class ClusterDirectory:
 
     def read_http_address(self) -> str:
         """Read where the head listens, as the record has it; empty where that is not known."""
-        try:
+        with contextlib.suppress(OSError, *DAMAGE):
             return str(json.loads(self.process_file.read_bytes()).get("http_address", ""))
-        except (OSError, *DAMAGE):
-            return ""
+        return ""
 
     def read_relay(self) -> Process | None:
         """Read which process the relay is, None where there has been none."""
@@ -347,10 +330,11 @@ class ClusterDirectory:
         """Write the record of a cluster that has ended, its summary and a line of the timeline."""
         self.write_record(record)
         if (summary := self.read_summary()) is not None:
-            ended = summary_of(record, summary.words, summary.written)
-            names = ("phase", "phase_since", "reason", "unaccounted")
-            changes: dict[str, Any] = {name: getattr(ended, name) for name in names}
-            self.write_summary(replace(summary, **changes))
+            changes: dict[str, Any] = {
+                name: getattr(record, name) for name in ("phase", "phase_since", "reason")
+            }
+            left = record.unaccounted is not None
+            self.write_summary(replace(summary, unaccounted=left, **changes))
         self.append_event(event)
 
     def read_summary(self) -> Summary | None:
@@ -359,15 +343,7 @@ class ClusterDirectory:
 
     def files(self) -> Files:
         """Return what changes whenever record or summary are written anew."""
-        found = []
-        for name in ("record.json", "summary.json"):
-            try:
-                status = os.stat(f"{self.path}/{name}")  # noqa: PTH116  # a Path each costs more
-            except OSError:
-                found.append((0, 0, 0))
-            else:
-                found.append((status.st_ino, status.st_size, status.st_mtime_ns))
-        return tuple(found)
+        return _sign(f"{self.path}/record.json"), _sign(f"{self.path}/summary.json")
 
     def read_phase(self) -> tuple[Phase | None, float, bool]:
         """Read phase, its time and `unaccounted` alone: lists read hundreds of ended clusters."""
@@ -386,11 +362,9 @@ class ClusterDirectory:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             with os.fdopen(os.open(self.path / "events.jsonl", flags, 0o600), "r+b") as stream:
+                size = stream.seek(0, os.SEEK_END)
                 # A line that a crash or a full disk cut short must not swallow this one.
-                if (
-                    stream.seek(0, os.SEEK_END)
-                    and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n"
-                ):
+                if size and os.pread(stream.fileno(), 1, size - 1) != b"\n":
                     line = b"\n" + line
                 stream.write(line)
         except OSError as error:
@@ -440,20 +414,23 @@ class ClusterDirectory:
         The bytes are there already, so a full disk takes them; no file is made or renamed.
         """
         note = reason.encode()[:NOTE_BYTES].ljust(NOTE_BYTES)
-        with contextlib.suppress(OSError):
-            descriptor = os.open(self.lease, os.O_WRONLY | os.O_NOFOLLOW)
-            try:
-                os.write(descriptor, note)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with contextlib.suppress(OSError), self.lease.open("r+b", buffering=0) as stream:
+            stream.write(note)
+            os.fsync(stream.fileno())
 
     def noted_stop(self) -> str:
         """Return the reason of a stop that could not be saved elsewhere, empty if there is none."""
-        try:
+        with contextlib.suppress(OSError):
             return self.lease.read_bytes()[:NOTE_BYTES].decode("utf-8", "ignore").strip()
-        except OSError:
-            return ""
+        return ""
+
+
+def _sign(path: str) -> tuple[int, int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116  # a Path each costs more
+    except OSError:
+        return 0, 0, 0
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _remove(path: Path) -> None:
@@ -478,15 +455,17 @@ def tail(path: Path, lines: int, *, most: int = 1 << 20) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def _aside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.damaged-{int(time.time())}")
+def _put_aside(path: Path) -> Path:
+    aside = path.with_name(f"{path.name}.damaged-{int(time.time())}")
+    with contextlib.suppress(OSError):
+        path.rename(aside)
+    return aside
 
 
 def _read(kind: type[R], path: Path) -> R | None:
-    try:
+    with contextlib.suppress(OSError, *DAMAGE):
         return from_json(kind, json.loads(path.read_bytes()))
-    except (OSError, *DAMAGE):
-        return None
+    return None
 
 
 def _dump(data: Any) -> bytes:

@@ -27,13 +27,9 @@ def own_settings() -> str:
     files = dict.fromkeys(
         str(file) for place in places if place for file in _files(Path(place).expanduser())
     )
-    variables = sorted(
-        name
-        for name in os.environ
-        if name.startswith("DASK_") and name not in ("DASK_CONFIG", "DASK_ROOT_CONFIG")
-    )
+    variables = {name for name in os.environ if name.startswith("DASK_")}
     theirs = [file for file in files if Path(file) != ours and _has_setting(Path(file))]
-    named = theirs + variables
+    named = theirs + sorted(variables - {"DASK_CONFIG", "DASK_ROOT_CONFIG"})
     return f"Dask settings of your own are in force: {', '.join(named)}." if named else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -67,21 +68,19 @@ def _works(environment: Mapping[str, str]) -> bool:
     """Try whether the user's systemd takes a scope."""
     if not environment.get("XDG_RUNTIME_DIR") or shutil.which("systemd-run") is None:
         return False
-    try:
-        done = subprocess.run(
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
             [*SCOPE, "true"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_SECONDS,
-            check=False,
+            check=True,
         )
-        return done.returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        return True
+    return False
 
 
 def _read(path: str) -> str:
-    try:
+    with contextlib.suppress(OSError):
         return Path(path).read_text().strip()
-    except OSError:
-        return ""
+    return ""

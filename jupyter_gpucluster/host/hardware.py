@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import socket
@@ -13,6 +14,7 @@ from ..core.errors import InvalidInput
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 NVIDIA_SMI_SECONDS = 20.0
+NO_DEVICE = ("", "-1", "NoDevFiles")
 NO_LIMIT = 1 << 60
 """cgroup v1 writes "no limit" as a number near 2**63."""
 
@@ -61,12 +63,8 @@ def visible_gpus() -> tuple[tuple[str, ...], str]:
     if chosen is not None:
         named = (part.strip() for part in chosen.split(","))
         # CUDA takes what stands before the first entry that names no device.
-        listed = tuple(
-            itertools.takewhile(lambda part: part not in ("", "-1", "NoDevFiles"), named)
-        )
-        if not listed:
-            return (), f"CUDA_VISIBLE_DEVICES={chosen!r} hides all GPUs."
-        return listed, ""
+        listed = tuple(itertools.takewhile(lambda part: part not in NO_DEVICE, named))
+        return listed, "" if listed else f"CUDA_VISIBLE_DEVICES={chosen!r} hides all GPUs."
     try:
         answer = subprocess.run(
             ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
@@ -123,7 +121,6 @@ def _control_groups() -> list[Path]:
 
 
 def _words(path: Path) -> list[str]:
-    try:
+    with contextlib.suppress(OSError):
         return path.read_text().split()
-    except OSError:
-        return []
+    return []

@@ -90,17 +90,15 @@ def write_private(path: Path, data: bytes, *, durable: bool = False) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                if durable:
-                    os.fsync(stream.fileno())
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if durable:
+                os.fsync(stream.fileno())
+        draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise trouble(error, path) from error
 
 
@@ -122,14 +120,13 @@ def _lock(descriptor: int, deadline: float) -> bool | None:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(0.01)
         except OSError:
             return None
-        else:
-            return True
 
 
 def trouble(error: OSError, path: Path) -> StateError:

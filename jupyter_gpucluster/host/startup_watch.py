@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -48,18 +49,14 @@ class SlowStarts:
     def due(self, staying: Iterable[Job], connected: Collection[str], now: float) -> list[Job]:
         """Return the jobs whose logs are to be read now, and forget those that are late no more."""
         jobs = {
-            key: job
+            job.key: job
             for job in staying
-            if job.state is JobState.RUNNING and not job.connected
-            if (key := job.key) not in connected
+            if job.state is JobState.RUNNING and not job.connected and job.key not in connected
             if job.started is not None and now - job.started > SLOW_SECONDS
         }
         self.late = {key: late for key, late in self.late.items() if key in jobs}
-        return [
-            job
-            for key, job in jobs.items()
-            if key not in self.late or now - self.late[key][0] >= AGAIN_SECONDS
-        ]
+        recent = {key for key, (looked, _) in self.late.items() if now - looked < AGAIN_SECONDS}
+        return [job for key, job in jobs.items() if key not in recent]
 
     def look(self, jobs: Sequence[Job], now: float) -> list[tuple[str, str]]:
         """Read logs, and return the news: jobs with a sentence."""
@@ -67,9 +64,9 @@ class SlowStarts:
         for job in jobs:
             place = self.place(job.key, now)
             words = words_of(job, place, now, "a worker")
-            _, before = self.late.get(job.key, (0.0, None))
+            before = self.late.get(job.key)
             self.late[job.key] = now, replace(place, words=words)
-            if before is None or before.phase != place.phase:
+            if before is None or before[1].phase != place.phase:
                 news.append((job.key, words))
         return news
 
@@ -125,19 +122,18 @@ def place_of(lines: Sequence[str], now: float) -> Place:
 
 def read_phase(line: str) -> tuple[str, float] | None:
     """Return the step that a line of a job names, and its start."""
-    found = PHASE.fullmatch(line)
-    try:
-        when = found and datetime.strptime(found["time"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return (found["what"], when) if found and when is not None else None
+    if found := PHASE.fullmatch(line):
+        with contextlib.suppress(ValueError, OverflowError):
+            when = datetime.strptime(found["time"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
+            return found["what"], when
+    return None
 
 
 def innermost(lines: Sequence[str]) -> str:
     """Return the innermost place of a log's last stack that is not Python's own way to import."""
-    starts = [number for number, line in enumerate(lines) if line == STACK]
-    frames = [FRAME.fullmatch(line) for line in lines[starts[-1] + 1 :]] if starts else []
-    for frame in frames:
+    starts = [number for number, line in enumerate(lines, 1) if line == STACK]
+    for line in lines[starts[-1] :] if starts else ():
+        frame = FRAME.fullmatch(line)
         if frame is not None and not MACHINERY.match(frame["file"]):
             return f"line {frame['line']} of {frame['file'][-LINE:]}"
     return ""

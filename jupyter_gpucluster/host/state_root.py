@@ -51,10 +51,10 @@ def read_entry(entry: Path) -> Path:
     except OSError as error:
         raise trouble(error, entry) from error
     found = Path(text)
-    if not fault and not (text == str(found) and found.is_absolute() and ".." not in found.parts):
-        fault = "does not hold an absolute path"
-    if not fault and found.name != entry.name:
-        fault = f"holds a path that does not end in {entry.name}"
+    if not (text == str(found) and found.is_absolute() and ".." not in found.parts):
+        fault = fault or "does not hold an absolute path"
+    if found.name != entry.name:
+        fault = fault or f"holds a path that does not end in {entry.name}"
     if fault:
         raise StateError(
             f"The file {entry} {fault}; refusing to use it.",

@@ -141,13 +141,11 @@ class Guard:
             if not address.startswith("tcp:"):
                 return ""  # UCX has no listener that this can ask
             connection.sendall(REQUEST)
-            received = b""
-            while id.encode() not in received:
+            received = part = b"-"
+            while part and id.encode() not in received:
                 part = connection.recv(65536)
-                if not part:
-                    return ""
                 received += part
-            return id
+            return id if part else ""
 
 
 def context_of(ca: str, certificate: str, key: str) -> ssl.SSLContext:

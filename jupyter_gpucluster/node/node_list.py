@@ -41,9 +41,7 @@ def expand(text: str) -> list[str]:
         choices = [_choices(part) if number % 2 else [part] for number, part in enumerate(parts)]
         if len(hosts) + prod(map(len, choices)) > MOST_HOSTS:
             raise ValueError(f"{text[:200]!r} names more than {MOST_HOSTS} hosts.")
-        hosts += ["".join(parts) for parts in product(*choices)]
-    for host in hosts:
-        _checked(host)
+        hosts += [_checked("".join(parts)) for parts in product(*choices)]
     return hosts
 
 
@@ -52,11 +50,8 @@ def _choices(inside: str) -> list[str]:
     found: list[str] = []
     for part in inside.split(","):
         match = RANGE.fullmatch(part)
-        if match is None:
-            raise ValueError(f"[{inside[:200]}] is not a range of numbers.")
-        first, last = match.group(1), match.group(2) or match.group(1)
-        count = int(last) - int(first) + 1
-        if count < 1 or len(found) + count > MOST_HOSTS:
+        first, last = match.groups(default=match.group(1)) if match else ("1", "0")
+        if not 0 <= int(last) - int(first) < MOST_HOSTS - len(found):
             raise ValueError(f"[{inside[:200]}] is not a range of numbers.")
         found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return found
@@ -108,12 +103,9 @@ def _bracketed(text: str, counts: str = "") -> list[tuple[str, int]]:
     """Read ``g[1-3]`` and its slots."""
     hosts = expand(text)
     slots: list[int] = []
-    for part in filter(None, counts.split(",")):
-        match = COUNT.fullmatch(part)
-        if match is not None:
-            slots += [int(match.group(1))] * min(int(match.group(2) or 1), len(hosts))
-    slots += [1] * (len(hosts) - len(slots))
-    return [(host, slots[place]) for place, host in enumerate(hosts)]
+    for match in filter(None, map(COUNT.fullmatch, counts.split(","))):
+        slots += [int(match.group(1))] * min(int(match.group(2) or 1), len(hosts))
+    return list(zip(hosts, slots + [1] * len(hosts)))
 
 
 def _words(text: str) -> list[tuple[str, int]]:
@@ -130,9 +122,7 @@ def _table(text: str) -> list[tuple[str, int]]:
 def _paired(text: str) -> list[tuple[str, int]]:
     """Read ``n1 4 n2 4``."""
     words = text.split()
-    return _counted(
-        (words[place], _number(words[place + 1])) for place in range(0, len(words) - 1, 2)
-    )
+    return _counted((host, _number(slots)) for host, slots in zip(words[::2], words[1::2]))
 
 
 def _counted(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

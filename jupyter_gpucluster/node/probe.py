@@ -78,19 +78,13 @@ def usual_address() -> str:
 def file_system(path: str) -> str:
     """Return the type of the file system that a path lies on; empty where nothing tells."""
     real, best, kind = os.path.realpath(path), "", ""
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    for line in mounts:
-        left, _, right = line.partition(" - ")
-        fields = left.split()
-        if len(fields) < 5 or not right:
-            continue
-        place = fields[4].replace("\\040", " ")
-        inside = place == "/" or real == place or real.startswith(place + "/")
-        if inside and len(place) >= len(best):
-            best, kind = place, right.split()[0]
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+            left, _, right = line.partition(" - ")  # proc(5): five fields at least, then the type
+            place = left.split()[4].replace("\\040", " ")
+            inside = place == "/" or real == place or real.startswith(place + "/")
+            if inside and len(place) >= len(best):
+                best, kind = place, right.split()[0]
     return kind
 
 
@@ -127,14 +121,12 @@ def graphics() -> dict[str, Any]:
         "trouble": "",
     }
     if shutil.which("nvidia-smi") is None:
-        report["trouble"] = "there is no nvidia-smi"
-        return report
+        return {**report, "trouble": "there is no nvidia-smi"}
     code, output = run(["nvidia-smi", "-L"])
     if code:
-        report["trouble"] = f"nvidia-smi -L: {output.strip()[-300:] or code}"
-    else:
-        report["listed"] = [line.strip() for line in output.splitlines() if line.startswith("GPU ")]
-    return report
+        return {**report, "trouble": f"nvidia-smi -L: {output.strip()[-300:] or code}"}
+    listed = [line.strip() for line in output.splitlines() if line.startswith("GPU ")]
+    return {**report, "listed": listed}
 
 
 def first_import(
@@ -220,10 +212,9 @@ def call(address: str, port: int, secret: str, name: str) -> dict[str, Any]:
         return {"trouble": f"no answer within {CALL_SECONDS:.0f} s"}
     except OSError as error:
         return {"trouble": error.strerror or str(error)}
-    if output != answer_to(secret):
-        return {"trouble": "another server answers there"}
     with contextlib.suppress(ValueError):
-        return {"trouble": "", "ahead": float(clock) - (began + time.time()) / 2}
+        if output == answer_to(secret):
+            return {"trouble": "", "ahead": float(clock) - (began + time.time()) / 2}
     return {"trouble": "another server answers there"}
 
 
@@ -286,20 +277,18 @@ def wait_for(place: Path, suffix: str, count: int) -> dict[str, dict[str, Any]]:
 
 def answers(place: Path, suffix: str) -> dict[str, dict[str, Any]]:
     """Return what each rank has written so far; files are found by listing the directory."""
-    found: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(OSError):
-        for path in sorted((place / "answers").iterdir()):
-            if path.suffix == suffix and path.stem != "ssh" and (report := read(path)):
-                found[path.stem] = report
-    return found
+        paths = [path for path in sorted((place / "answers").iterdir()) if path.suffix == suffix]
+        found = {path.stem: read(path) for path in paths if path.stem != "ssh"}
+        return {name: report for name, report in found.items() if report}
+    return {}
 
 
 def call_next(name: str, others: dict[str, dict[str, Any]], plan: dict[str, Any]) -> dict[str, Any]:
     """Call the next rank on another node, in a ring, where its workers would listen."""
     names = sorted(others)
     at = names.index(name) if name in names else 0
-    for other in names[at + 1 :] + names[:at]:
-        its = others[other]
+    for its in (others[other] for other in names[at + 1 :] + names[:at]):
         if its["host"] != host():
             address = its["interfaces"].get(plan["interface"]) or its["usual"]
             report = call(address, its["port"], plan["secret"], name)
@@ -324,18 +313,16 @@ def log_in(command: list[str], hosts: list[str]) -> dict[str, str]:
     for each in hosts:
         code, output = run([*command, *patient, each, "true"])
         if code:
-            lines = [line for line in output.strip().splitlines() if line.strip()]
-            troubles[each] = (lines or [f"exit code {code}"])[-1]
+            troubles[each] = (output.strip().splitlines() or [f"exit code {code}"])[-1]
     return troubles
 
 
 def read(path: Path) -> dict[str, Any] | None:
     """Return what a file holds, None where it is not there yet."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         report: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return report
+        return report
+    return None
 
 
 def write(path: Path, report: dict[str, Any]) -> None:

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ...core.serialize import to_json
 from ...host.processes import signal_group, start_time
-from ..local_scheduler import GRACE_SECONDS, JobServer, Task, UsageError, die_with
+from ..local_scheduler import GRACE_SECONDS, JobServer, Task, die_with
 from . import site as site_rules
 from .site import SiteJob, opened
 
@@ -28,9 +29,8 @@ class DemoServer(JobServer):
         self.workers: dict[str, int] = {}
 
     def wait_seconds(self) -> float | None:
-        seconds = super().wait_seconds()
         waits = any(task.state != "ended" for task in self.tasks.values())
-        return LOOK_SECONDS if seconds is None and waits else seconds
+        return super().wait_seconds() or (LOOK_SECONDS if waits else None)
 
     # Requests.
 
@@ -38,12 +38,7 @@ class DemoServer(JobServer):
         """Have the site take the jobs; it may refuse them."""
         script = arguments.script.read_text("utf-8")
         with opened(self.site) as site:
-            try:
-                site[0] = site_rules.submit(
-                    site[0], arguments.mark, arguments.count, script, self.me
-                )
-            except site_rules.Refusal as refusal:
-                raise UsageError(str(refusal)) from None
+            site[0] = site_rules.submit(site[0], arguments.mark, arguments.count, script, self.me)
         self.workers[arguments.mark] = arguments.workers
 
     def status(self, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -55,23 +50,19 @@ class DemoServer(JobServer):
     def told(self, job: SiteJob, pushed: float) -> dict[str, Any]:
         """Return a job as a status shows it, in times of the real clock."""
         task = self.tasks.get(job.id)
-        waits = job.state == "pending"
-        start, queue = job.started, site_rules.QUEUES[job.queue]
-        runs = task is not None and task.state == "running"
+        waits, runs = job.state == "pending", task is not None and task.state == "running"
+        times = {
+            "started": job.started,
+            "ended": job.ended,
+            "ends": None if job.started is None else job.started + job.walltime,
+            "expected_start": job.submitted + site_rules.QUEUES[job.queue].wait if waits else None,
+        }
         return {
+            **to_json(job),
             "id": job.id,
-            "mark": job.mark,
-            "number": job.number,
-            "state": job.state,
-            "reason": job.reason,
-            "outcome": job.outcome,
-            "nodes": list(job.placed),
-            "exit_code": job.exit_code,
+            "nodes": job.placed,
             "process": [task.pid, task.started_ticks] if task is not None and runs else [],
-            "started": None if start is None else start - pushed,
-            "ended": None if job.ended is None else job.ended - pushed,
-            "ends": None if start is None else start + job.walltime - pushed,
-            "expected_start": job.submitted + queue.wait - pushed if waits else None,
+            **{name: None if time is None else time - pushed for name, time in times.items()},
         }
 
     def cancel(self, arguments: argparse.Namespace) -> list[str]:

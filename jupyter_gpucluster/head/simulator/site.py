@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ...core.serialize import from_json, to_json
 from ...host.processes import start_time
+from ..local_scheduler import UsageError
 
 NODES = ("demo01", "demo02", "demo03", "demo04")
 GPUS_PER_NODE = 4
@@ -52,7 +53,7 @@ QUEUES = {
 }
 
 
-class Refusal(Exception):
+class Refusal(UsageError):
     """Why the site does not take a job, in its own words."""
 
 
@@ -244,38 +245,28 @@ def capacity(path: Path) -> tuple[int, int]:
 
 def cancel(site: Site, ids: list[str]) -> Site:
     """End jobs as their user asks; what runs is over when its processes are gone."""
-
-    def cancelled(job: SiteJob) -> SiteJob:
-        if job.id not in ids or job.state == "over":
-            return job
+    jobs = {job.id: job for job in site.jobs}
+    for job in (jobs[id] for id in ids if id in jobs):
         if job.state == "pending":
-            return replace(job, state="over", outcome="cancelled", reason="", ended=site.now())
-        return replace(job, state="ending", outcome="cancelled")
-
-    return replace(site, jobs=tuple(map(cancelled, site.jobs)))
+            over = replace(job, state="over", outcome="cancelled", reason="", ended=site.now())
+            jobs[job.id] = over
+        elif job.state != "over":
+            jobs[job.id] = replace(job, state="ending", outcome="cancelled")
+    return replace(site, jobs=tuple(jobs.values()))
 
 
 def finish(site: Site, id: str, exit_code: int | None) -> Site:
     """Note that the processes of a job are gone: it is over, or waits again where preempted."""
-
-    def finished(job: SiteJob) -> SiteJob:
-        if job.id != id or job.state == "over":
-            return job
-        if job.outcome == "preempted":
-            return replace(
-                job,
-                state="pending",
-                reason="preempted",
-                submitted=site.now(),
-                placed=(),
-                started=None,
-                outcome="",
-                restarts=job.restarts + 1,
-            )
-        outcome = job.outcome or ("done" if exit_code == 0 else "failed")
-        return replace(job, state="over", outcome=outcome, exit_code=exit_code, ended=site.now())
-
-    return replace(site, jobs=tuple(map(finished, site.jobs)))
+    job = site.find(id)
+    if job is None or job.state == "over":
+        return site
+    now, outcome = site.now(), job.outcome or ("done" if exit_code == 0 else "failed")
+    if outcome == "preempted":
+        newer = replace(job, state="pending", reason=outcome, outcome="", placed=(), started=None)
+        newer = replace(newer, submitted=now, restarts=job.restarts + 1)
+    else:
+        newer = replace(job, state="over", outcome=outcome, exit_code=exit_code, ended=now)
+    return replace(site, jobs=tuple(newer if each is job else each for each in site.jobs))
 
 
 def fail_node(site: Site, node: str, seconds: float = FAILURE_SECONDS) -> Site:
@@ -285,11 +276,7 @@ def fail_node(site: Site, node: str, seconds: float = FAILURE_SECONDS) -> Site:
 
 def forget(site: Site, server: tuple[int, ...], *, kept: int = 0) -> Site:
     """Drop a job server's jobs, or all but the last of those that are over."""
-    over = [job.id for job in site.jobs if job.server == server and job.state == "over"]
-    gone = set(over[: max(0, len(over) - kept)])
-    return replace(
-        site,
-        jobs=tuple(
-            job for job in site.jobs if job.id not in gone and (kept or job.server != server)
-        ),
-    )
+    ours = [job for job in site.jobs if job.server == server]
+    over = [job for job in ours if job.state == "over"]
+    gone = {job.id for job in (over[:-kept] if kept else ours)}
+    return replace(site, jobs=tuple(job for job in site.jobs if job.id not in gone))
