@@ -259,29 +259,20 @@ def check_job(backend: Backend, number: str, found: Allocation) -> None:
         )
     if job.state is JobState.RUNNING and found.shares:
         return
-    why = backend.explain(job)
+    hint = "Ask for another allocation."
     if job.state in (JobState.PENDING, JobState.HELD):
-        start = ""
+        words, hint = "has not started.", "Start the cluster when the job runs."
         if job.expected_start is not None:
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(job.expected_start))
-            start = f" It is expected to start at {when}."
-        raise InvalidInput(
-            f"{named} has not started. {why}".strip(),
-            hint=f"Start the cluster when the job runs.{start}",
-            detail=FIELD,
-        )
-    if job.state is JobState.SUSPENDED:
-        raise InvalidInput(
-            f"{named} is suspended. {why}".strip(), hint="Resume it first.", detail=FIELD
-        )
-    unknown = job.state in (JobState.UNKNOWN, JobState.RUNNING)
-    raise InvalidInput(
-        f"{backend.title} does not show the nodes of job {number}."
-        if unknown
-        else f"{named} has ended. {why}".strip(),
-        hint=OTHERWISE if unknown else "Ask for another allocation.",
-        detail=FIELD,
-    )
+            hint += f" It is expected to start at {when}."
+    elif job.state is JobState.SUSPENDED:
+        words, hint = "is suspended.", "Resume it first."
+    elif job.state in (JobState.UNKNOWN, JobState.RUNNING):
+        words, hint = "runs on nodes that the system does not show.", OTHERWISE
+    else:
+        words = "has ended."
+    why = backend.explain(job)
+    raise InvalidInput(f"{named} {words} {why}".strip(), hint=hint, detail=FIELD)
 
 
 def plain_variables(shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:

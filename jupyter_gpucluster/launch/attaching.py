@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
-from ..core.cluster import Phase, Record, Spec, Target
+from ..core.cluster import Phase, Record, Target
 from ..core.errors import InvalidInput
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import trouble, write_private
@@ -19,10 +18,8 @@ from .python_environments import check_python, require_ucx
 SURVIVAL = "Yes: it was not started here, and nothing here ends it."
 
 
-def attach(
-    directory: ClusterDirectory, profile: Profile, spec: Spec, name: str, request_id: str
-) -> Record:
-    """Put a cluster of somebody else on record; nothing of it is touched.
+def attach(directory: ClusterDirectory, profile: Profile, record: Record) -> Record:
+    """Return the record of a cluster of another user; nothing of that cluster is touched.
 
     Raises
     ------
@@ -31,36 +28,30 @@ def attach(
     UnsuitableEnvironment
         The scheduler speaks UCX, and the Python that was chosen does not.
     """
-    address = link_scheduler(directory, profile)
-    ucx = address.startswith("ucx://")
+    spec, address = record.spec, link_scheduler(directory, profile)
+    ucx, encrypted = address.startswith("ucx://"), address.startswith("tls://")
     if ucx:
         require_ucx(check_python(spec.python), f"a scheduler at {address}")
-    encrypted = address.startswith("tls://")
     link_certificates(directory, profile, encrypted=encrypted)
-    now = time.time()
-    record = Record(
-        id=directory.id,
-        name=name,
-        spec=replace(
-            spec,
-            encrypted=encrypted,
-            ucx=ucx,
-            trusted=profile.existing.trust_dashboard,
-            survives=True,
-            survival=SURVIVAL,
-            scratch="",
-            maximum_workers=0,
-        ),
+    spec = replace(
+        spec,
+        encrypted=encrypted,
+        ucx=ucx,
+        trusted=profile.existing.trust_dashboard,
+        survives=True,
+        survival=SURVIVAL,
+        scratch="",
+        maximum_workers=0,
+    )
+    return replace(
+        record,
+        spec=spec,
         target=Target(0, 0),
-        created=now,
         phase=Phase.RUNNING,
-        phase_since=now,
         revision=1,
         scheduler_address=address,
-        request_id=request_id,
+        owner=None,
     )
-    directory.write_record(record)
-    return record
 
 
 def link_scheduler(directory: ClusterDirectory, profile: Profile) -> str:

@@ -171,25 +171,42 @@ def check_clusters(plan: Plan, live: Sequence[ClusterView]) -> None:
 
 def create(directory: ClusterDirectory, plan: Plan, name: str) -> Look:
     """Make a cluster's files and start its head if it runs here; on any failure remove both."""
-    scratch = None
+    scratch, existing = None, plan.profile.backend == EXISTING
     try:
         directory.create()
-        if plan.profile.backend == EXISTING:
-            spec = make_spec(plan, directory, Path())
-            attach(directory, plan.profile, spec, name, plan.request.request_id)
+        if plan.head_here and not existing:
+            scratch = make_scratch(directory.id)
+        # A job's scratch directory is made where the job runs.
+        spec = make_spec(plan, directory, scratch or Path())
+        record = new_record(directory, plan, name, spec)
+        if existing:
+            directory.write_record(attach(directory, plan.profile, record))
             return look_at(directory)
-        if not plan.head_here:  # its scratch directory is made where the job runs
-            return Look(directory, make_files(directory, Path(), plan, name), None)
-        scratch = make_scratch(directory.id)
-        record = make_files(directory, scratch, plan, name)
-        job = plan.joined.variables if plan.joined is not None else None
-        spawn(directory, scratch, record, plan.survival.prefix, job, plan.environment.variables)
+        record = make_files(directory, plan, record)
+        if scratch is not None:
+            job = plan.joined.variables if plan.joined is not None else None
+            spawn(directory, scratch, record, plan.survival.prefix, job, plan.environment.variables)
         return Look(directory, record, None)
     except BaseException:
         directory.remove()
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
         raise
+
+
+def new_record(directory: ClusterDirectory, plan: Plan, name: str, spec: Spec) -> Record:
+    """Return the record of a cluster that starts now."""
+    now = time.time()
+    return Record(
+        id=directory.id,
+        name=name,
+        spec=spec,
+        target=plan.target,
+        created=now,
+        phase_since=now,
+        request_id=plan.request.request_id,
+        owner=this_process() if plan.request.owned else None,
+    )
 
 
 def submit_head(directory: ClusterDirectory, record: Record) -> Look:
@@ -215,10 +232,9 @@ def make_scratch(id: str) -> Path:
         ) from error
 
 
-def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str) -> Record:
+def make_files(directory: ClusterDirectory, plan: Plan, record: Record) -> Record:
     """Write all files that the head needs, the record last."""
-    request, owner = plan.request, this_process() if plan.request.owned else None
-    spec, started_in, held = make_spec(plan, directory, scratch), "", None
+    spec, owner, started_in, held = record.spec, record.owner, "", None
     if spec.spread:
         held = held_from_inside() if plan.joined is None else plan.joined.held
     with contextlib.suppress(OSError):  # it may have been deleted
@@ -242,22 +258,11 @@ def make_files(directory: ClusterDirectory, scratch: Path, plan: Plan, name: str
         write_private(directory.path / dialect.file, source)
         spec = replace(spec, dialect=dialect)
     jobs = write_scripts(directory, plan, spec)
-    now = time.time()
-    record = Record(
-        id=directory.id,
-        name=name,
-        spec=spec,
-        target=plan.target,
-        created=now,
-        phase=Phase.PENDING if jobs else Phase.STARTING,
-        phase_since=now,
-        jobs=jobs,
-        request_id=request.request_id,
-        owner=owner,
-    )
+    phase = Phase.PENDING if jobs else Phase.STARTING
+    record = replace(record, spec=spec, phase=phase, jobs=jobs)
     directory.write_record(record)
     for words in start_remarks(spec, plan):
-        directory.append_event(Event(now, "start", words))
+        directory.append_event(Event(record.created, "start", words))
     return record
 
 

@@ -93,9 +93,9 @@ def entry_of(
 
 def _choose(look: Look, name: str) -> Job:
     """Return the job that is meant, which must run."""
-    jobs = [job for job in look.record.jobs if not name or name in (job.id, _key(job), job.mark)]
+    jobs = [job for job in look.record.jobs if not name or name in (job.id, job.key, job.mark)]
     if not jobs and name:
-        known = ", ".join(_key(job) for job in look.record.jobs)
+        known = ", ".join(job.key for job in look.record.jobs)
         raise ClusterNotFound(
             f"Cluster {look.record.name} has no job {name}.", hint=f"There are: {known or 'none'}."
         )
@@ -103,13 +103,9 @@ def _choose(look: Look, name: str) -> Job:
     if running:
         return running[0]
     last = jobs[-1] if jobs else None
-    state = "no job that runs" if last is None else f"{_key(last)} is {last.state.value}"
+    state = "no job that runs" if last is None else f"{last.key} is {last.state.value}"
     why = last.cause or last.reason if last is not None else ""
     raise ClusterConflict(
         f"Cluster {look.record.name}: {state}{f' ({why})' if why else ''}.",
         hint="A shell needs a job that runs; see the command why.",
     )
-
-
-def _key(job: Job) -> str:
-    return job.key

@@ -86,17 +86,8 @@ PACKAGES = {
 # No secrets: of the variables only those that decide what a Python finds.  A Python out of a
 # module system does not even start without LD_LIBRARY_PATH.
 PASSED_VARIABLES = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "TMPDIR",
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
-    "PYTHONUSERBASE",
-    "PYTHONNOUSERSITE",
-)
+    "PATH HOME USER LANG LC_ALL TMPDIR LD_LIBRARY_PATH PYTHONPATH PYTHONUSERBASE PYTHONNOUSERSITE"
+).split()
 
 PROBE_MARK = "gpucluster-probe:"
 # Runs on any Python 3, so that an old one can say that it is old; hence no `-P`, which is 3.11's.

@@ -6,31 +6,16 @@ May import core and batch.
 
 from __future__ import annotations
 
-from .merge import FieldSource, Shadowed
-from .model import Profile
-from .options import apply_options, options_schema, resolve_options
-from .search import (
-    LoadedProfile,
-    ProfileProblem,
-    ProfileSet,
-    find_profile,
-    load_profiles,
-    load_site,
-    read_profile,
-)
-
-__all__ = [
-    "FieldSource",
-    "LoadedProfile",
-    "Profile",
-    "ProfileProblem",
-    "ProfileSet",
-    "Shadowed",
-    "apply_options",
-    "find_profile",
-    "load_profiles",
-    "load_site",
-    "options_schema",
-    "read_profile",
-    "resolve_options",
-]
+from .merge import FieldSource as FieldSource
+from .merge import Shadowed as Shadowed
+from .model import Profile as Profile
+from .options import apply_options as apply_options
+from .options import options_schema as options_schema
+from .options import resolve_options as resolve_options
+from .search import LoadedProfile as LoadedProfile
+from .search import ProfileProblem as ProfileProblem
+from .search import ProfileSet as ProfileSet
+from .search import find_profile as find_profile
+from .search import load_profiles as load_profiles
+from .search import load_site as load_site
+from .search import read_profile as read_profile

@@ -128,20 +128,13 @@ class _Translation:
         return cast("Branch", _grown(self.keys, self.section.mark)), self.findings
 
     def rename(self) -> None:
-        """Give old options their present names, with a warning."""
+        """Give old options their present names."""
         old = OLD | ({"project": "account"} if self.backend in ACCOUNT else {})
         entries = dict(self.section.entries)
-        renamed = []
         for name, today in old.items():
             entry = entries.pop(name, None)
-            if entry is None or entry.value in NOTHING:
-                continue
-            renamed.append(f"`{name}` is now `{today}`")
-            if today not in entries or entries[today].value in NOTHING:
+            if entry and (today not in entries or entries[today].value in NOTHING):
                 entries[today] = entry
-        if renamed:
-            words = f"old names of options in jobqueue.{self.section.name}: {', '.join(renamed)}"
-            self.findings.append(Finding(self.section.mark, words))
         self.section = replace(self.section, entries=entries)
 
     def local(self) -> None:

@@ -230,8 +230,8 @@ def test_profiles_that_cannot_use_an_allocation_from_outside_are_refused(
         (JobState.SUSPENDED, "Slurm job 7 is suspended."),
         (JobState.ENDING, "Slurm job 7 has ended."),
         (JobState.TIMEOUT, "Slurm job 7 has ended. It reached its walltime"),
-        (JobState.UNKNOWN, "does not show the nodes of job 7"),
-        (JobState.RUNNING, "does not show the nodes of job 7"),
+        (JobState.UNKNOWN, "job 7 runs on nodes that the system does not show"),
+        (JobState.RUNNING, "job 7 runs on nodes that the system does not show"),
     ],
 )
 def test_only_a_job_that_runs_can_be_used(state: JobState, words: str) -> None:

@@ -158,12 +158,7 @@ def test_summits_file_works_as_it_stands(site: Site) -> None:
     assert (profile.workers.per_job, profile.workers.threads) == (8, 16)
     assert profile.workers.memory_limit == 62_500_000_000
     assert profile.network.interface == "ib0"
-    [problem] = found.problems
-    assert problem.severity == "warning"
-    assert problem.message == (
-        "old names of options in jobqueue.lsf: `job-extra` is now `job-extra-directives`, "
-        "`header-skip` is now `job-directives-skip`"
-    )
+    assert found.problems == []
 
 
 def test_sections_that_set_nothing_of_their_own_are_no_profiles(site: Site) -> None:
@@ -307,16 +302,9 @@ def test_a_login_shell_of_the_shebang_is_honoured(
     assert not any("shebang" in problem.message for problem in found.problems)
 
 
-def test_project_is_an_old_name_only_where_account_is_the_new_one(site: Site) -> None:
+def test_the_new_name_wins_over_the_old_one_and_project_is_also_a_new_one(site: Site) -> None:
     dask("jobqueue: {pbs: {cores: 1, project: p}, sge: {cores: 1, project: q}}")
-    found = load_profiles()
-    assert found.profiles["pbs"].profile.job.account == "p"
-    assert found.profiles["sge"].profile.job.account == "q"
-    [problem] = found.problems
-    assert problem.message == "old names of options in jobqueue.pbs: `project` is now `account`"
-
-
-def test_the_new_name_wins_over_the_old_one(site: Site) -> None:
+    assert (made("pbs").job.account, made("sge").job.account) == ("p", "q")
     dask("jobqueue: {slurm: {cores: 1, job-extra: [--old], job_extra_directives: [--new]}}")
     assert made("slurm").job.directives == ("--new",)
     dask("jobqueue: {slurm: {cores: 1, job-extra: [--old], job-extra-directives: []}}")
