@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from .. import __version__
 from ..batch.status_cache import CALLS_PER_MINUTE
 from ..core.cluster import Phase
 from ..core.errors import (
@@ -54,7 +54,7 @@ async def check_health(clusters: AsyncClusters, snapshots: Snapshots) -> dict[st
     shown = [problem.as_json() for problem in problems]
     return {
         "ok": not shown,
-        "version": _version(),
+        "version": __version__,
         "calls_per_minute": CALLS_PER_MINUTE,
         "problems": shown,
     }
@@ -86,13 +86,6 @@ def _silent(view: ClusterView) -> GpuClusterError:
         f"The scheduler process of cluster {view.name} does not answer.",
         hint="It may be busy, frozen or ending; read its log.",
     )
-
-
-def _version() -> str:
-    try:
-        return metadata.version("jupyter-gpucluster")
-    except metadata.PackageNotFoundError:
-        return "not installed"  # runs from a checkout on the path
 
 
 OLD_SECONDS = 10.0

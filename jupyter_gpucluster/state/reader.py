@@ -127,10 +127,9 @@ def unchanged(look: Look) -> bool:
         return False
     if look.record.phase in ENDED:
         return look.record.unaccounted is None
-    if look.record.spec.in_job and head_of(look.directory, look.record) is None:
-        return False  # what its job waits for changes without the head
-    if look.record.spec.backend == EXISTING:
-        return False
+    waits = look.record.spec.in_job and head_of(look.directory, look.record) is None
+    if waits or look.record.spec.backend == EXISTING:
+        return False  # what it shows changes without a head
     alive = head_lives(look.directory, look.record)
     return alive is not False and alive == look.head_alive
 
