@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .batch import uses_this_machine
 from .core.cluster import ENDED, EXISTING, Target
@@ -17,7 +17,7 @@ from .host.private_files import check_writable
 from .launch.naming import check_gpus, check_name, check_target
 from .launch.request import Request
 from .state.control import POLL_SECONDS, as_now, ask_started, endpoint_of, find_answered, stop
-from .state.control_client import Endpoint
+from .state.control_client import Endpoint, ask
 from .state.logs import read_logs, read_scripts
 from .state.paths import default_root
 from .state.reader import Memory, find, find_all, lives
@@ -95,6 +95,11 @@ class Clusters:
     def jobs(self, name: str) -> Sequence[Job]:
         """Return the jobs of a cluster, also those that have ended."""
         return find_answered(self.root, name).record.jobs
+
+    def workers(self, name: str) -> Sequence[dict[str, Any]]:
+        """Return the connected workers of a live cluster; raises as `endpoint` does."""
+        workers = ask(self.endpoint(name), "GET", "/gpucluster/workers")["workers"]
+        return cast("Sequence[dict[str, Any]]", workers)
 
     def events(self, name: str) -> Sequence[Event]:
         """Return the timeline of a cluster."""
@@ -227,9 +232,22 @@ class Clusters:
         return preview(self.root, _request(request, fields))
 
     def update(
-        self, name: str, *, new_name: str | None = None, target: Target | None = None
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        target: Target | None = None,
+        drop: str = "",
+        restart: str = "",
     ) -> ClusterView:
-        """Rename or scale a cluster.
+        """Rename or scale a cluster, give a job of it back, or restart a worker.
+
+        Parameters
+        ----------
+        drop
+            A worker whose job ends; the target falls by the workers of that job.
+        restart
+            A worker that starts anew.
 
         Raises
         ------
@@ -254,8 +272,8 @@ class Clusters:
             words = f"Cluster {look.record.name} is {look.record.phase.value}."
             hint = "Start another one."
             raise ClusterConflict(words, hint=hint)
-        given = {"name": new_name, "target": target}
-        body = {key: to_json(value) for key, value in given.items() if value is not None}
+        given = {"name": new_name, "target": target, "drop": drop, "restart": restart}
+        body = {key: to_json(value) for key, value in given.items() if value}
         ask_started(look.directory, "PATCH", "/gpucluster/cluster", body)
         return self.get(look.record.id)
 

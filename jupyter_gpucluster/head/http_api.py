@@ -8,6 +8,7 @@ import json
 import math
 import shlex
 import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
 from ..batch.queue import JobServerRunner
-from ..core.cluster import ENDED, NAME, TOKEN_HEADER, Phase, Record, Target
+from ..core.cluster import ENDED, NAME, TOKEN_HEADER, Phase, Record, Target, heads_job
 from ..core.errors import (
     BackendUnavailable,
     ClusterConflict,
@@ -27,10 +28,13 @@ from ..core.errors import (
     LimitReached,
 )
 from ..core.serialize import to_json
+from ..core.summary import Event
 from ..core.summary import Summary as ClusterSummary
 from ..host.memory_shares import check_memory
+from .adaptive import job_of
 from .dask_scheduler import add_dashboard
 from .half_open import HalfOpen, most_half_open
+from .reconcile.model import staying
 from .service import Service
 
 LONGEST_WAIT = 30.0
@@ -192,7 +196,7 @@ class Summary(Control):
 
 
 class Cluster(Control):
-    """Rename or scale the cluster."""
+    """Rename or scale the cluster, give one of its jobs back, or restart a worker."""
 
     async def patch(self) -> None:
         body = self.body()
@@ -200,6 +204,10 @@ class Cluster(Control):
         if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
             raise InvalidInput("That cannot be a cluster's name.", detail="name")
         self.scale_or_rename(name, None if target is None else read_target(target))
+        if worker := str(body.get("drop") or ""):
+            self.drop(job_of(worker))
+        if worker := str(body.get("restart") or ""):
+            await self.restart(worker)
         await self.on_disk()
         runner = self.service.queue.runner
         if target is not None and isinstance(runner, JobServerRunner):
@@ -225,6 +233,41 @@ class Cluster(Control):
         if name is not None:
             service.set_record(name=name)
 
+    def drop(self, key: str) -> None:
+        """Give a job back with all its workers, and lower the target by as many."""
+        record = self.service.record
+        jobs = {job.key: job for job in staying(record) if not job.group}
+        if record.target.adaptive or key not in jobs or jobs[key] == heads_job(record):
+            raise ClusterConflict(
+                f"Job {key} cannot be given back.",
+                hint="It must run, without the scheduler, in a cluster with a fixed target.",
+            )
+        target = max(0, record.target.maximum - record.spec.worker.per_job)
+        self.scale_or_rename(None, Target(target, target))
+        now = time.time()
+        self.service.files.events.append(Event(now, "scale", f"Ending 1: {key}", key))
+        leaving = replace(jobs[key], leaving=now)
+        jobs = {**{job.key: job for job in record.jobs}, key: leaving}
+        self.service.set_record(jobs=tuple(jobs.values()))
+
+    async def restart(self, worker: str) -> None:
+        """Restart a worker; one without a nanny ends, and a new job follows its job."""
+        scheduler, watch = self.service.scheduler, self.service.watch
+        found = [ws.address for ws in scheduler.workers.values() if str(ws.name) == worker]
+        if not found:
+            raise ClusterConflict(f"No worker {worker} is connected.")
+        watch.restarted.add(job_of(worker))
+        await scheduler.restart_workers(
+            found, wait_for_workers=False, on_error="return", stimulus_id="gpucluster-restart"
+        )
+
+
+class Workers(Control):
+    """The connected workers, one by one."""
+
+    async def get(self) -> None:
+        self.answer({"workers": self.service.watch.each_worker()})
+
 
 class Stop(Control):
     """Stop the cluster."""
@@ -248,6 +291,7 @@ def install(scheduler: Scheduler, service: Service, token: str) -> None:
         [
             (r"/gpucluster/summary", Summary, {"service": service}),
             (r"/gpucluster/cluster", Cluster, {"service": service}),
+            (r"/gpucluster/workers", Workers, {"service": service}),
             (r"/gpucluster/stop", Stop, {"service": service}),
         ],
     )

@@ -50,7 +50,7 @@ class GpuClusterApp(ExtensionApp):
         """Hand the handlers what they share."""
         server = self.serverapp
         assert server is not None  # noqa: S101  # set long before
-        self.clusters = cast("AsyncClusters", self.clusters_class())
+        self.clusters = cast("type[AsyncClusters]", self.clusters_class)()
         self.snapshots = Snapshots(self.clusters, GAUGES.take)
         self.desk = Desk()
         self.models = Models(server.base_url)

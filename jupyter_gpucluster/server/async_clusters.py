@@ -49,6 +49,7 @@ class AsyncClusters:
     check_directory = in_thread(Clusters.check_directory)
     survey = in_thread(Clusters.survey)
     jobs = in_thread(Clusters.jobs)
+    workers = in_thread(Clusters.workers)
     events = in_thread(Clusters.events)
     logs = in_thread(Clusters.logs)
     scripts = in_thread(Clusters.scripts)

@@ -86,6 +86,8 @@ class UpdateBody(Body):
 
     name: str | None = None
     target: TargetBody | None = None
+    drop: str = ""
+    restart: str = ""
 
 
 class TrialBody(AmountBody):

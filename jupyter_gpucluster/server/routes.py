@@ -113,9 +113,10 @@ class ClusterHandler(ApiHandler):
     async def patch(self, cluster_id: str) -> None:
         body = self.body(UpdateBody)
         target = body.target.target() if body.target else None
-        if body.name is None and target is None:
-            raise InvalidInput("Nothing to change.", hint="Give a name, a target or both.")
-        view = await self.clusters.update(cluster_id, new_name=body.name, target=target)
+        workers = {"drop": body.drop, "restart": body.restart}
+        if body.name is None and target is None and not any(workers.values()):
+            raise InvalidInput("Nothing to change.", hint="Give a name, a target or a worker.")
+        view = await self.clusters.update(cluster_id, new_name=body.name, target=target, **workers)
         self.respond(self.extension.models.model(view))
 
     @web.authenticated
@@ -194,6 +195,7 @@ ROUTES: list[Route] = [
     (API + CLUSTER, ClusterHandler, {}),
     read(CLUSTER + "/jobs", lambda on, name: on.clusters.jobs(name), "jobs"),
     read(CLUSTER + "/logs", read_logs, "text"),
+    read(CLUSTER + "/workers", lambda on, name: on.clusters.workers(name), "workers"),
     read(CLUSTER + "/events", lambda on, name: on.clusters.events(name), "events"),
     read(CLUSTER + "/scripts", lambda on, name: on.clusters.scripts(name), "scripts"),
     read(CLUSTER + "/why", lambda on, name: on.clusters.why(name), "text"),

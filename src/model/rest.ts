@@ -154,7 +154,7 @@ export interface paths {
         delete: operations["stopCluster"];
         options?: never;
         head?: never;
-        /** Rename or scale a cluster. */
+        /** Rename or scale a cluster, give one of its jobs back, or restart a worker. */
         patch: operations["updateCluster"];
         trace?: never;
     };
@@ -190,6 +190,26 @@ export interface paths {
         };
         /** The last lines of every log, or of one job's. */
         get: operations["readLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gpucluster/api/clusters/{cluster_id}/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a cluster; its name does as well. */
+                cluster_id: components["parameters"]["cluster"];
+            };
+            cookie?: never;
+        };
+        /** The connected workers of a cluster. */
+        get: operations["listWorkers"];
         put?: never;
         post?: never;
         delete?: never;
@@ -724,6 +744,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Worker: {
+            name: string;
+            /** @description Job name and number of the job that it is in. */
+            job: string;
+            host: string;
+            /** @description Dask's own word, such as `running` or `paused`. */
+            status: string;
+            memory_used: number;
+            /** @description 0 without a limit. */
+            memory_limit: number;
+            /** @description Tasks that it runs or has next. */
+            tasks: number;
+            /** @description When it last reported to the scheduler. */
+            heard: number;
+        };
         Event: {
             time: number;
             kind: string;
@@ -1192,6 +1227,10 @@ export interface operations {
                 "application/json": {
                     name?: string | null;
                     target?: components["schemas"]["TargetRequest"] | null;
+                    /** @description A worker whose job ends; the target falls by the workers of that job. */
+                    drop?: string;
+                    /** @description A worker that starts anew. */
+                    restart?: string;
                 };
             };
         };
@@ -1250,6 +1289,32 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Text"];
+            default: components["responses"]["Error"];
+        };
+    };
+    listWorkers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a cluster; its name does as well. */
+                cluster_id: components["parameters"]["cluster"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workers, in no order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        workers: components["schemas"]["Worker"][];
+                    };
+                };
+            };
             default: components["responses"]["Error"];
         };
     };

@@ -49,6 +49,8 @@ class InMemoryClusters:
         }
         self.endpoints: dict[str, Endpoint] = {}
         self.started: list[Request] = []
+        self.changed: list[str] = []
+        """Workers that were given back or restarted."""
         self.broken: Exception | None = None
         """Raised by `list`."""
         self.damage = False
@@ -91,9 +93,16 @@ class InMemoryClusters:
         raise ClusterNotFound("There is no such cluster.", hint="List them.")
 
     async def update(
-        self, name: str, *, new_name: str | None = None, target: Target | None = None
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        target: Target | None = None,
+        drop: str = "",
+        restart: str = "",
     ) -> ClusterView:
         view = await self._alive(name)
+        self.changed += [worker for worker in (drop, restart) if worker]
         self._check(target)
         changed = dataclasses.replace(
             view, name=new_name or view.name, target=target or view.target
@@ -116,6 +125,11 @@ class InMemoryClusters:
         return [
             Job(mark="gpc-1-1", task=0, state=JobState.RUNNING, id="17", nodes=("n1",), started=1.5)
         ]
+
+    async def workers(self, name: str) -> Sequence[dict[str, Any]]:
+        await self._alive(name)
+        known = {"name": "gpc-1-1_0", "job": "gpc-1-1_0", "host": "n1", "status": "running"}
+        return [{**known, "memory_used": 1, "memory_limit": 2, "tasks": 3, "heard": 1.5}]
 
     async def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
         await self.get(name)

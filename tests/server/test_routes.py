@@ -44,6 +44,7 @@ REQUESTS: list[tuple[str, str, Any, int]] = [
     ("PATCH", f"clusters/{RUNNING}", {"target": {"workers": 3}}, 200),
     ("DELETE", f"clusters/{RUNNING}", None, 202),
     ("GET", f"clusters/{RUNNING}/jobs", None, 200),
+    ("GET", f"clusters/{RUNNING}/workers", None, 200),
     ("GET", f"clusters/{RUNNING}/logs", None, 200),
     ("GET", f"clusters/{RUNNING}/events", None, 200),
     ("GET", f"clusters/{RUNNING}/scripts", None, 200),
@@ -299,6 +300,12 @@ async def test_a_change_is_answered_with_the_cluster(ask: Ask) -> None:
     answer = await ask(API + f"clusters/{RUNNING}", "PATCH", body)
     assert answer.json["name"] == "other"
     assert answer.json["target"] == {"minimum": 1, "maximum": 5}
+
+
+async def test_a_worker_is_given_back_or_restarted(ask: Ask, clusters: InMemoryClusters) -> None:
+    for change in ({"drop": "one"}, {"restart": "another"}):
+        assert (await ask(API + f"clusters/{RUNNING}", "PATCH", change)).status == 200
+    assert clusters.changed == ["one", "another"]
 
 
 async def test_an_ended_cluster_is_not_changed_connected_to_or_measured(ask: Ask) -> None:

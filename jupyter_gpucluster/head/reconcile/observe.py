@@ -108,6 +108,22 @@ class Watch(SchedulerPlugin):
         """Count the clients that are connected."""
         return sum(key != NOT_A_USER for key in self.scheduler.clients)
 
+    def each_worker(self) -> list[dict[str, Any]]:
+        """Return the state of each connected worker, by its names in REST."""
+        return [
+            {
+                "name": str(ws.name),
+                "job": job_of(str(ws.name)),
+                "host": ws.host,
+                "status": ws.status.name,
+                "memory_used": ws.metrics.get("memory", 0),
+                "memory_limit": ws.memory_limit or 0,
+                "tasks": len(ws.processing),
+                "heard": ws.last_seen,
+            }
+            for ws in self.scheduler.workers.values()
+        ]
+
     def figures(self) -> dict[str, Any]:
         """Return clients, threads and memory as they are now, by their names in a summary."""
         workers = self.scheduler.workers.values()
