@@ -32,7 +32,7 @@ class ShowsErrors(JupyterHandler):
 
     @property
     def extension(self) -> GpuClusterApp:
-        """What all handlers share."""
+        """The extension: its parts are what all handlers share."""
         return cast("GpuClusterApp", self.settings[EXTENSION_SETTING])
 
     @property
