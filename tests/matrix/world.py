@@ -217,7 +217,6 @@ class World:
             answers=self.submissions.take_answers(),
             workers=self.workers,
             retired=frozenset(self.retired),
-            listing_proves=self.backend.listing_proves,
             system=self.backend.title,
             desired=self.record.target.maximum,
             most_tasks=self.backend.most_tasks,
