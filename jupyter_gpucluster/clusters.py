@@ -277,20 +277,22 @@ class Clusters:
         ask_started(look.directory, "PATCH", "/gpucluster/cluster", body)
         return self.get(look.record.id)
 
-    def stop(self, name: str, *, force: bool = False) -> ClusterView:
+    def stop(self, name: str, *, force: bool = False, reason: str = "") -> ClusterView:
         """Ask a cluster to stop; it is over when its phase says so (`wait_stopped`).
 
         Parameters
         ----------
         force
             Kill the head instead, which need not answer, and end its jobs from here.
+        reason
+            The reason that the cluster shows in place of "Stopped by you."
 
         Raises
         ------
         HeadUnreachable
             The head lives on another host, or does not answer.
         """
-        return stop(self.root, name, force=force)
+        return stop(self.root, name, force=force, reason=reason)
 
     def forget(self, name: str, *, force: bool = False) -> str:
         """Delete what is left on disk of a cluster that has ended.

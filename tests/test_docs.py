@@ -119,14 +119,6 @@ def test_the_directives_that_a_page_shows_are_those_of_its_profile(
                    for line in lines), shown  # fmt: skip
 
 
-def test_the_commands_for_a_clone_exist() -> None:
-    makefile = (CHECKOUT / "Makefile").read_text()
-    named = re.findall(r"^make ([\w-]+)$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
-    assert named
-    for target in named:
-        assert re.search(rf"^([\w-]+ )*{target}( [\w-]+)*:", makefile, re.MULTILINE), target
-
-
 @pytest.mark.parametrize("code", examples("python"))
 def test_scripts(code: str, folder: Path) -> None:
     (folder / "example.py").write_text(code)

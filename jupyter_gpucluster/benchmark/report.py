@@ -150,18 +150,18 @@ def table(report: Report) -> list[str]:
     protocol = f", data over {report.protocol}" if report.protocol else ""
     unit = report.results[0].unit
     rows = [["device", "create s", "compute s", "wall s", unit, "runs", "computed by"]]
-    for result in report.results:
-        rows.append(
-            [
-                result.device,
-                f"{result.create_seconds:.3f}",
-                f"{result.compute_seconds:.3f}",
-                f"{result.wall_seconds:.3f}",
-                _rate(result),
-                str(len(result.runs)),
-                ", ".join(f"{count} x {name}" for name, count in result.names.items()),
-            ]
-        )
+    rows += [
+        [
+            result.device,
+            f"{result.create_seconds:.3f}",
+            f"{result.compute_seconds:.3f}",
+            f"{result.wall_seconds:.3f}",
+            _rate(result),
+            str(len(result.runs)),
+            ", ".join(f"{count} x {name}" for name, count in result.names.items()),
+        ]
+        for result in report.results
+    ]
     lines = [
         f"{report.workload} ({report.mode}): {_size(report)}",
         f"{counted(report.workers, 'worker')}, {counted(report.threads, 'thread')}, "
@@ -262,10 +262,8 @@ def read_report(path: Path) -> Report:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] > SCHEMA:
-            raise InvalidInput(
-                f"{path} was written by a newer version (schema {data['schema']}).",
-                hint="Upgrade jupyter-gpucluster.",
-            )
+            words = f"{path} was written by a newer version (schema {data['schema']})."
+            raise InvalidInput(words, hint="Upgrade jupyter-gpucluster.")
         report = from_json(Report, data)
         if report.workers < 1 or not report.results:
             raise ValueError("it measured nothing")

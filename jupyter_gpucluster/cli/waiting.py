@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..state.view import ClusterView
 
 
+OVER = "The command that started it has ended."
 STOP_SECONDS = 60.0
 """Wait for the end of a command's own cluster; after that the head ends it alone."""
 
@@ -81,10 +82,8 @@ def wait_ready(
     except GpuClusterError as failure:
         view, error = session.clusters.get(view.id), failure
     if error is None and wanted is not None and view.target != wanted:
-        error = ClusterConflict(
-            f"Cluster {view.name} has another target now: {target_text(view)}.",
-            hint="It was changed while this command waited.",
-        )
+        words = f"Cluster {view.name} has another target now: {target_text(view)}."
+        error = ClusterConflict(words, hint="It was changed while this command waited.")
     if error is None:
         return view, None
     return view, Outcome({**error.as_json(), "cluster": to_json(view)}, errors=(error,))
@@ -122,7 +121,7 @@ def own_cluster(request: Request, session: Session) -> Iterator[ClusterView]:
 def _stop_quietly(view: ClusterView, session: Session) -> None:
     """Stop the cluster that a command started for itself; errors become notes."""
     try:
-        session.clusters.stop(view.id)
+        session.clusters.stop(view.id, reason=OVER)
         session.clusters.wait_stopped(view.id, timeout=STOP_SECONDS)
     except KeyboardInterrupt:
         session.note(f"Cluster {view.name} is stopping; no longer waiting for its end.")

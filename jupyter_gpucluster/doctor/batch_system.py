@@ -45,11 +45,8 @@ def commands(subject: Subject) -> Finding | None:
     backend = find_backend(subject.profile.backend)
     if not (missing := missing_programs(backend)):
         return None
-    return failed(
-        f"{backend.title}'s {', '.join(missing)} cannot be found on this host.",
-        "Log in to a host that has them, load the module that brings them before Jupyter starts,"
-        " or add their directory to PATH; a container may hide them.",
-    )
+    fix = "Log in to a host that has them, or load their module or set PATH before Jupyter starts."
+    return failed(f"{backend.title}'s {', '.join(missing)} cannot be found on this host.", fix)
 
 
 def answer(subject: Subject) -> Finding | None:

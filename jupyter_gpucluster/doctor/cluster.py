@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -100,28 +99,6 @@ def compare_versions(
     return ok(f"{words} in this process, the scheduler and {len(workers)} workers.")
 
 
-def gpus(clusters: Clusters, view: ClusterView) -> Finding | None:
-    """Return whether each worker's GPU is read, and the errors of all."""
-    if view.phase in ENDED or view.unit != "GPUs":
-        return None
-    ready = view.workers.ready
-    bad = [f"{gpu.worker}: {gpu.trouble}" for gpu in view.gpus if gpu.trouble]
-    bad += [f"{gpu.worker}: XID {', '.join(map(str, gpu.xids))}" for gpu in view.gpus if gpu.xids]
-    devices = Counter((gpu.host, gpu.uuid) for gpu in view.gpus if gpu.uuid)
-    bad += [
-        f"{count} workers on one GPU of {host}" for (host, _), count in devices.items() if count > 1
-    ]
-    if bad:
-        return warning(f"{'; '.join(bad)}.", "Read its log: the command logs.")
-    words = f"{len(view.gpus)} read, of {ready} workers."
-    if len(view.gpus) < ready and not view.simulated:
-        fix = (
-            "Readings come within seconds of a worker's start. They need NVML (nvidia-ml-py) there."
-        )
-        return warning(words, fix)
-    return ok(words)
-
-
 Check = Callable[["Clusters", "ClusterView"], Finding | None]
-CHECKS: Mapping[str, Check] = {"cluster": phase, "head": head, "versions": versions, "GPUs": gpus}
+CHECKS: Mapping[str, Check] = {"cluster": phase, "head": head, "versions": versions}
 """Checks of a cluster by name; None if one does not apply."""

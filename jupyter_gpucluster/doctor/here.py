@@ -55,14 +55,11 @@ SAME_VERSIONS = (
 IMPORT_FIXES = (
     (
         "'bindings' from 'cuda'",
-        "dask-cuda came without CUDA's own packages: install dask-cuda[cu12] or dask-cuda[cu13].",
+        "CUDA's own packages are missing: install dask-cuda[cu12] or [cu13].",
     ),
     ("No module named 'dask_cuda'", "Install dask-cuda[cu12] or dask-cuda[cu13] there."),
     ("No module named", "Install dask and distributed there, or choose another Python or kernel."),
-    (
-        "No such file",
-        "Choose a Python on a file system that the nodes share (environment.python, --python).",
-    ),
+    ("No such file", "Choose a Python on a file system that the nodes share, with --python."),
     ("", "Repair that environment, or choose another Python or kernel."),
 )
 """Parts of an import's error, and the fix; the first that fits counts."""
@@ -314,12 +311,8 @@ def ssh(subject: Subject) -> Finding | None:
     keys = [name for name in KEYS if (Path.home() / ".ssh" / name).is_file()]
     if keys:
         return ok(f"Keys: {', '.join(keys)}.")
-    return warning(
-        "~/.ssh has no key of yours, so ssh from one node to another may need a password, which a"
-        " job cannot type. An agent does not reach into jobs.",
-        "Make one (ssh-keygen) and add its public half to ~/.ssh/authorized_keys of the shared"
-        " home.",
-    )
+    fix = "Make one (ssh-keygen) and add its public half to ~/.ssh/authorized_keys."
+    return warning("~/.ssh has no key of yours, and jobs cannot type passwords or use agents.", fix)
 
 
 def gpus(subject: Subject) -> Finding:

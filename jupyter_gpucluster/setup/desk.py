@@ -12,7 +12,7 @@ from ..batch.base import Backend
 from ..batch.status_cache import REUSED_SECONDS
 from ..core.errors import BackendError, InvalidInput
 from ..core.site import GpuQueue, Site
-from ..doctor.batch_system import installed
+from ..batch import installed
 from ..doctor.findings import Finding, Result
 from ..launch.capacity import ask
 from ..state.paths import default_root

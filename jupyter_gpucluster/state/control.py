@@ -135,7 +135,7 @@ def ask_started(directory: ClusterDirectory, method: str, path: str, body: objec
             raise
 
 
-def stop(root: Path, name: str, *, force: bool) -> ClusterView:
+def stop(root: Path, name: str, *, force: bool, reason: str = "") -> ClusterView:
     """Ask a cluster to stop, or end it without its head; see `Clusters.stop`."""
     try:
         look = find(root, name)
@@ -154,11 +154,11 @@ def stop(root: Path, name: str, *, force: bool) -> ClusterView:
 
         detach(look.directory, look.record)
     else:
-        _end(look, force=force)
+        _end(look, force=force, reason=reason)
     return view_of(find_answered(root, look.record.id, jobs=False))
 
 
-def _end(look: Look, *, force: bool) -> None:
+def _end(look: Look, *, force: bool, reason: str) -> None:
     from .reaper import ASKED_TO_STOP, end_head, end_waiting, has_lapsed
 
     if force or has_lapsed(look.directory, look.record):
@@ -171,7 +171,7 @@ def _end(look: Look, *, force: bool) -> None:
     with contextlib.suppress(OSError):
         asked.touch(mode=0o600)
     try:
-        ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": ""})
+        ask_started(look.directory, "POST", "/gpucluster/stop", {"reason": reason})
     except BaseException as error:
         asked.unlink(missing_ok=True)  # the head lives on, and may not have heard of it
         if isinstance(error, (HeadUnreachable, ClusterConflict)):

@@ -86,14 +86,13 @@ class Look:
 def gpu_hours_estimate(spec: Spec, workers: int) -> float | None:
     """Return the most GPU-hours that so many workers use, None without GPUs or without an end.
 
-    The end is the maximum lifetime; without one, or where none follows them, the first jobs'
-    walltime.
+    The end is the maximum lifetime, or the first jobs' walltime if no others follow them.
     """
     if not spec.job.gpus:
         return None
     policy, walltime = spec.policy, spec.job.walltime
     ends = [policy.max_lifetime]
-    if policy.max_lifetime is None or policy.at_walltime == "stop":
+    if policy.at_walltime == "stop":
         ends.append(walltime)
     gpus = -(-workers // spec.worker.per_job) * spec.job.gpus
     hours = [gpus * seconds / 3600 for seconds in ends if seconds is not None]

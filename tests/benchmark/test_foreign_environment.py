@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_gpucluster.benchmark import Options, run_benchmark
+from tests.waiting import until
 
 
 @contextmanager
@@ -42,16 +43,7 @@ def test_scheduler_and_workers_need_dask_and_numpy_only(tmp_path: Path) -> None:
             )
             stack.enter_context(ended(process))
             if role == "scheduler":
-                wait_for(scheduler_file)
+                until(scheduler_file.exists)
         with Client(scheduler_file=os.fspath(scheduler_file)) as client:
             report = run_benchmark(client, Options((400, 400), (100, 100)))
     assert report.workers == 1
-
-
-def wait_for(path: Path) -> None:
-    import time
-
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline, f"no {path.name}"
-        time.sleep(0.05)

@@ -67,7 +67,7 @@ class InMemoryClusters:
     def update(self, name: str, *, target: Target) -> ClusterView:
         return self._change(name, target=target)
 
-    def stop(self, name: str, *, force: bool = False) -> ClusterView:
+    def stop(self, name: str, *, force: bool = False, reason: str = "") -> ClusterView:
         if force:
             return self._change(name, phase=Phase.STOPPED, words="stopped")
         return self._change(name, phase=Phase.STOPPING, words="stopping")

@@ -14,10 +14,13 @@ from jupyter_gpucluster.launch.request import Request
 
 from .doubles import Desk, InMemoryClusters, a_view
 
+WAITED = "started cluster local-1\nlocal-1: starting\n"
+
 
 def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
-    words = ["--name", "beta", "--adapt", "0", "4", "--option", "account=x=y", "--kernel", "k"]
-    assert desk.types("start", "local", "--allocation", "7", *words) == 0
+    words = "--name beta --adapt 0 4 --option account=x=y --kernel k --reuse --allocation 7"
+    assert desk.types("start", "local", *words.split()) == 0
+    assert desk.types("start", "local") == 0
     assert desk.clusters.started == [
         Request(
             "local",
@@ -26,27 +29,58 @@ def test_start_passes_on_what_was_asked_for(desk: Desk) -> None:
             options={"account": "x=y"},
             kernel="k",
             allocation="7",
-        )
+            reuse=True,
+        ),
+        Request("local"),
     ]
-    assert desk.out.startswith("beta: starting\n")
-    assert "jupyter gpucluster connect beta" in desk.out
 
 
-def test_an_allocation_of_a_variable_that_is_not_set_starts_nothing(desk: Desk) -> None:
-    assert desk.types("start", "local", "--allocation", "") == 2
-    assert desk.clusters.started == []
-
-
-def test_start_names_the_cluster_that_it_reuses(desk: Desk) -> None:
-    assert desk.types("start", "local", "--reuse") == 0
-    assert desk.clusters.started[0].reuse
-    assert "uses cluster local-1, which runs with the same profile" in desk.err
-
-
-def test_start_leaves_everything_else_to_the_profile(desk: Desk) -> None:
-    assert desk.types("start", "local") == 0
-    assert desk.clusters.started[0].target is None
-    assert desk.clusters.started[0].python == ""
+@pytest.mark.parametrize(
+    "words, code, out, err",
+    [
+        (
+            "start local --name beta",
+            0,
+            "beta: starting\nconnect: jupyter gpucluster connect beta",
+            "",
+        ),
+        ("start local --wait", 0, "local-1: running: 2 of 2 workers ready\nconnect: ", WAITED),
+        ("start local --wait --json", 0, '"phase": "running"', ""),
+        (
+            "start local --reuse",
+            0,
+            "local-1: starting",
+            "uses cluster local-1, which runs with the same profile",
+        ),
+        ("list --orphans", 0, "gpc-zzzzzz-1", ""),
+        ("list --orphans --json", 0, '"job 99 (gpc-zzzzzz-1)"', ""),
+        ("connect alpha", 0, "Python with this package:\n    a\n\n    b\n\nNotebook", ""),
+        ("connect alpha --form connect", 0, "a\n\nb\n", ""),
+        ("connect alpha --json", 0, '"magic": "c"', ""),
+        ("scale alpha --workers 0", 0, "scaling to 0 workers", ""),
+        ("logs alpha --job 4712 --lines 7", 0, "7 lines of gpc-alpha-1_1\n", ""),
+        ("logs alpha", 0, "500 lines of all\n", ""),
+        ("why alpha", 0, "alpha waits for a free GPU.\n", ""),
+        ("script local", 0, "#!/bin/sh\n# local\n\n# submitted with: sbatch job.sh\n", ""),
+        ("stop nobody alpha --wait", 1, "alpha: stopped\n", "There is no cluster named nobody."),
+        ("stop alpha --force", 0, "alpha: stopped\n", ""),
+        ("report", 0, "in 2 clusters", ""),
+        ("report --json", 0, '"gpu_hours": 0', ""),
+        ("forget --older-than 7", 0, "id-omega: forgotten\n", ""),
+        ("forget omega alpha", 1, "omega: forgotten\n", "Cluster alpha has not ended."),
+        (
+            "forget omega alpha --force",
+            1,
+            "omega: forgotten. Nothing proves the end of job 7.\n",
+            "Cluster alpha has not ended.",
+        ),
+    ],
+)
+def test_a_command_answers(desk: Desk, words: str, code: int, out: str, err: str) -> None:
+    assert desk.types(*words.split()) == code
+    for expected, shown in ((out, desk.out), (err, desk.err)):
+        # A text with a line end, or an empty one, is all that is shown.
+        assert shown == expected if expected[-1:] in ("", "\n") else expected in shown
 
 
 def test_a_relative_python_becomes_absolute_and_a_bare_one_is_looked_up(
@@ -59,18 +93,6 @@ def test_a_relative_python_becomes_absolute_and_a_bare_one_is_looked_up(
     assert pythons[0] == str(tmp_path / "venv/bin/python")
     assert Path(pythons[1]).is_absolute()
     assert Path(pythons[1]).name == "sh"
-
-
-def test_start_with_json_prints_one_document_and_nothing_else(desk: Desk) -> None:
-    assert desk.types("start", "local", "--wait", "--json") == 0
-    assert json.loads(desk.out)["phase"] == "running"
-    assert desk.err == ""
-
-
-def test_the_end_of_a_wait_is_shown_once(desk: Desk) -> None:
-    assert desk.types("start", "local", "--wait") == 0
-    assert desk.out.splitlines()[0] == "local-1: running: 2 of 2 workers ready"
-    assert desk.err.splitlines() == ["started cluster local-1", "local-1: starting"]
 
 
 def test_a_start_says_what_must_be_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,13 +144,6 @@ def test_an_empty_list_says_where_to_look(desk: Desk) -> None:
     assert desk.out == "no clusters; list --all shows those that ended\n"
 
 
-def test_list_orphans(desk: Desk) -> None:
-    assert desk.types("list", "--orphans") == 0
-    assert "gpc-zzzzzz-1" in desk.out
-    assert desk.types("list", "--orphans", "--json") == 0
-    assert json.loads(desk.out) == {"orphans": ["job 99 (gpc-zzzzzz-1)"]}
-
-
 def test_show_tells_jobs_and_timeline(desk: Desk) -> None:
     assert desk.types("show", "alpha") == 0
     assert "gpc-alpha-1_1  4712  pending" in desk.out
@@ -139,20 +154,6 @@ def test_show_tells_jobs_and_timeline(desk: Desk) -> None:
     assert document["name"] == "alpha"
     assert len(document["jobs"]) == 2
     assert document["events"][0]["kind"] == "phase"
-
-
-def test_connect_prints_three_forms_or_the_one_that_is_asked_for(desk: Desk) -> None:
-    assert desk.types("connect", "alpha") == 0
-    assert desk.out.startswith("Python with this package:\n    a\n\n    b\n")
-    assert desk.types("connect", "alpha", "--form", "connect") == 0
-    assert desk.out == "a\n\nb\n"
-    assert desk.types("connect", "alpha", "--json") == 0
-    assert json.loads(desk.out) == {"connect": "a\n\nb", "magic": "c", "dask": "d"}
-
-
-def test_scale_takes_zero(desk: Desk) -> None:
-    assert desk.types("scale", "alpha", "--workers", "0") == 0
-    assert desk.clusters.get("alpha").target == Target(0, 0)
 
 
 def test_scale_to_gpus_on_a_cluster_that_has_them() -> None:
@@ -170,28 +171,6 @@ def test_a_wait_for_a_target_that_is_changed_meanwhile_is_in_vain(desk: Desk) ->
     assert "error: Cluster alpha has another target now: 1 worker, at most 8 allowed." in desk.err
 
 
-def test_logs_of_a_job_by_its_id_in_the_batch_system(desk: Desk) -> None:
-    assert desk.types("logs", "alpha", "--job", "4712", "--lines", "7") == 0
-    assert desk.out == "7 lines of gpc-alpha-1_1\n"
-    assert desk.types("logs", "alpha") == 0
-    assert desk.out == "500 lines of all\n"
-
-
-def test_why_and_script(desk: Desk) -> None:
-    assert desk.types("why", "alpha") == 0
-    assert desk.out == "alpha waits for a free GPU.\n"
-    assert desk.types("script", "local") == 0
-    assert desk.out == "#!/bin/sh\n# local\n\n# submitted with: sbatch job.sh\n"
-
-
-def test_stop_stops_all_that_it_can_and_then_complains(desk: Desk) -> None:
-    assert desk.types("stop", "nobody", "alpha", "--wait") == 1
-    assert desk.clusters.get("alpha").phase is Phase.STOPPED
-    assert desk.out == "alpha: stopped\n"
-    assert "alpha: stopped" not in desk.err
-    assert "error: There is no cluster named nobody." in desk.err
-
-
 def test_a_stop_waits_in_vain_for_jobs_whose_end_is_not_proved(desk: Desk) -> None:
     desk.clusters.left = (
         "job 7 of gpc-alpha-1 (not listed, end not confirmed); to end it: scancel 7",
@@ -200,11 +179,6 @@ def test_a_stop_waits_in_vain_for_jobs_whose_end_is_not_proved(desk: Desk) -> No
     assert desk.out == "alpha: stopped\n"
     assert "error: Cluster alpha has ended, but the end of its jobs is not proved." in desk.err
     assert "scancel 7" in desk.err
-
-
-def test_stop_by_force_ends_at_once(desk: Desk) -> None:
-    assert desk.types("stop", "alpha", "--force") == 0
-    assert desk.out == "alpha: stopped\n"
 
 
 def test_stop_all(desk: Desk) -> None:
@@ -227,17 +201,6 @@ def test_ctrl_c_while_stopping_says_that_it_goes_on(desk: Desk) -> None:
     desk.clusters.on_wait = press
     assert desk.types("stop", "alpha", "--wait") == 130
     assert "No longer waiting; cluster alpha stops by itself." in desk.err
-
-
-@pytest.mark.parametrize(
-    "force,words", [((), ""), (("--force",), ". Nothing proves the end of job 7.")]
-)
-def test_forget_forgets_the_dead_only_and_names_by_force_what_it_lets_go(
-    force: tuple[str, ...], words: str, desk: Desk
-) -> None:
-    assert desk.types("forget", "omega", "alpha", *force) == 1
-    assert desk.out == f"omega: forgotten{words}\n"
-    assert "Cluster alpha has not ended." in desk.err
 
 
 def test_profiles_tell_place_limits_and_source(desk: Desk) -> None:

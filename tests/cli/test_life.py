@@ -7,10 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,14 +29,6 @@ if __name__ == "__main__":
     time.sleep(float(os.environ.get("SCRIPT_SECONDS", "0")))
     sys.exit(7)
 """
-
-
-def until(question: Callable[[], Any], seconds: float = 60.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (answer := question()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s"
-        time.sleep(0.05)
-    return answer
 
 
 def test_a_cluster_lives_through_all_commands(gpucluster: CommandLine) -> None:

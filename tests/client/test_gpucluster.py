@@ -8,10 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from distributed import Client, wait
 from distributed.core import Status
@@ -28,6 +28,7 @@ from jupyter_gpucluster.core.errors import (
     InvalidInput,
     ProfileNotFound,
 )
+from tests.waiting import until
 
 CHECKOUT = Path(__file__).parents[2]
 SECONDS = 60
@@ -63,11 +64,6 @@ def run_python(code: str, *, check: bool = True) -> subprocess.CompletedProcess[
 def test_a_number_of_workers_is_whole_and_not_negative(value: object) -> None:
     with pytest.raises(InvalidInput, match="whole number of workers"):
         number(value, "scale")
-
-
-def test_numbers_of_numpy_are_numbers() -> None:
-    import numpy as np
-
     assert number(np.int64(3), "scale") == 3
 
 
@@ -79,30 +75,23 @@ def test_workers_and_adapt_exclude_each_other() -> None:
         first_target(1, (0, 4))
 
 
-def test_the_base_of_jupyter_comes_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada")
-    assert jupyter_base() == "/user/ada/"
-
-
-def test_the_base_of_jupyter_comes_from_the_kernels_server(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "variable, value, base",
+    [
+        ("JUPYTERHUB_SERVICE_PREFIX", "/user/ada", "/user/ada/"),
+        ("JPY_PARENT_PID", "4711", "/jupyter/"),
+        ("JUPYTER_SERVER_URL", "http://localhost:8888", "http://localhost:8888/"),
+        ("JPY_PARENT_PID", "", ""),
+        ("JPY_PARENT_PID", "no number", ""),
+        ("JPY_PARENT_PID", "4712", ""),
+    ],
+)
+def test_the_base_of_jupyter_comes_from_hub_kernel_or_terminal(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, base: str
 ) -> None:
     (home / "run" / "jpserver-4711.json").write_text(json.dumps({"base_url": "/jupyter/"}))
-    monkeypatch.setenv("JPY_PARENT_PID", "4711")
-    assert jupyter_base() == "/jupyter/"
-
-
-def test_the_base_of_jupyter_comes_from_the_terminals_server(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("JUPYTER_SERVER_URL", "http://localhost:8888")
-    assert jupyter_base() == "http://localhost:8888/"
-
-
-@pytest.mark.parametrize("pid", ["", "no number", "4712"])
-def test_outside_jupyter_there_is_no_base(pid: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JPY_PARENT_PID", pid)
-    assert jupyter_base() == ""
+    monkeypatch.setenv(variable, value)
+    assert jupyter_base() == base
 
 
 def test_the_package_is_light_until_a_name_is_used() -> None:
@@ -164,9 +153,7 @@ def test_scaling_down_loses_no_result(clusters: Clusters) -> None:
         wait(data)
         cluster.scale(1)
         clusters.wait_ready(cluster.id, timeout=SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while len(cluster.scheduler_info["workers"]) > 1 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: len(cluster.scheduler_info["workers"]) <= 1)
         assert client.gather(data) == list(range(30))
 
         adaptation = cluster.adapt(minimum=1, maximum=2)
@@ -286,10 +273,7 @@ def test_a_cluster_that_another_process_stops_has_no_workers(clusters: Clusters)
         cluster.wait_for_workers(1, timeout=SECONDS)
         clusters.stop(cluster.id)
         clusters.wait_stopped(cluster.id, timeout=SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while cluster.scheduler_info["workers"] and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not cluster.scheduler_info["workers"]
+        until(lambda: not cluster.scheduler_info["workers"])
         assert cluster.view.phase is Phase.STOPPED
 
 
@@ -306,9 +290,7 @@ def test_ctrl_c_while_starting_leaves_nothing(clusters: Clusters) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        deadline = time.monotonic() + SECONDS
-        while not clusters.list() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(clusters.list)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=SECONDS)
     assert "KeyboardInterrupt" in err

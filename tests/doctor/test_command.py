@@ -20,6 +20,13 @@ from tests.commands import put_command
 SLURM = "backend: slurm\nnetwork: {interface: lo}\njob: {cpus: 1, walltime: 5 min, queue: cpu}"
 
 
+def put_slurm(home: Path, monkeypatch: pytest.MonkeyPatch, sbatch: str = "exit 0") -> Path:
+    """Put commands of Slurm before the machine's; return where sbatch writes its arguments."""
+    for program in ("squeue", "scancel", "sinfo"):
+        put_command(home, monkeypatch, program, "exit 0")
+    return put_command(home, monkeypatch, "sbatch", sbatch)
+
+
 def types(*words: str) -> tuple[int, Any, str]:
     """Type a command; return its exit code, its document and what went beside it."""
     out, err = io.StringIO(), io.StringIO()
@@ -72,8 +79,7 @@ def test_a_profile_that_cannot_be_read_is_a_failed_check(home: Path) -> None:
 def test_a_value_that_may_be_meant_otherwise_is_a_warning(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for program in ("squeue", "scancel", "sbatch"):
-        put_command(home, monkeypatch, program, "exit 0")
+    put_slurm(home, monkeypatch)
     name = write_profile(home, "site", SLURM.replace("5 min", "24"))
     code, told, _ = types("doctor", name)
     found = checks(told)["profile files"]
@@ -84,10 +90,8 @@ def test_a_value_that_may_be_meant_otherwise_is_a_warning(
 def test_an_option_that_is_missing_is_told_beside_all_that_can_be_looked_at(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for program in ("squeue", "scancel"):
-        put_command(home, monkeypatch, program, "exit 0")
     words = "sbatch: Job 7 to start at 2026-01-02T03:04:05 using 1 processors on nodes c1"
-    calls = put_command(home, monkeypatch, "sbatch", f"echo '{words}' >&2")
+    calls = put_slurm(home, monkeypatch, f"echo '{words}' >&2")
     text = SLURM.replace("queue: cpu", 'queue: cpu, account: "{account}"')
     options = "\noptions: {account: {type: string, required: true}}"
     name = write_profile(home, "site", text + options)
@@ -119,10 +123,8 @@ def test_a_queueing_system_that_does_not_answer_is_told_in_its_own_words(
 def test_a_refused_job_leaves_its_reason_and_no_file(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_command(home, monkeypatch, "squeue", "exit 0")
-    put_command(home, monkeypatch, "scancel", "exit 0")
     said = "sbatch: error: invalid partition specified: cpu"
-    put_command(home, monkeypatch, "sbatch", f"echo '{said}' >&2; exit 1")
+    put_slurm(home, monkeypatch, f"echo '{said}' >&2; exit 1")
     code, told, err = types("doctor", write_profile(home, "site", SLURM), "--job")
     assert (code, err) == (1, "")
     assert said in checks(told)["probe job"]["evidence"]
@@ -165,9 +167,7 @@ def test_files_that_another_check_takes_away_meanwhile_are_no_trouble(tmp_path: 
 def test_the_cost_of_a_job_is_named_and_the_user_asked_before_it_is_submitted(
     home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, words: str
 ) -> None:
-    for program in ("squeue", "scancel", "sinfo"):
-        put_command(home, monkeypatch, program, "exit 0")
-    calls = put_command(home, monkeypatch, "sbatch", "echo 'invalid partition' >&2; exit 1")
+    calls = put_slurm(home, monkeypatch, "echo 'invalid partition' >&2; exit 1")
     options = "\noptions: {gpus: {type: integer, minimum: 1, maximum: 8, default: 4}}"
     name = write_profile(home, "site", SLURM.replace("queue: cpu", "queue: gpu") + options)
     asked = []
@@ -197,8 +197,7 @@ def test_the_cost_of_a_job_is_named_and_the_user_asked_before_it_is_submitted(
 def test_a_value_that_a_check_found_is_written_and_the_rest_of_the_file_stays(
     home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], locked: str, changed: bool
 ) -> None:
-    for program in ("squeue", "scancel", "sbatch"):
-        put_command(home, monkeypatch, program, "exit 0")
+    put_slurm(home, monkeypatch)
     monkeypatch.setattr("jupyter_gpucluster.node.probe.interfaces", lambda: {"ib0": "10.0.0.1"})
     text = SLURM.replace("network: {interface: lo}", "head:\n  interface: old0  # its reason")
     name = write_profile(home, "site", f"# keep this\n{text}\n{locked}")

@@ -165,7 +165,7 @@ def test_only_a_minor_release_of_python_or_another_dask_is_a_difference() -> Non
             {"dask_cuda": "ImportError: cannot import name 'bindings' from 'cuda' (unknown)"},
             1.0,
             Result.FAILED,
-            "came without CUDA's own packages",
+            "CUDA's own packages are missing",
         ),
         ({"": "/x/python: No such file or directory"}, 0.0, Result.FAILED, "nodes share"),
     ],

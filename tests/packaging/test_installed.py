@@ -20,11 +20,6 @@ from tests.packaging.environment import Installed
 
 pytestmark = pytest.mark.slow
 
-HEAVY = (
-    "bokeh", "cryptography", "dask", "distributed", "numpy", "pydantic", "ruamel.yaml", "tornado",
-    "yaml",
-)  # fmt: skip
-
 
 def test_its_requirements_fit_together(installed: Installed) -> None:
     assert "No broken requirements" in installed.run("pip", "check")
@@ -35,22 +30,6 @@ def test_lab_and_the_server_see_their_extensions(installed: Installed) -> None:
     server = installed.run("jupyter", "server", "extension", "list")
     assert re.search(r"jupyter-gpucluster v\S+ .*enabled.*OK", lab)
     assert re.search(r"jupyter_gpucluster \S+ .*OK", server)
-
-
-def test_importing_the_package_loads_nothing_heavy(installed: Installed) -> None:
-    code = "import sys, jupyter_gpucluster; print(*sys.modules)"
-    assert set(HEAVY).isdisjoint(installed.run("python", "-c", code).split())
-
-
-def test_the_help_of_the_command_loads_nothing_heavy(installed: Installed) -> None:
-    code = (
-        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); "
-        "sys.argv = ['jupyter gpucluster', '--help']; "
-        "from jupyter_gpucluster.cli import main; main()"
-    )
-    printed = installed.run("python", "-c", code)
-    assert "profiles" in printed
-    assert set(HEAVY).isdisjoint(printed.splitlines()[-1].split())
 
 
 def test_a_server_answers_with_the_profiles(installed: Installed, home: Path) -> None:

@@ -48,6 +48,7 @@ COMMANDS = {
     "shell": Entry("jobs", "run a shell or a command in a running job", name=True, json=False),
     "stop": Entry("clusters", "stop clusters"),
     "forget": Entry("clusters", "delete the records of ended clusters"),
+    "report": Entry("clusters", "report the GPU-hours of the clusters on record"),
     "environment": Entry("environment", "create or update a Python environment for clusters"),
     "kernel": Entry("environment", "register a Jupyter kernel of an environment, or remove it"),
     "run": Entry("start", "start a cluster, run a script on it, stop it", json=False),

@@ -70,15 +70,9 @@ def add_bench(parser: Parser) -> None:
     presets = (f"{name} ({rows}x{columns})" for name, ((rows, columns), _) in PRESETS.items())
     add("--preset", metavar="NAME", help=f"a published size: {', '.join(presets)}")
     add = parser.add_argument_group("run").add_argument
-    mode = (
-        "sum: documents = the published programs' own graph, generator and chunks; "
-        "peak = as fast as the devices can (default: peak on GPUs, else documents)"
-    )
+    mode = "of the sum: as published, or as fast as the devices can (default: peak on GPUs)"
     add("--mode", metavar="|".join(MODES), help=mode)
-    device = (
-        "the device that computes; both gives their ratio on the same workers "
-        "(default: gpu if the workers have GPUs, else cpu)"
-    )
+    device = "the device that computes; both gives their ratio (default: GPUs if there are any)"
     add("--device", metavar="gpu|cpu|both", help=device)
     repeats = "runs on each device; the fastest counts (default: 1)"
     add("--repeats", metavar="N", type=whole_number("--repeats", 1), default=1, help=repeats)

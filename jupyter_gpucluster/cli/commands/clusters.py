@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from ...batch.queue import user_name
 from ...core.cluster import ENDED
 from ...core.errors import BackendUnavailable, GpuClusterError, InvalidInput
 from ...core.serialize import to_json
-from ..arguments import Parser, add_target, refuse_gpus_of, target_from
+from ..arguments import Parser, add_target, refuse_gpus_of, target_from, whole_number
 from ..describe import (
     cluster_facts,
     cluster_table,
@@ -22,7 +23,7 @@ from ..describe import (
     state,
     target_text,
 )
-from ..output import Outcome, Session, Table, Text, errors_document
+from ..output import Outcome, Session, Table, Text, ago, counted, errors_document, gpu_hours
 from ..waiting import add_wait, interrupted, until, wait_ready
 
 if TYPE_CHECKING:
@@ -175,7 +176,9 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
 
 def add_forget(parser: Parser) -> None:
     """Add the arguments of ``forget``."""
-    parser.add_argument("names", metavar="NAME", nargs="+", help="names or ids of ended clusters")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="names or ids of ended clusters")
+    older, days = "every cluster that ended so many days ago", whole_number("--older-than", 0)
+    parser.add_argument("--older-than", metavar="DAYS", type=days, help=older)
     parser.flag("--force", "also while the end of its jobs is not proved")
 
 
@@ -188,10 +191,33 @@ def run_forget(arguments: argparse.Namespace, session: Session) -> Outcome:
         return name
 
     lines: list[str] = []
-    forgotten, errors = _for_each(dict.fromkeys(arguments.names), forget)
+    names = dict.fromkeys(arguments.names)
+    if arguments.older_than is not None:
+        limit = time.time() - 86400 * arguments.older_than
+        ended = session.clusters.list(ended=True)
+        names |= {view.id: None for view in ended if view.ended is not None and view.ended <= limit}
+    elif not names:
+        raise InvalidInput("Which cluster?", hint=f"{session.program} forget NAME..., or an age.")
+    forgotten, errors = _for_each(names, forget)
     document = {"forgotten": forgotten, **errors_document(errors)}
     text = "\n".join(lines)
     return Outcome(document, (Text(text),), tuple(errors))
+
+
+def run_report(arguments: argparse.Namespace, session: Session) -> Outcome:
+    """Report the GPU-hours of this user's clusters on record."""
+    keys = ("name", "id", "profile", "backend", "phase", "created", "ended", "unit", "gpu_hours")
+    views, user = session.clusters.list(ended=True), user_name()
+    total = sum(view.gpu_hours for view in views)
+    listed = [{key: to_json(getattr(view, key)) for key in keys} for view in views]
+    rows = tuple(
+        (view.name, view.profile, view.phase.value, ago(view.created), f"{view.gpu_hours:.1f}")
+        for view in views
+    )
+    table = Table(("NAME", "PROFILE", "PHASE", "CREATED", "GPU-HOURS"), rows, empty="no clusters")
+    text = Text(f"{user}: {gpu_hours(total)} in {counted(len(views), 'clusters')}")
+    document = {"user": user, "gpu_hours": total, "clusters": listed}
+    return Outcome(document, (table, text))
 
 
 def _for_each(

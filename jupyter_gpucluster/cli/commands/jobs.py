@@ -131,7 +131,5 @@ def run_shell(arguments: argparse.Namespace, session: Session) -> Outcome:
         # Without the variables of a job that this terminal may be in itself.
         os.execvpe(argv[0], list(argv), inherited(os.environ))  # noqa: S606  # argv of our own making
     except OSError as error:
-        raise GpuClusterError(
-            f"{argv[0]} cannot be run here: {error.strerror}.",
-            hint="Enter the job from a host that has the batch system's commands.",
-        ) from error
+        words, hint = f"{argv[0]} cannot be run here: {error.strerror}.", "Use a host that has it."
+        raise GpuClusterError(words, hint=hint) from error

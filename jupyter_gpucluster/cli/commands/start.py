@@ -31,10 +31,7 @@ def add_profiles(parser: Parser) -> None:
     parser.flag("--everywhere", everywhere)
     check = "check these files, also before they are installed; exit code 1 if one has an error"
     parser.add_argument("--check", nargs="+", metavar="FILE", help=check)
-    parser.flag(
-        "--effective",
-        "show each value in force and its file, of the site's settings and of profiles",
-    )
+    parser.flag("--effective", "show each value of site settings and profiles, and its file")
 
 
 def run_profiles(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -123,11 +120,8 @@ def add_start(parser: Parser) -> None:
     """Add the arguments of ``start``."""
     parser.add_argument("profile", metavar="PROFILE", help="a profile; see the command profiles")
     parser.add_argument("--name", help="name of the cluster (default: the profile's and a number)")
-    parser.flag(
-        "--reuse",
-        "use the cluster of this name (default: the profile's) if it runs with the same"
-        " profile and options, else start it",
-    )
+    reuse = "use the cluster of this name if it has the same profile and options, else start it"
+    parser.flag("--reuse", reuse)
     add_request(parser)
     add_wait(parser, "all workers are ready")
 

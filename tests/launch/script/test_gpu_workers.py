@@ -87,14 +87,15 @@ def put_slurm(home: Path, name: str, text: str) -> None:
 @pytest.mark.parametrize(
     "keys, hours",
     [
-        ("", 16.0),  # two jobs of four GPUs for two hours
-        ("policy: {max_lifetime: 12 h}", 96.0),  # jobs follow each other
+        ("", None),  # jobs follow each other as long as they are used
+        ("policy: {at_walltime: stop}", 16.0),  # two jobs of four GPUs for two hours
+        ("policy: {max_lifetime: 12 h}", 96.0),
         ("policy: {max_lifetime: 12 h, at_walltime: stop}", 16.0),
         ("policy: {max_lifetime: 12 h, gpu_hours: 20}", 20.0),
         ("policy: {gpu_hours: 20}\nlimits: {gpu_hours: 10}", 10.0),
     ],
 )
-def test_gpu_hours_are_estimated_before_a_start(home: Path, keys: str, hours: float) -> None:
+def test_gpu_hours_are_estimated_before_a_start(home: Path, keys: str, hours: float | None) -> None:
     put_slurm(home, "big", f"job: {{gpus: 4, walltime: 2 h}}\n{keys}\n")
     script = Clusters().script("big", target=Target(6, 6))
     assert script.gpu_hours_estimate == hours
