@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ..batch import installed
 from ..batch.base import Backend
 from ..batch.status_cache import REUSED_SECONDS
 from ..core.errors import BackendError, InvalidInput
 from ..core.site import GpuQueue, Site
-from ..batch import installed
 from ..doctor.findings import Finding, Result
 from ..launch.capacity import ask
 from ..state.paths import default_root
