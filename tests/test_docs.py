@@ -154,10 +154,7 @@ def test_the_profile_with_modules_loads_one_into_workers(folder: Path, home: Pat
     path = home / "data" / "gpucluster" / "profiles" / "modules.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(profile.replace("module load", f"module use {folder}; module load"))
-    with (
-        GPUCluster(profile="modules", workers=1) as cluster,
-        cluster.get_client() as client,
-    ):
+    with GPUCluster(profile="modules", workers=1) as cluster, cluster.get_client() as client:
         assert client.submit(os.getenv, "CUDA_ROOT").result() == "/opt/cuda"
 
 

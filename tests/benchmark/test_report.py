@@ -86,7 +86,7 @@ def test_the_keys_of_the_json_form_stay(tmp_path: Path) -> None:
         *("rate", "unit", "shares", "figures", "ceiling", "links"),
     }
     assert set(data["results"][0]["runs"][0]) == {
-        *("create_seconds", "compute_seconds", "value", "shares", "figures"),
+        *("create_seconds", "compute_seconds", "value", "shares", "figures")
     }
 
 

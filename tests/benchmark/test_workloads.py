@@ -95,9 +95,7 @@ def test_the_sizes_that_lost_their_gain_in_the_published_gpu_runs_are_warned_abo
         assert len(warned(100_000, 5_000, crew)) == warnings
 
 
-def test_the_gpu_graph_is_made_without_cupy_and_asks_for_cupy_where_it_arrives(
-    a_cupy: Any,
-) -> None:
+def test_the_gpu_graph_is_made_without_cupy_and_asks_for_cupy_where_it_arrives(a_cupy: Any) -> None:
     generator = pickle.dumps(_CupyRandomState())
     assert "cupy" not in __import__("sys").modules
     import cupy.random

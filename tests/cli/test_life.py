@@ -118,9 +118,7 @@ def test_logs_are_followed_until_the_cluster_ends(gpucluster: CommandLine) -> No
     assert out.endswith("\nalpha has ended.\n")
 
 
-def test_run_gives_the_script_a_client_and_passes_its_exit_code_on(
-    gpucluster: CommandLine,
-) -> None:
+def test_run_gives_the_script_a_client_and_passes_its_exit_code_on(gpucluster: CommandLine) -> None:
     (gpucluster.directory / "script.py").write_text(SCRIPT)
     answer = gpucluster("run", "script.py", "--workers", "2", "--", "--workers", "b c")
     assert (answer.code, answer.out) == (7, "worker 2 --workers b c\n")

@@ -34,11 +34,7 @@ def test_looking_imports_nothing_heavy(gpucluster: CommandLine, words: list[str]
         "print(*sorted(name for name in sys.modules if '.' not in name))\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )
     assert not HEAVY & set(answer.stdout.splitlines()[-1].split())
 
