@@ -11,7 +11,6 @@ from dataclasses import replace
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import (
     Allocation,
-    Capacity,
     CommandResult,
     JobShape,
     JobState,
@@ -40,17 +39,6 @@ UNKNOWN = re.compile(r"^Following jobs do not exist: *((?:\n?[\d, ]+)+)", re.MUL
 QACCT_EACH = 'for id do qacct -j "$id"; done'
 """qacct takes one id or name a call; the script is fixed, they are its arguments and never read as
 shell."""
-CAPACITY = r"""complexes=$(qconf -sc) || exit
-for name in gpu gpus ngpus; do
-    case $complexes in *"
-$name "*) names=${names:+$names,}$name ;; esac
-done
-[ "${names:-}" ] || exit 0
-qstat -f -F "$names" -xml || exit
-qhost -F "$names" | awk '/^[^ -]/ {host = $1} /Resource/ {print host}' |
-while read -r host; do qconf -se "$host"; echo; done"""
-"""Queues tell how many GPUs are left, hosts how many they have; a name that nobody has defined
-is none of theirs."""
 RESCHEDULED, OVER_LIMIT, KILLED = 25, 37, 100
 """Numbers after `failed`: it runs again; at a limit of time or memory; by a signal, qdel's too."""
 NODE_LOST = frozenset({11, 18, 19, 21})
@@ -87,7 +75,8 @@ class Sge(Backend):
     name = "sge"
     title = "Grid Engine"
     syntax: Syntax = SYNTAX
-    lacks = frozenset({"stdin", "routing", "enter"})
+    # Free GPUs would take a command for each host, with `qconf -se`.
+    lacks = frozenset({"stdin", "routing", "enter", "capacity", "parse_capacity"})
     job_class = "sge.SGEJob"
     # sge_qstat(5), sge_request(5).  Tried on 8.1.9: nothing takes -l, -pe and -help back, and qsub
     # waits with "-sync y" there even if -sync n is given.
@@ -227,29 +216,6 @@ class Sge(Backend):
 
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(("qstat", "qconf"), _ask_about, _read_about, _job_of)
-
-    def capacity(self) -> list[str] | None:
-        return ["sh", "-c", CAPACITY, "qconf"]
-
-    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
-        listing, end, hosts = answered(self.title, result).rpartition("</job_info>")
-        if not result.stdout.strip():
-            return []
-        root = xml_of(listing + end, self.title)
-        has, free = Counter[str](), Counter[str]()
-        total = {
-            host["hostname"]: sge_site.gpus_in(sge_site.values_of(host))
-            for host in sge_site.blocks(hosts)
-            if "hostname" in host
-        }
-        for instance in root.iter("Queue-List"):
-            queue, _, host = instance.findtext("name", "").partition("@")
-            resources = instance.iter("resource")
-            left = sge_site.gpus_in({x.get("name", ""): x.text or "" for x in resources})
-            has[queue] += max(total.get(host, 0), left)
-            # Letters say why it takes no jobs: disabled, unreachable, suspended, overloaded...
-            free[queue] += 0 if instance.findtext("state") else left
-        return [Capacity(name, free[name], has[name]) for name in has if has[name]]
 
     def survey(self, user: str) -> dict[str, list[str]]:
         return sge_site.survey(user)

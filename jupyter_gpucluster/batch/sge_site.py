@@ -43,17 +43,17 @@ def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
     lines = [line.split() for line in answers["complexes"].stdout.splitlines()]
     consumed = {words[0]: words[5] for words in lines if len(words) > 5}
     gpu = next((name for name in GPU_NAMES if name in consumed), "")
-    hosts = {block["hostname"]: values_of(block) for block in blocks(answers["hosts"].stdout)}
+    hosts = {block["hostname"]: _values(block) for block in _blocks(answers["hosts"].stdout)}
     instances = _instances(answers["instances"])
     queues = []
-    for queue in blocks(answers["queues"].stdout) if gpu else ():
+    for queue in _blocks(answers["queues"].stdout) if gpu else ():
         there = {host: slots for (name, host), slots in instances.items() if name == queue["qname"]}
         kinds: dict[str, list[str]] = {}
         for host in there:
-            if leading_number(hosts.get(host, {}).get(gpu)):
+            if _number(hosts.get(host, {}).get(gpu)):
                 kinds.setdefault(hosts[host].get("gpu_type", ""), []).append(host)
         for kind, members in kinds.items():
-            counts = {host: leading_number(hosts[host][gpu]) for host in members}
+            counts = {host: _number(hosts[host][gpu]) for host in members}
             shares = [(hosts[host], counts[host], there[host]) for host in members]
             queues.append(_queue(queue, kind, members, shares, consumed, gpu, answers))
     asks = {"account": "Which project is charged?"} if answers["projects"].stdout.strip() else {}
@@ -69,7 +69,7 @@ def _queue(
     gpu: str,
     answers: Mapping[str, CommandResult],
 ) -> GpuQueue:
-    environments = {block["pe_name"]: block for block in blocks(answers["environments"].stdout)}
+    environments = {block["pe_name"]: block for block in _blocks(answers["environments"].stdout)}
     usable = environments.get(ENVIRONMENT, {}).get("allocation_rule") == "$pe_slots"
     named = ENVIRONMENT in queue.get("pe_list", "").replace(",", " ").split()
     slots = min(slots // count for _, count, slots in shares)
@@ -109,7 +109,7 @@ def _open_to(queue: Block) -> str:
 # The forms of the answers.
 
 
-def blocks(text: str) -> Iterator[dict[str, str]]:
+def _blocks(text: str) -> Iterator[dict[str, str]]:
     """Yield the objects of qconf; a line that ends in a backslash goes on in the next one."""
     text = text.replace("\\\n", "")
     for block in re.split(r"\n\s*\n", text):
@@ -118,15 +118,9 @@ def blocks(text: str) -> Iterator[dict[str, str]]:
             yield found
 
 
-def values_of(host: Block) -> dict[str, str]:
-    """Return the amounts of resources that a host has."""
+def _values(host: Block) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in host.get("complex_values", "").split(","))
     return {name.strip(): value.strip() for name, _, value in pairs if value}
-
-
-def gpus_in(amounts: Mapping[str, str]) -> int:
-    """Return the number of GPUs among amounts of resources."""
-    return sum(leading_number(amounts.get(name)) for name in GPU_NAMES)
 
 
 def _instances(answer: CommandResult) -> dict[tuple[str, str], int]:
@@ -141,7 +135,7 @@ def _instances(answer: CommandResult) -> dict[tuple[str, str], int]:
     }
 
 
-def leading_number(text: str | None) -> int:
+def _number(text: str | None) -> int:
     """Read ``2``, ``2.000000`` and ``2(0 1)``."""
     match = re.match(r"\d{1,6}", text or "")
     return int(match[0]) if match else 0

@@ -11,16 +11,12 @@ import pytest
 from jupyter_gpucluster.batch.sge import Sge
 from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
-    Capacity,
-    CommandResult,
     JobShape,
     JobState,
     JobStatus,
     Submission,
 )
 from tests.batch.answers import answer
-from tests.batch.recorded import Recording
-from tests.commands import put_command
 
 SGE = Sge()
 ONE = Submission("gpc-7f3a2b-1", "/jobs/gpc-7f3a2b-1.sh")
@@ -139,58 +135,3 @@ def test_limits_and_lost_nodes_are_told_apart(
     status = SGE.parse_history(answer(record))["5"]
     assert status.state is state
     assert words in SGE.explain(status)
-
-
-def stdout_of(file: str) -> str:
-    return Recording("sge", file, "capacity", ()).result.stdout
-
-
-def put_grid_engine(home: Path, monkeypatch: pytest.MonkeyPatch, listing: str) -> None:
-    """Put commands before the machine's that answer as the recorded ones."""
-    told = {"sc": "qconf_sc", "se": "qconf_se", "listing": listing, "hosts": "qhost_F_gpu"}
-    for name, file in told.items():
-        (home / name).write_text(stdout_of(f"capacity_{file}.txt"))
-    put_command(
-        home,
-        monkeypatch,
-        "qconf",
-        f'case $1 in -sc) cat {home}/sc;; -se) sed "s/gpu01/$2/" {home}/se;; *) exit 1; esac',
-    )
-    put_command(home, monkeypatch, "qstat", f"cat {home}/listing")
-    put_command(home, monkeypatch, "qhost", f"cat {home}/hosts")
-
-
-def asked_for_capacity() -> CommandResult:
-    argv = SGE.capacity()
-    assert argv is not None
-    done = subprocess.run(argv, capture_output=True, text=True)
-    return CommandResult(tuple(argv), done.returncode, done.stdout, done.stderr)
-
-
-def test_capacity_is_what_queues_have_left_of_what_their_hosts_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_grid_engine(tmp_path, monkeypatch, "qstat_f_F_gpu_xml")
-    found = SGE.parse_capacity(asked_for_capacity())
-    told = {each.partition: (each.free, each.total) for each in found}
-    # One GPU is left on each of two nodes; gpu.q is disabled on one of them, closed.q on both.
-    assert told["gpu.q"] == (1, 8)
-    assert told["closed.q"] == (0, 8)
-    assert told["express.q"] == (2, 8)
-    assert "-F gpu -xml" in (tmp_path / "qstat.calls").read_text()
-
-
-def test_a_lost_node_has_no_free_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_grid_engine(tmp_path, monkeypatch, "node_lost_qstat_f_xml")
-    assert Capacity("gpu.q", free=4, total=8) in SGE.parse_capacity(asked_for_capacity())
-
-
-def test_a_site_without_gpus_has_none_and_a_master_that_is_down_tells_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_grid_engine(tmp_path, monkeypatch, "qstat_f_F_gpu_xml")
-    (tmp_path / "sc").write_text("#name shortcut\narch a STRING\n")
-    assert SGE.parse_capacity(asked_for_capacity()) == []
-    put_command(tmp_path, monkeypatch, "qconf", "echo commlib error >&2; exit 1")
-    with pytest.raises(BackendUnavailable):
-        SGE.parse_capacity(asked_for_capacity())

@@ -11,7 +11,7 @@ from pathlib import Path
 from jupyter_gpucluster.core.job import Job
 
 from .real_site import RealSite
-from .systems import cobalt, engine, htcondor, lsf, moab, pbs, torque
+from .systems import cobalt, engine, htcondor, lsf, pbs, torque
 
 HELD = "Held by you"
 
@@ -268,19 +268,6 @@ SIMULATED = {
             code=170,
             cure="Set job.queue to a queue of this site",
             waits="Waits in the queue",
-        ),
-    ),
-    "moab": (
-        moab.PROGRAMS,
-        Words(
-            job=BATCH,
-            refused=ELSEWHERE,
-            said="Unknown queue MSG=cannot locate queue",
-            command="$ msub",
-            code=1,
-            cure="Set job.queue to a queue of this site",
-            waits="Waits in the queue; `checkjob Moab.",
-            arrays=False,
         ),
     ),
     "lsf": (

@@ -29,10 +29,6 @@ ENDS = {
     "torque": Ends(*OVER_MEMORY, *AT_WALLTIME),
     "lsf": Ends(*OVER_MEMORY, *AT_WALLTIME),
     "htcondor": Ends(*OVER_MEMORY, *AT_WALLTIME),
-    # Moab says of jobs at their walltime what it says of cancelled ones.
-    "moab": Ends(
-        JobState.FAILED, "It was killed by signal 9", JobState.CANCELLED, "ended by Moab at its"
-    ),
     # Cobalt says nothing of jobs that have ended; their scripts do, if they may end by themselves.
     "cobalt": Ends(JobState.UNKNOWN, "", None, "", suspends=False),
 }

@@ -16,7 +16,6 @@ from .life import (
 )
 from .ordinary_user import Person
 from .places import RealPlace
-from .refusing import refusal
 from .sge_site import ROOT, SgeSite
 
 pytestmark = pytest.mark.parametrize("place", ["sge"], indirect=True)
@@ -114,23 +113,3 @@ def test_a_head_in_a_job_grows_and_shrinks_through_the_relay(
     life = grow_and_shrink_through_the_relay(place, somebody)
     states = {(job.state, bool(job.nodes)) for job in somebody.clusters.jobs(life.id)}
     assert states == {(JobState.CANCELLED, True)}
-
-
-@pytest.mark.parametrize(
-    "directive,said,cure,count",
-    [
-        ("-q nosuch", 'unknown queue "nosuch"', "Set job.queue", 1),
-        ("-pe nosuch 2", "does not exist", "the directive -pe", 1),
-        ("-l nosuch=1", 'unknown resource "nosuch"', "job.gpu_request", 1),
-        ("-w e -l mem_free=9000G", "no suitable queues", "lower job.gpus", 1),
-        ("--nosuchoption", "invalid option argument", "job.directives", 1),
-        ("-j y", "more than", "fewer workers", 80000),
-    ],
-)
-def test_a_refusal_tells_the_words_and_the_cure(
-    directive: str, said: str, cure: str, count: int, place: RealPlace
-) -> None:
-    text = f"#!/bin/bash\n#$ {directive}\nsleep 60\n"
-    error = refusal(place, text, count)
-    assert said in error.message
-    assert cure in error.hint

@@ -136,17 +136,6 @@ def test_a_refused_head_leaves_no_cluster_behind(
     assert clusters.list(ended=True) == []
 
 
-def test_a_job_that_ends_before_its_head_is_up_says_why(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
-) -> None:
-    broken = IN_JOB + "environment: {prologue: ['nosuchcommand || exit 3']}\n"
-    view = clusters.start(write_profile("broken", broken), target=fixed(1))
-    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
-    assert view.phase is Phase.FAILED
-    for part in ("before the scheduler was up", "exit code 3", "nosuchcommand: command not found"):
-        assert part in view.reason
-
-
 def test_a_head_that_is_killed_in_its_job_is_found_by_whoever_looks(
     clusters: Clusters, site: SlurmSite, run: Run
 ) -> None:

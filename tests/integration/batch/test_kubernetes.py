@@ -17,11 +17,11 @@ from jupyter_gpucluster.batch import arguments_elsewhere, elsewhere, find_backen
 from jupyter_gpucluster.batch.directives import merge
 from jupyter_gpucluster.batch.queue import ProcessRunner, Queue
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
-from jupyter_gpucluster.core.job import Capacity, JobShape, JobState, JobStatus, Submission
+from jupyter_gpucluster.core.job import JobShape, JobState, JobStatus, Submission
 from tests.integration.local.driving import head_of
 from tests.waiting import until
 
-from .kubernetes_place import IMAGE, OWN, USER, WORDS, KubernetesPlace
+from .kubernetes_place import IMAGE, OWN, WORDS, KubernetesPlace
 from .life import (
     SECONDS,
     Life,
@@ -31,7 +31,6 @@ from .life import (
 )
 from .ordinary_user import Person
 from .systems import pods
-from .systems.admission import READER
 
 MARK = "gpc-abc123-1"
 USUAL = JobShape(cpus=1, walltime=600, directives=(IMAGE,))
@@ -243,20 +242,3 @@ def test_pods_are_left_alone_while_their_context_is_missing(
     place.configure("rename-context", "moved", "site")
     submitted.until(RUNNING)
     assert submitted.queue.cure == ""
-
-
-def test_gpus_are_counted_where_one_may_see_all_pods(
-    place: KubernetesPlace, submitted: Pods
-) -> None:
-    submitted.submit("sleep 60", 1, replace(USUAL, gpus=3))
-    submitted.until(RUNNING)
-    argv = submitted.backend.capacity()
-    assert argv is not None
-
-    def told(user: str) -> list[Capacity]:
-        runner = ProcessRunner({**os.environ, "KUBECONFIG": str(place.access(user))})
-        return submitted.backend.parse_capacity(asyncio.run(runner.run(argv)))
-
-    assert [(each.free, each.total) for each in told(READER)] == [(5, 8)]
-    with pytest.raises(BackendError, match="free GPUs are unknown"):
-        told(USER)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-
 import pytest
 
-from jupyter_gpucluster.batch.oar import Oar
-from jupyter_gpucluster.batch.queue import ProcessRunner
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.job import Job, JobState
 
@@ -19,10 +14,9 @@ from .life import (
     worker_of,
     write_profile,
 )
-from .oar_site import CORES, GPUS, OarSite
+from .oar_site import CORES, OarSite
 from .ordinary_user import Person
 from .places import RealPlace
-from .refusing import refusal
 
 pytestmark = pytest.mark.parametrize("place", ["oar"], indirect=True)
 
@@ -90,29 +84,3 @@ def test_a_head_in_a_job_grows_and_shrinks_through_the_relay(
     life = grow_and_shrink_through_the_relay(place, somebody)
     states = {(job.state, bool(job.nodes)) for job in somebody.clusters.jobs(life.id)}
     assert states == {(JobState.CANCELLED, True)}
-
-
-@pytest.mark.parametrize(
-    "directive,said,cure",
-    [
-        ("-l /nodes=1/core=99", "There are not enough resources", "lower job.gpus"),
-        ("-l /nodes=1/nosuch=1", "Bad resource request", "the site has none of that name"),
-        ("-p nosuch=1", "Bad resource request", "the site has none of that name"),
-        ("-t nosuch", "unknown job type", "directive -t"),
-        ("-q admin", "admin queue", "Choose another job.queue"),
-        ("--nosuchoption", "Not able to scan file line", "job.directives"),
-    ],
-)
-def test_a_refusal_tells_the_words_and_the_cure(
-    directive: str, said: str, cure: str, place: RealPlace
-) -> None:
-    text = f"#!/bin/bash\n#OAR {directive}\nsleep 60\n"
-    error = refusal(place, text)
-    assert said in error.message
-    assert cure in error.hint
-
-
-def test_free_gpus_are_counted(place: RealPlace) -> None:
-    runner = ProcessRunner({**os.environ, **place.environment})
-    [found] = Oar().parse_capacity(asyncio.run(runner.run(Oar().capacity() or [])))
-    assert (found.partition, found.free, found.total) == ("GPUs", GPUS, GPUS)

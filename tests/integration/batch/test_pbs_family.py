@@ -1,4 +1,4 @@
-"""Clusters on PBS, Torque and Moab, or what stands in for them: each leads one whole life."""
+"""Clusters on PBS and Torque, or what stands in for them: each leads one whole life."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 
 from jupyter_gpucluster.core.cluster import Phase
 
-from .life import Life, grow_and_shrink_through_the_relay, live_and_end_clean, write_profile
+from .life import Life, live_and_end_clean, write_profile
 from .ordinary_user import Person
 from .places import SimulatedPlace
 from .suffering import suffer
 
 
-@pytest.mark.parametrize("place", ["pbs", "torque", "moab"], indirect=True)
+@pytest.mark.parametrize("place", ["pbs", "torque"], indirect=True)
 def test_a_cluster_lives_and_ends_clean(place: SimulatedPlace, somebody: Person) -> None:
     live_and_end_clean(place, somebody, lambda life: suffer(life, place))
 
@@ -34,10 +34,3 @@ def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
     assert view.phase is Phase.FAILED
     assert "It ended with exit code 1." in view.reason
     assert cause in view.reason
-
-
-@pytest.mark.parametrize("place", ["pbs"], indirect=True)
-def test_a_head_in_a_job_grows_and_shrinks_through_the_relay(
-    place: SimulatedPlace, somebody: Person
-) -> None:
-    grow_and_shrink_through_the_relay(place, somebody)

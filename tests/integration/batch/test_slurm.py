@@ -75,20 +75,6 @@ def test_an_ordinary_user_s_doctor_tells_what_the_nodes_of_a_job_see(
     until(lambda: place.queue() == [])
 
 
-def test_a_job_that_waits_says_why_and_can_be_cancelled(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
-) -> None:
-    profile = write_profile("greedy", SMALL.replace("cpus: 1", "cpus: 8"))
-    view = clusters.start(profile, target=fixed(4))  # two nodes of 8 cores
-    half = wait_until(clusters, view.id, lambda v: v.workers.ready == 2 and v.workers.pending == 2)
-    assert half.phase is Phase.RUNNING
-    assert "2 waiting" in half.words
-    words = ("Next in line", "Other jobs are before it")
-    wait_until(clusters, view.id, lambda v: v.reason.startswith(words))
-    assert clusters.stop(view.id).phase in ENDED | {Phase.STOPPING}
-    assert clusters.wait_stopped(view.id, timeout=SECONDS).phase is Phase.STOPPED
-
-
 def test_jobs_that_depend_on_one_that_failed_are_not_waited_for(
     clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
 ) -> None:
@@ -144,30 +130,6 @@ def test_a_terminal_with_another_slurm_conf_ends_the_jobs_where_they_were_submit
     ended = wait_until(clusters, view.id, lambda v: v.phase is Phase.FAILED)
     assert "Its jobs were cancelled" in ended.reason
     assert site.queue() == []
-
-
-def test_a_job_that_ends_before_its_worker_connects_names_the_cause(
-    clusters: Clusters, write_profile: WriteProfile
-) -> None:
-    more = "environment: {prologue: ['spack load cuda']}\npolicy: {replacements: 0}\n"
-    view = clusters.start(write_profile("broken", SMALL + more), target=fixed(1))
-    view = wait_until(clusters, view.id, lambda v: v.phase in ENDED)
-    assert view.phase is Phase.FAILED
-    assert "It ended with exit code 127 (command not found)." in view.reason
-    assert "The node has no such command" in view.reason
-    assert "environment.prologue: exit code 127: command not found: spack load cuda" in view.reason
-
-
-def test_gpu_jobs_are_asked_for_as_gpus(
-    clusters: Clusters, site: SlurmSite, write_profile: WriteProfile
-) -> None:
-    profile = write_profile(
-        "gpus", 'job: {gpus: 2, cpus: 2, memory: 500 MiB, walltime: "00:05:00", queue: gpu}'
-    )
-    script = clusters.script(profile, target=fixed(2))
-    assert "#SBATCH --gpus-per-node=2" in script.text
-    assert "dask_cuda.cli" in script.text
-    assert "--array=0-0" in script.command
 
 
 def test_results_outlive_the_walltime_of_the_job_that_holds_them(

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-
 import pytest
 
-from jupyter_gpucluster.batch.queue import ProcessRunner
-from jupyter_gpucluster.batch.slurm import Slurm
 from jupyter_gpucluster.client.connect import connect
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.cluster import Phase
 from jupyter_gpucluster.core.job import Job, JobState
 
 from .conftest import SECONDS, Run, WriteProfile, fixed, wait_until
-from .places import RealPlace
-from .refusing import refusal
 from .slurm_site import SlurmSite
-
-
-@pytest.mark.parametrize("place", ["slurm"], indirect=True)
-@pytest.mark.parametrize(
-    "directive,said,cure,count",
-    [
-        ("--gres=nosuch:1", "Invalid generic resource (gres) specification", "job.gpu_request", 1),
-        ("-C nosuch", "Invalid feature specification", "constraint", 1),
-        ("--mem=900G", "Memory specification can not be satisfied", "job.memory", 1),
-        ("-p gpu --gpus-per-node=99", "Requested node configuration is not available", "job.gpus",
-         1),
-        ("--nosuchoption=1", "unrecognized option", "job.directives", 1),
-        ("-t 00:01:00", "Invalid job array specification", "fewer workers", 2000),
-    ],
-)  # fmt: skip
-def test_a_refusal_tells_the_words_and_the_cure(
-    directive: str, said: str, cure: str, count: int, place: RealPlace
-) -> None:
-    error = refusal(place, f"#!/bin/bash\n#SBATCH -J refused {directive}\nsleep 60\n", count)
-    assert said in error.message
-    assert cure in error.hint
-
-
-@pytest.mark.parametrize("place", ["slurm"], indirect=True)
-def test_free_gpus_are_counted(place: RealPlace) -> None:
-    runner = ProcessRunner({**os.environ, **place.environment})
-    answer = asyncio.run(runner.run(Slurm().capacity() or []))
-    counted = {each.partition: (each.free, each.total) for each in Slurm().parse_capacity(answer)}
-    assert counted == {name: (40, 40) for name in ("gpu", "short", "scavenge")}
 
 
 def test_what_steers_a_user_s_own_commands_hides_no_job_and_no_gpu(
@@ -140,17 +104,6 @@ def test_each_way_to_lose_a_job_has_its_own_words(
     # What failed is replaced; what had its time is not, as the profile says.
     view = wait_until(clusters, view.id, lambda v: v.workers.ready == v.workers.asked == 2)
     assert view.phase is Phase.RUNNING
-
-
-def test_a_cluster_that_nobody_uses_holds_nothing_after_its_walltime(
-    clusters: Clusters, site: SlurmSite, run: Run
-) -> None:
-    view = run('job: {cpus: 1, memory: 400 MiB, walltime: "00:01:00", queue: cpu}\n', 1)
-    with connect(view.name):  # a notebook that was left open
-        view = wait_until(clusters, view.id, lambda v: v.phase is Phase.STOPPED)
-    assert view.reason == "All jobs reached their time limit, and no task ran in the last 1 min."
-    assert any("gets no successor" in event.message for event in clusters.events(view.id))
-    assert f"gpc-{view.id}" not in site.run("squeue", "-h", "-o", "%j")
 
 
 def wait_for_end(clusters: Clusters, name: str, job: Job) -> Job:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,13 +10,6 @@ from .engine import Answer, Job, Site, directives, seconds
 
 PROGRAMS = ("qsub", "qstat", "qdel")
 SUBMITS = ("qsub",)
-REFUSED = (
-    (r"#COBALT -A nosuch", "Project nosuch is not a valid project"),
-    (r"#COBALT -n 999$", "node count out of realistic range"),
-    (r"#COBALT -t 200:", "Walltime greater than the 'max walltime' of queue full-node"),
-    (r"#COBALT --nosuchoption", "qsub: error: no such option: --nosuchoption"),
-)
-"""Lines of a script that qsub refuses, and its message."""
 ROUTED = 'Job routed to queue "full-node".\nMemory mode set to cache quad for queue full-node\n'
 
 
@@ -45,9 +37,6 @@ def qsub(site: Site, script: str) -> Answer:
         return Answer(err=f"Script {script} is not executable\n", code=1)
     if not text.splitlines()[1].strip():
         return Answer(err="No #COBALT lines found after the first\n", code=1)
-    for line, words in REFUSED:
-        if re.search(f"^{line}", text, re.MULTILINE):
-            return Answer(err=f"{words}\n", code=1)
     asked = directives(text, "#COBALT")
     queue = asked.get("-q", "full-node")
     if queue != "full-node":

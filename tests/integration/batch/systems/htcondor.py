@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,14 +14,6 @@ SUBMITS = ("condor_submit",)
 STATUS = {"waiting": 1, "running": 2, "held": 5, "suspended": 7}
 BY_ITSELF = ("walltime", "memory")
 PERIODIC = "The job attribute PeriodicRemove expression '{}' evaluated to TRUE"
-REFUSED = (
-    (r"RequestMemory = lots", "Parse error in expression: \n\tRequestMemory = lots of it"),
-    (r"requirements = \(", "Failed to parse expression in requirements"),
-    (r"request_gpus = 99", "request_gpus is more than any machine of this pool has"),
-    (r"queue 2000$", "Failed to create proc: Number of submitted jobs would exceed"
-     " MAX_JOBS_PER_SUBMISSION"),
-)  # fmt: skip
-"""Lines of a description that condor_submit refuses, and its message."""
 
 
 def silence(program: str) -> Answer:
@@ -59,9 +50,6 @@ def submit(site: Site, description: str) -> Answer:
     if group != "group_phys":
         words = f"\nERROR: {group} is not a valid accounting group for ann\n"
         return Answer("Submitting job(s)", words, 1)
-    for line, words in REFUSED:
-        if re.search(f"^{line}", description, re.MULTILINE):
-            return Answer("Submitting job(s)", f"\nERROR: {words}\n", 1)
     jobs = site.add(count, name=asked["batch_name"], script=asked["executable"])
     for job in jobs:
         job.arguments = [asked["arguments"].replace("$(ProcId)", str(job.task))]

@@ -77,7 +77,7 @@ def create(
     site: Site, namespace: str, query: Mapping[str, str], pod: dict[str, Any]
 ) -> dict[str, Any]:
     pod["metadata"]["namespace"] = namespace
-    check_pod(site, namespace, pod, query.get("fieldValidation") == "Strict")
+    check_pod(site, namespace, pod)
     if "dryRun" in query:
         return pod
     return pods.describe(pods.add(site, pod))

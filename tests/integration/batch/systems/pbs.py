@@ -15,15 +15,6 @@ PROGRAMS = ("qsub", "qstat", "qdel", "pbsnodes")
 SUBMITS = ("qsub",)
 MOST_SECONDS = 24 * 3600.0
 MOST_TASKS = 1000
-REFUSED = (
-    (r"#PBS --", "pbs/submit_refused_directive_unknown.txt"),
-    (r"#PBS -q workq@", "pbs/submit_refused_unknown_server.txt"),
-    (r"#PBS -q limited", "pbs/submit_refused_queue_user_limit.txt"),
-    (r"#PBS -W group_list=root", "pbs/submit_refused_group_not_mine.txt"),
-    (r"#PBS -l select=\S*:tpus=", "pbs/submit_refused_resource_unknown.txt"),
-    (r"#PBS -l ncpus=", "pbs/submit_refused_select_with_ncpus.txt"),
-)
-"""Lines of a script that PBS refuses, and the record of its message."""
 BY_ITSELF = {"walltime": -29, "memory": -27}
 """Exit_status of jobs that PBS ends by itself."""
 WHEN = "%a %b %d %H:%M:%S %Y"
@@ -58,9 +49,6 @@ def qsub(site: Site, argv: Sequence[str]) -> Answer:
             return replay("pbs/submit_refused_array_one.txt")
         count = last - first + 1
     text = Path(script).read_text()
-    for line, recorded in REFUSED:
-        if re.search(f"^{line}", text, re.MULTILINE):
-            return replay(recorded)
     if count > MOST_TASKS:
         return replay("pbs/submit_refused_array_too_big.txt")
     asked = directives(text, "#PBS")

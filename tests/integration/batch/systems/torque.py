@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -16,14 +15,6 @@ SUBMITS = ("qsub",)
 MOST_TASKS = 1000
 BY_ITSELF = {"walltime": -11, "memory": -10}
 """Exit status of jobs that Torque ends by itself."""
-REFUSED = (
-    (r"#PBS -A nosuch", "Invalid account", 171),
-    (r"#PBS -l nodes=\S*:tpus=", "Unknown resource type  tpus", 184),
-    (r"#PBS -W group_list=root", "Bad GID for job execution MSG=group root not allowed", 183),
-    (r"#PBS -l walltime=[2-9]\d\d:", "Job exceeds queue resource limits MSG=cannot satisfy queue"
-     " max walltime requirement; Job violates queue and/or server resource limits", 188),
-)  # fmt: skip
-"""Lines of a script that Torque refuses, its message and its exit code."""
 
 
 def silence(program: str) -> Answer:
@@ -47,9 +38,6 @@ def qsub(site: Site, argv: Sequence[str]) -> Answer:
     if argv[0] == "-t":
         count = int(argv[1].partition("-")[2]) + 1
     text = Path(script).read_text()
-    for line, words, code in REFUSED:
-        if re.search(f"^{line}", text, re.MULTILINE):
-            return Answer(err=f"qsub: submit error ({words})\n", code=code)
     asked = directives(text, "#PBS")
     if asked.get("-q", "batch") != "batch":
         words = "qsub: submit error (Unknown queue MSG=cannot locate queue)\n"
