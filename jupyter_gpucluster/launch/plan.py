@@ -52,17 +52,14 @@ class Plan:
     profile: Profile
     """The loaded one with the user's options, and all that its place decides."""
     sizes: Sizes
+    head_here: bool
+    """True if the head is a process of this machine, not one inside a job."""
     target: Target
     machine: Machine
     environment: Environment
     survival: Survival
     joined: Joined | None = None
     """The allocation that the request names."""
-
-    @property
-    def head_here(self) -> bool:
-        """True if the head is a process of this machine, not one inside a job."""
-        return is_head_here(self.profile)
 
 
 def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | None = None) -> Plan:
@@ -103,16 +100,14 @@ def make_plan(request: Request, *, here: bool = True, loaded: LoadedProfile | No
     check_maximum(loaded.name, sizes, target)
     environment = choose_python(request, profile, here=here)
     profile, environment = with_fallback_protocol(profile, environment)
-    keeps = survival_of(joined, head_here=is_head_here(profile))
-    plan = Plan(request, loaded, profile, sizes, target, machine, environment, keeps, joined)
+    head_here = profile.head.placement == "server" or on_this_machine(profile.backend)
+    keeps = survival_of(joined, head_here=head_here)
+    plan = Plan(
+        request, loaded, profile, sizes, head_here, target, machine, environment, keeps, joined
+    )
     if sizes.memory is not None:
         refuse_memory(plan)
     return plan
-
-
-def is_head_here(profile: Profile) -> bool:
-    """Return whether the head is a process of this machine, not one inside a job."""
-    return profile.head.placement == "server" or on_this_machine(profile.backend)
 
 
 def survival_of(joined: Joined | None, *, head_here: bool) -> Survival:

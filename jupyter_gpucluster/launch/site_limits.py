@@ -12,7 +12,6 @@ from ..core.errors import LimitReached
 from ..state.view import ClusterView, Look
 from .naming import check_gpus
 from .plan import Plan
-from .sizes import sizes_of
 
 Seen = Sequence[tuple[Look, ClusterView]]
 
@@ -42,7 +41,7 @@ def within_site(plan: Plan, seen: Seen) -> Plan:
             hint=site.hint("Stop one of them first."),
             detail="profile",
         )
-    if not sizes_of(plan.profile, plan.machine).gpus:
+    if not plan.sizes.gpus:
         return plan
     check_gpus(rules(plan), plan.target.maximum, live)
     if limits.gpu_hours is None:

@@ -33,6 +33,8 @@ class Sizes:
     """True if a launcher spreads local workers over the nodes of an allocation."""
     alone: bool
     """True if the workers share this machine, with its real cores, memory and GPUs."""
+    here: bool
+    """True if jobs are processes of this machine, also simulated ones."""
     gpus: bool
     """True if each worker gets a GPU."""
     per_job: int
@@ -43,11 +45,6 @@ class Sizes:
     """Workers of a cluster without a given number."""
     maximum: int | None
     """The most workers of a cluster; None where only the site knows."""
-
-    @property
-    def here(self) -> bool:
-        """True if jobs are processes of this machine, also simulated ones."""
-        return self.alone or self.simulated
 
 
 def sizes_of(profile: Profile, machine: Machine) -> Sizes:
@@ -81,6 +78,7 @@ def sizes_of(profile: Profile, machine: Machine) -> Sizes:
         simulated,
         spread,
         alone,
+        alone or simulated,
         gpus,
         per_job,
         memory,

@@ -62,15 +62,14 @@ def make_spec(plan: Plan, directory: ClusterDirectory, scratch: Path) -> Spec:
     """
     profile, sizes, machine = plan.profile, plan.sizes, plan.machine
     sharing = plan.target.maximum + sum(group.count for group in profile.groups.values())
-    job, worker = shapes(profile, machine, sharing, scratch)
+    job, worker = shapes(profile, sizes, machine, sharing, scratch)
     if not sizes.here:
         check_container(profile, directory.path)
-    groups = [
-        WorkerGroup(
-            name, group.count, *shapes(group_profile(profile, name), machine, sharing, scratch)
-        )
-        for name, group in profile.groups.items()
-    ]
+    groups = []
+    for name, group in profile.groups.items():
+        own = group_profile(profile, name)
+        parts = shapes(own, sizes_of(own, machine), machine, sharing, scratch)
+        groups.append(WorkerGroup(name, group.count, *parts))
     network, idle = profile.network, profile.policy.idle_gpus
     pool = max(1, cores_of_worker(profile, sizes, machine, sharing) // worker.threads)
     spec = Spec(
@@ -128,7 +127,7 @@ def cores_of_worker(profile: Profile, sizes: Sizes, machine: Machine, sharing: i
 
 
 def shapes(
-    profile: Profile, machine: Machine, sharing: int, scratch: Path
+    profile: Profile, sizes: Sizes, machine: Machine, sharing: int, scratch: Path
 ) -> tuple[JobShape, WorkerShape]:
     """Return the resources of each job and of each worker.
 
@@ -137,7 +136,7 @@ def shapes(
     sharing
         How many workers share this machine, if they are here.
     """
-    sizes, job, workers = sizes_of(profile, machine), profile.job, profile.workers
+    job, workers = profile.job, profile.workers
     here, per_job = sizes.here, sizes.per_job
     requested = int(job.gpus) if sizes.gpus and not sizes.alone else 0
     ranks = 1

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from jupyter_gpucluster.batch import on_this_machine
 from jupyter_gpucluster.core.cluster import Spec, Target
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.detach import Survival
@@ -41,6 +42,7 @@ def spec_for(
         LoadedProfile(name, profile, (), (), ()),
         profile,
         sizes_of(profile, machine),
+        profile.head.placement == "server" or on_this_machine(profile.backend),
         Target(workers, workers),
         machine,
         Environment(environment, "", python, suitable=True),
