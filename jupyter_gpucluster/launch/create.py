@@ -163,8 +163,8 @@ def check_clusters(plan: Plan, live: Sequence[ClusterView]) -> None:
     running = [view.name for view in live if view.profile == plan.loaded.name]
     if most is not None and len(running) >= most:
         raise LimitReached(
-            f"{plan.loaded.name} allows {most} clusters at a time; running: {', '.join(running)}.",
-            hint=plan.loaded.site.hint("Stop one of them first."),
+            f"{plan.loaded.name} allows {most} at a time; running: {', '.join(running)}.",
+            hint=plan.loaded.site.hint("Stop one first."),
             detail="profile",
         )
 

@@ -38,7 +38,7 @@ def within_site(plan: Plan, seen: Seen) -> Plan:
         raise LimitReached(
             f"This site limits a user's clusters at one time to {limits.clusters};"
             f" running: {names}.",
-            hint=site.hint("Stop one of them first."),
+            hint=site.hint("Stop one first."),
             detail="profile",
         )
     if not plan.sizes.gpus:

@@ -132,7 +132,7 @@ def load_site() -> LoadedSite:
 
 
 def _site_problems(site: LoadedSite) -> list[ProfileProblem]:
-    words = "; no cluster can be started until this is corrected"
+    words = " (no cluster can be started until this is corrected)"
     found = [replace(each, message=each.message + words) for each in site.problems]
     return [replace(_problem("", each), blocks=True) for each in found]
 
@@ -183,7 +183,7 @@ def find_profile(name: str) -> LoadedProfile:
     if site.problems:
         raise ProfileError(
             "\n".join(map(str, _site_problems(site))),
-            hint="Ask the site's staff.",
+            hint="Correct this file, or ask the site's staff to do so.",
             detail="profile",
         )
     if refusal := site.refusal(name, loaded.profile):

@@ -86,7 +86,7 @@ def test_a_file_with_an_error_stops_every_start(site: Site, text: str, words: st
     assert found.profiles == {}
     assert found.problems[0].file == file
     assert words in found.problems[0].message
-    assert found.problems[0].message.endswith("no cluster can be started until this is corrected")
+    assert found.problems[0].message.endswith("no cluster can be started until this is corrected)")
     with pytest.raises(ProfileError, match="no cluster can be started"):
         find_profile("local")
     assert words in check_file(Path(file))[0].message
