@@ -10,7 +10,7 @@ import type { FieldErrors } from './draft';
 import { preferredEnvironment } from './draft';
 import { KeyDialog } from '../ui/dialogs';
 import type { ISetUpDraft, ISurvey } from './setUpForm';
-import { GPU_WORKERS, queueOf, SetUpForm } from './setUpForm';
+import { GPU_WORKERS, isOpen, queueOf, SetUpForm } from './setUpForm';
 import type {
   IClustersModel,
   IProposedProfile,
@@ -48,6 +48,7 @@ class SetUpDialog extends KeyDialog<null> {
         Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.createButton({
           label: trans.__('Test'),
+          accept: false,
           caption: trans.__(
             'The batch system checks the job script; no job is submitted'
           )
@@ -161,9 +162,7 @@ class SetUpBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     try {
       const systems = await this._model.api.queues();
       this._survey = { systems, failure: null, asking: false };
-      const usable = systems
-        .flatMap(system => system.queues)
-        .filter(queue => queue.closed === '' && !queue.exists);
+      const usable = systems.flatMap(system => system.queues).filter(isOpen);
       if (usable.length === 1) {
         this._draft = { ...this._draft, profile: usable[0].profile };
       }

@@ -121,7 +121,7 @@ function Answers(props: ISetUpFormProps): JSX.Element {
   }
   const silent = systems?.filter(system => system.error !== '') ?? [];
   return (
-    <div role="status">
+    <div role="status" className="jp-gpucluster-Answers">
       {failure !== null && <FailureView error={failure} />}
       {silent.map(({ title, error, asked, queues }) => (
         <p key={title}>
@@ -173,30 +173,41 @@ function QueueChoice(
   return (
     <fieldset className="jp-gpucluster-Choice">
       <legend>{trans.__('Queue of %1', system.title)}</legend>
-      {system.queues.map(queue => (
-        <label key={queue.profile} className="jp-gpucluster-Choice-item">
-          <input
-            type="radio"
-            name="jp-gpucluster-setup-queue"
-            data-path="profile"
-            disabled={queue.closed !== '' || queue.exists}
-            checked={queue.profile === draft.profile}
-            onChange={() =>
-              props.onChange({ profile: queue.profile, account: '' })
-            }
-          />
-          <span>
-            <span className="jp-gpucluster-Choice-title">
-              {queueTitle(queue, trans)}
+      {[...system.queues.filter(isOpen), ...system.queues.filter(isShut)].map(
+        queue => (
+          <label key={queue.profile} className="jp-gpucluster-Choice-item">
+            <input
+              type="radio"
+              name="jp-gpucluster-setup-queue"
+              data-path="profile"
+              disabled={isShut(queue)}
+              checked={queue.profile === draft.profile}
+              onChange={() =>
+                props.onChange({ profile: queue.profile, account: '' })
+              }
+            />
+            <span>
+              <span className="jp-gpucluster-Choice-title">
+                {queueTitle(queue, trans)}
+              </span>
+              <span className="jp-gpucluster-Choice-words">
+                {queueWords(queue, trans)}
+              </span>
             </span>
-            <span className="jp-gpucluster-Choice-words">
-              {queueWords(queue, trans)}
-            </span>
-          </span>
-        </label>
-      ))}
+          </label>
+        )
+      )}
     </fieldset>
   );
+}
+
+/** Whether a profile of a queue can be written. */
+export function isOpen(queue: ISurveyedQueue): boolean {
+  return queue.closed === '' && !queue.exists;
+}
+
+function isShut(queue: ISurveyedQueue): boolean {
+  return !isOpen(queue);
 }
 
 /** "gpu: 4 GPUs a node (h100)". */

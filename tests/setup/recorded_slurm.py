@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,9 @@ partition=$(sed -n 's/^#SBATCH -p //p' "$(eval echo \\${{$#}})")
 case $partition:$account in parent:*) echo 'allocation failure: {OTHER_USERS}' >&2; exit 1;; esac
 echo 'sbatch: Job 7 to start at 2026-01-02T03:04:05 using 1 processors' >&2"""
 
+NODES = ("g1|gpu|mixed|gpu:h100:4|gpu:h100:1|", "g2|gpu|drained|gpu:h100:4||")
+"""One line of sinfo for each node and partition."""
+
 
 def put_slurm(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the commands on PATH, and no other batch system's."""
@@ -26,8 +30,9 @@ def put_slurm(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "sacctmgr": "case $* in *assoc*) {associations};; *) {qos};; esac",
         "sbatch": SBATCH,
     }
-    for program in ("squeue", "scancel", "srun", "sinfo"):
+    for program in ("squeue", "scancel", "srun"):
         put_command(home, monkeypatch, program, "exit 0")
+    put_command(home, monkeypatch, "sinfo", f"printf '%s\\n' {shlex.join(NODES)}")
     for program, script in cases.items():
         for name in ("partitions", "nodes", "config", "associations", "qos"):
             script = script.replace(f"{{{name}}}", show.format(place, name))
