@@ -100,5 +100,5 @@ def compare_versions(
 
 
 Check = Callable[["Clusters", "ClusterView"], Finding | None]
-CHECKS: Mapping[str, Check] = {"cluster": phase, "head": head, "versions": versions}
+CHECKS: Mapping[str, Check] = {"cluster": phase, "scheduler": head, "versions": versions}
 """Checks of a cluster by name; None if one does not apply."""

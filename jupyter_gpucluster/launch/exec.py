@@ -103,9 +103,9 @@ def _choose(look: Look, name: str) -> Job:
     if running:
         return running[0]
     last = jobs[-1] if jobs else None
-    state = "no job that runs" if last is None else f"{last.key} is {last.state.value}"
+    state = "no job runs" if last is None else f"{last.key} is {last.state.value}"
     why = last.cause or last.reason if last is not None else ""
     raise ClusterConflict(
         f"Cluster {look.record.name}: {state}{f' ({why})' if why else ''}.",
-        hint="A shell needs a job that runs; see the command why.",
+        hint="A shell needs a running job; see the command why.",
     )
