@@ -17,6 +17,7 @@ import { RanScripts, ScriptTexts } from '../ui/script';
 import { LossLine, PhaseLine, Readings, Reasons } from '../ui/state';
 import { Events, Jobs, useTimeline } from '../ui/timeline';
 import { Button } from '../ui/button';
+import { Workers } from './workers';
 
 interface IDetailsPageProps {
   model: IClustersModel;
@@ -76,13 +77,15 @@ function KnownCluster(
         now={now}
         trans={trans}
       />
-      <Sections {...props} />
+      <Sections {...props} now={now} />
     </div>
   );
 }
 
-function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
-  const { known, model, trans } = props;
+function Sections(
+  props: IDetailsPageProps & { known: ICluster; now: number }
+): JSX.Element {
+  const { known, model, now, trans } = props;
   const timeline = useTimeline(known, {
     jobs: cluster => model.api.jobs(cluster.id),
     events: cluster => model.api.events(cluster.id)
@@ -106,6 +109,15 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
             </p>
           )}
           <Jobs jobs={timeline.jobs ?? []} cluster={known} wide trans={trans} />
+        </>
+      )
+    ],
+    [
+      'workers',
+      trans.__('Workers'),
+      () => (
+        <>
+          <Workers cluster={known} model={model} trans={trans} />
           <GpuTable gpus={known.gpus} trans={trans} />
         </>
       )
@@ -138,7 +150,7 @@ function Sections(props: IDetailsPageProps & { known: ICluster }): JSX.Element {
     [
       'facts',
       trans.__('Overview'),
-      () => <Facts cluster={known} now={Date.now() / 1000} trans={trans} />
+      () => <Facts cluster={known} now={now} trans={trans} />
     ]
   ];
   const shown =

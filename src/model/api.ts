@@ -23,7 +23,8 @@ import type {
   ISetUpRequest,
   IStartRequest,
   ISurveyedSystem,
-  TargetRequest
+  TargetRequest,
+  IWorker
 } from './types';
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -124,7 +125,14 @@ export class ClusterApi {
 
   update(
     id: string,
-    changes: { name?: string; target?: TargetRequest }
+    changes: {
+      name?: string;
+      target?: TargetRequest;
+      /** A worker whose job ends. */
+      drop?: string;
+      /** A worker that starts anew. */
+      restart?: string;
+    }
   ): Promise<ICluster> {
     return this._send('PATCH', ['clusters', id], changes);
   }
@@ -150,6 +158,12 @@ export class ClusterApi {
   async jobs(id: string): Promise<IJob[]> {
     const path = ['clusters', id, 'jobs'];
     return (await this._get<{ jobs: IJob[] }>(path)).jobs;
+  }
+
+  /** The connected workers. */
+  async workers(id: string): Promise<IWorker[]> {
+    const path = ['clusters', id, 'workers'];
+    return (await this._get<{ workers: IWorker[] }>(path)).workers;
   }
 
   /** The scripts that a cluster submitted, newest first. */

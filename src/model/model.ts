@@ -170,6 +170,15 @@ export class ClustersModel implements IClustersModel {
     await this.refresh();
   }
 
+  async changeWorker(
+    id: string,
+    change: 'drop' | 'restart',
+    worker: string
+  ): Promise<void> {
+    await this.api.update(id, { [change]: worker });
+    await this.refresh();
+  }
+
   async stop(id: string, force = false): Promise<void> {
     await this.api.remove(id, force);
     await this.refresh();

@@ -756,8 +756,8 @@ export interface components {
             memory_limit: number;
             /** @description Tasks that it runs or has next. */
             tasks: number;
-            /** @description When it last reported to the scheduler. */
-            heard: number;
+            /** @description Seconds since it reported to the scheduler. */
+            silent: number;
         };
         Event: {
             time: number;

@@ -53,6 +53,12 @@ export interface IClustersModel extends IDisposable {
   start(request: IStartRequest): Promise<ICluster>;
   scale(id: string, target: TargetRequest): Promise<void>;
   rename(id: string, name: string): Promise<void>;
+  /** Restart a worker, or end its job and keep the cluster smaller. */
+  changeWorker(
+    id: string,
+    change: 'drop' | 'restart',
+    worker: string
+  ): Promise<void>;
   /** End a cluster; with force also one whose head does not answer. */
   stop(id: string, force?: boolean): Promise<void>;
   forget(id: string): Promise<void>;

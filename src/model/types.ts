@@ -15,6 +15,7 @@ export type IGpuReading = Schemas['GpuReading'];
 export type ICluster = Schemas['Cluster'];
 export type IClusterEvent = Schemas['Event'];
 export type IJob = Schemas['Job'];
+export type IWorker = Schemas['Worker'];
 export type OptionValue = Schemas['OptionValue'];
 export type IOption = Schemas['Option'];
 export type IOptionsSchema = Schemas['Options'];

@@ -53,7 +53,9 @@ export function giveNotices(options: INoticeOptions): void {
   model.started.connect((_, cluster) => await_(cluster.id));
   commands.addCommand(CommandIDs.notify, {
     label: trans.__('Tell me when it is ready'),
-    caption: trans.__('Get a browser notification when a waiting cluster is ready'),
+    caption: trans.__(
+      'Get a browser notification when a waiting cluster is ready'
+    ),
     describedBy: {
       args: schema({ cluster: text(trans.__('Id of the cluster.')) })
     },

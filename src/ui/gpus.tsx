@@ -5,6 +5,7 @@ import * as React from 'react';
 
 import type { IGpuReading } from '../model/tokens';
 import { bytes } from '../model/words';
+import { Table } from './table';
 
 interface IGpuTableProps {
   gpus: ReadonlyArray<IGpuReading>;
@@ -20,48 +21,38 @@ export function GpuTable(props: IGpuTableProps): JSX.Element | null {
   const known = (value: number | null, unit: string): string =>
     value === null ? '–' : trans.__('%1 %2', Math.round(value), unit);
   return (
-    <div
-      className="jp-gpucluster-Jobs"
-      role="group"
-      tabIndex={0}
-      aria-label={trans.__('GPUs')}
+    <Table
+      caption={trans.__('GPUs')}
+      heads={[
+        trans.__('Worker'),
+        trans.__('GPU'),
+        trans.__('Busy'),
+        trans.__('Memory'),
+        trans.__('Power'),
+        trans.__('Temperature'),
+        trans.__('Remarks')
+      ]}
     >
-      <table>
-        <caption>{trans.__('GPUs')}</caption>
-        <thead>
-          <tr>
-            <th scope="col">{trans.__('Worker')}</th>
-            <th scope="col">{trans.__('GPU')}</th>
-            <th scope="col">{trans.__('Busy')}</th>
-            <th scope="col">{trans.__('Memory')}</th>
-            <th scope="col">{trans.__('Power')}</th>
-            <th scope="col">{trans.__('Temperature')}</th>
-            <th scope="col">{trans.__('Remarks')}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {gpus.map((gpu, index) => (
-            <tr key={`${gpu.worker} ${index}`}>
-              <td>{gpu.worker}</td>
-              <td>{placeOf(gpu)}</td>
-              <td>{known(gpu.utilization, '%')}</td>
-              <td>
-                {gpu.memory_total === 0
-                  ? '–'
-                  : trans.__(
-                      '%1 of %2',
-                      bytes(gpu.memory_used),
-                      bytes(gpu.memory_total)
-                    )}
-              </td>
-              <td>{known(gpu.power, 'W')}</td>
-              <td>{known(gpu.temperature, '°C')}</td>
-              <td>{remarksOn(gpu, trans)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+      {gpus.map((gpu, index) => (
+        <tr key={`${gpu.worker} ${index}`}>
+          <td>{gpu.worker}</td>
+          <td>{placeOf(gpu)}</td>
+          <td>{known(gpu.utilization, '%')}</td>
+          <td>
+            {gpu.memory_total === 0
+              ? '–'
+              : trans.__(
+                  '%1 of %2',
+                  bytes(gpu.memory_used),
+                  bytes(gpu.memory_total)
+                )}
+          </td>
+          <td>{known(gpu.power, 'W')}</td>
+          <td>{known(gpu.temperature, '°C')}</td>
+          <td>{remarksOn(gpu, trans)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

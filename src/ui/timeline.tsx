@@ -6,6 +6,7 @@ import * as React from 'react';
 import type { ICluster, IClusterEvent, IJob } from '../model/tokens';
 import { duration, moment } from '../model/words';
 import { useLoaded } from './loaded';
+import { Table } from './table';
 import { Button } from './button';
 
 const SHOWN_AT_FIRST = 12;
@@ -103,65 +104,50 @@ export function Jobs(
   return (
     <Shortened items={newestFirst} trans={trans}>
       {jobs => (
-        <div
-          className="jp-gpucluster-Jobs"
-          role="group"
-          tabIndex={0}
-          aria-label={trans.__('Jobs of %1', cluster.name)}
+        <Table
+          name={trans.__('Jobs of %1', cluster.name)}
+          caption={trans.__('Jobs')}
+          heads={[
+            trans.__('Job'),
+            grouped && trans.__('Group'),
+            trans.__('State'),
+            trans.__('Node'),
+            wide && trans.__('Requested'),
+            wide && trans.__('Started'),
+            wide && trans.__('Ended'),
+            wide && trans.__('Waited'),
+            wide && trans.__('Ran'),
+            wide && trans.__('Course')
+          ]}
         >
-          <table>
-            <caption>{trans.__('Jobs')}</caption>
-            <thead>
-              <tr>
-                <th scope="col">{trans.__('Job')}</th>
-                {grouped && <th scope="col">{trans.__('Group')}</th>}
-                <th scope="col">{trans.__('State')}</th>
-                <th scope="col">{trans.__('Node')}</th>
-                {wide && (
-                  <>
-                    <th scope="col">{trans.__('Requested')}</th>
-                    <th scope="col">{trans.__('Started')}</th>
-                    <th scope="col">{trans.__('Ended')}</th>
-                    <th scope="col">{trans.__('Waited')}</th>
-                    <th scope="col">{trans.__('Ran')}</th>
-                    <th scope="col">{trans.__('Course')}</th>
-                  </>
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              {jobs.map(job => (
-                <tr key={`${job.mark} ${job.task}`}>
-                  <td>{job.id || `${job.mark}.${job.task}`}</td>
-                  {grouped && <td>{job.group || '–'}</td>}
-                  <td
-                    className={
-                      job.cause ? 'jp-gpucluster-Jobs-sentence' : undefined
-                    }
-                  >
-                    {stateWords(job, trans)}
+          {jobs.map(job => (
+            <tr key={`${job.mark} ${job.task}`}>
+              <td>{job.id || `${job.mark}.${job.task}`}</td>
+              {grouped && <td>{job.group || '–'}</td>}
+              <td
+                className={
+                  job.cause ? 'jp-gpucluster-Jobs-sentence' : undefined
+                }
+              >
+                {stateWords(job, trans)}
+              </td>
+              <td>
+                {job.nodes.length === 0 && cluster.backend === 'local'
+                  ? trans.__('this machine')
+                  : job.nodes.join(', ')}
+              </td>
+              {wide &&
+                [job.submitted, job.started, job.ended].map((time, index) => (
+                  <td key={index}>
+                    {time ? <time>{moment(time)}</time> : '–'}
                   </td>
-                  <td>
-                    {job.nodes.length === 0 && cluster.backend === 'local'
-                      ? trans.__('this machine')
-                      : job.nodes.join(', ')}
-                  </td>
-                  {wide &&
-                    [job.submitted, job.started, job.ended].map(
-                      (time, index) => (
-                        <td key={index}>
-                          {time ? <time>{moment(time)}</time> : '–'}
-                        </td>
-                      )
-                    )}
-                  {wide && (
-                    <Course job={job} first={first} now={now} trans={trans} />
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+                ))}
+              {wide && (
+                <Course job={job} first={first} now={now} trans={trans} />
+              )}
+            </tr>
+          ))}
+        </Table>
       )}
     </Shortened>
   );

@@ -119,7 +119,7 @@ class Watch(SchedulerPlugin):
                 "memory_used": ws.metrics.get("memory", 0),
                 "memory_limit": ws.memory_limit or 0,
                 "tasks": len(ws.processing),
-                "heard": ws.last_seen,
+                "silent": round(time.time() - ws.last_seen, 1),
             }
             for ws in self.scheduler.workers.values()
         ]

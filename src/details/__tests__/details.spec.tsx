@@ -1,9 +1,15 @@
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import {
+  cleanup,
+  fireEvent,
+  render,
+  screen,
+  waitFor
+} from '@testing-library/react';
 import * as React from 'react';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { ClustersModel } from '../../model/model';
-import type { ICluster, IJobScript } from '../../model/tokens';
+import type { ICluster, IJobScript, IWorker } from '../../model/tokens';
 import { DetailsPage } from '../detailsPage';
 import { moment } from '../../model/words';
 import {
@@ -61,6 +67,78 @@ function script(number: number): IJobScript {
     written: 1_700_000_000 + number
   };
 }
+
+function aWorker(name: string, changes: Partial<IWorker> = {}): IWorker {
+  return {
+    name,
+    job: name,
+    host: 'n1',
+    status: 'running',
+    memory_used: 1024 ** 3,
+    memory_limit: 4 * 1024 ** 3,
+    tasks: 3,
+    silent: 0.4,
+    ...changes
+  };
+}
+
+describe('the workers of a cluster', () => {
+  it('are listed with the worst first', async () => {
+    const workers = [
+      aWorker('well'),
+      aWorker('full', { memory_used: 3 * 1024 ** 3 }),
+      aWorker('silent', { silent: 61, host: 'n2' }),
+      aWorker('stuck', { status: 'paused' })
+    ];
+    server.routes['GET clusters/c1/workers'] = () => ({ body: { workers } });
+    await page(aCluster(), 'workers');
+    const rows = (await screen.findAllByRole('row')).slice(1);
+    expect(rows.map(row => row.firstChild?.textContent)).toEqual([
+      'silent',
+      'stuck',
+      'full',
+      'well'
+    ]);
+    expect(rows[0].textContent).toContain('n21.0 GiB of 4.0 GiB31 min ago');
+    expect(rows[1].textContent).toContain('0 s ago, paused');
+  });
+
+  it('are restarted and given back once the user is sure', async () => {
+    const workers = [aWorker('w0', { job: 'j' }), aWorker('w1', { job: 'j' })];
+    server.routes['GET clusters/c1/workers'] = () => ({ body: { workers } });
+    server.routes['PATCH clusters/c1'] = () => ({ body: aCluster() });
+    await page(aCluster(), 'workers');
+    fireEvent.click(
+      await screen.findByRole('button', { name: 'Give back w1' })
+    );
+    await screen.findByText(/The cluster keeps 0 workers\./);
+    document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-warn')?.click();
+    await waitFor(() =>
+      expect(server.asked.at(-2)).toMatchObject({
+        route: 'PATCH clusters/c1',
+        body: { drop: 'w1' }
+      })
+    );
+  });
+
+  it('of one that scales automatically cannot be given back, which says why', async () => {
+    server.routes['GET clusters/c1/workers'] = () => ({
+      body: { workers: [aWorker('w0')] }
+    });
+    await page(aCluster({ target: { minimum: 0, maximum: 2 } }), 'workers');
+    fireEvent.click(
+      await screen.findByRole('button', { name: 'Give back w0' })
+    );
+    screen.getByText(/Give it a fixed number first/);
+    expect(screen.queryByRole('dialog')).toBeNull();
+  });
+
+  it('of a cluster that has ended are not asked for', async () => {
+    await page(aCluster({ phase: 'stopped', dashboard: null }), 'workers');
+    screen.getByText('No worker is connected.');
+    expect(server.countOf('GET clusters/c1/workers')).toBe(0);
+  });
+});
 
 describe('the scripts of a cluster', () => {
   it('are those that ran, each with its submission and jobs', async () => {

@@ -163,7 +163,8 @@ describe('the dialog for a new cluster', () => {
       'card'
     );
     await open('big');
-    const project = screen.getByLabelText<HTMLInputElement>('Project (required)');
+    const project =
+      screen.getByLabelText<HTMLInputElement>('Project (required)');
     expect(project.placeholder).toBe('one line of text');
     expect(project.getAttribute('aria-required')).toBe('true');
     expect(document.getElementById(`${project.id}-help`)?.textContent).toBe(
