@@ -107,7 +107,7 @@ def test_what_cannot_be_entered_is_told_with_the_reason() -> None:
     assert f"{ONE}_1" in caught.value.hint
     with pytest.raises(ClusterConflict, match=f"{TWO}_1 is pending .Next in line"):
         entered(look_of(), job="14")
-    with pytest.raises(ClusterConflict, match="no job that runs"):
+    with pytest.raises(ClusterConflict, match="no job runs"):
         entered(look_of(jobs=()))
     with pytest.raises(ClusterConflict, match="is stopped"):
         entered(look_of(phase=Phase.STOPPED))

@@ -150,7 +150,7 @@ def _names(arguments: argparse.Namespace, session: Session) -> list[str]:
         return [view.id for view in session.clusters.live()]
     if not arguments.names:
         hint = f"{session.program} stop NAME..., or --all for every one."
-        raise InvalidInput("No cluster was named.", hint=hint)
+        raise InvalidInput("Name a cluster.", hint=hint)
     return list(dict.fromkeys(arguments.names))
 
 
@@ -197,7 +197,7 @@ def run_forget(arguments: argparse.Namespace, session: Session) -> Outcome:
         ended = session.clusters.list(ended=True)
         names |= {view.id: None for view in ended if view.ended is not None and view.ended <= limit}
     elif not names:
-        raise InvalidInput("No cluster was named.", hint=f"{session.program} forget NAME..., or an age.")
+        raise InvalidInput("Name a cluster.", hint=f"{session.program} forget NAME..., or an age.")
     forgotten, errors = _for_each(names, forget)
     document = {"forgotten": forgotten, **errors_document(errors)}
     text = "\n".join(lines)
