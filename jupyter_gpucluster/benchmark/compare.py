@@ -178,15 +178,10 @@ def compare(earlier: Report, later: Report) -> list[str]:
     for first, second in common or [(earlier.results[0], later.results[0])]:
         same = first.device == second.device
         speed_up = second.rate / first.rate
-        cells.append(
-            [
-                second.device if same else f"{first.device} -> {second.device}",
-                f"{first.wall_seconds:.3f}",
-                f"{second.wall_seconds:.3f}",
-                f"{speed_up:.3f}",
-                f"{100 * speed_up / more_workers:.1f} %" if same else "-",
-            ]
-        )
+        device = second.device if same else f"{first.device} -> {second.device}"
+        seconds = [f"{each.wall_seconds:.3f}" for each in (first, second)]
+        efficiency = f"{100 * speed_up / more_workers:.1f} %" if same else "-"
+        cells.append([device, *seconds, f"{speed_up:.3f}", efficiency])
     return [
         f"{counted(earlier.workers, 'worker')} earlier, {later.workers} later",
         *columns(cells, text={0}),

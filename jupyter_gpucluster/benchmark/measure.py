@@ -280,16 +280,9 @@ def scaling_table(reports: Sequence[Report]) -> list[str]:
         result = report.results[0]
         speed_up = result.rate / first.rate
         ideal = report.workers / reports[0].workers
-        rows.append(
-            [
-                str(report.workers),
-                f"{report.nbytes / 1e9:.4g} GB",
-                f"{result.wall_seconds:.3f}",
-                f"{result.rate:.4g}",
-                f"{speed_up:.3f}",
-                f"{100 * speed_up / ideal:.1f} %",
-            ]
-        )
+        size, seconds = f"{report.nbytes / 1e9:.4g} GB", f"{result.wall_seconds:.3f}"
+        gain = [f"{speed_up:.3f}", f"{100 * speed_up / ideal:.1f} %"]
+        rows.append([str(report.workers), size, seconds, f"{result.rate:.4g}", *gain])
     return columns(rows, text=set())
 
 
@@ -326,16 +319,10 @@ def check_up_table(reports: Sequence[Report]) -> list[str]:
     for report in reports:
         for result in report.results:
             rates = sorted(share.rate for share in result.shares)
-            rows.append(
-                [
-                    report.workload,
-                    result.device,
-                    f"{result.rate:.4g}",
-                    result.unit,
-                    f"{100 * result.rate / result.ceiling:.0f} %" if result.ceiling else "-",
-                    f"{rates[0]:.4g} to {rates[-1]:.4g}" if rates else "-",
-                ]
-            )
+            part = f"{100 * result.rate / result.ceiling:.0f} %" if result.ceiling else "-"
+            span = f"{rates[0]:.4g} to {rates[-1]:.4g}" if rates else "-"
+            rate = f"{result.rate:.4g}"
+            rows.append([report.workload, result.device, rate, result.unit, part, span])
     found = [finding for report in reports for finding in report.verdict]
     small = any(result.device == "cpu" for report in reports for result in report.results)
     return [

@@ -171,14 +171,9 @@ def table(report: Report) -> list[str]:
     lines += _extras(report)
     if report.cpu_to_gpu is not None:
         lines.append(f"GPUs are {report.cpu_to_gpu:.1f} times as fast as the same workers' CPUs")
-    lines.append(
-        "value within 5 standard deviations of what is expected: "
-        + ", ".join(
-            f"{(run.value - report.expected) / report.sigma:+.2f}"
-            for result in report.results
-            for run in result.runs
-        )
-    )
+    runs = [run for result in report.results for run in result.runs]
+    off = ", ".join(f"{(run.value - report.expected) / report.sigma:+.2f}" for run in runs)
+    lines.append(f"value within 5 standard deviations of what is expected: {off}")
     lines.append(", ".join(f"{name} {version}" for name, version in report.versions.items()))
     lines += [f"warning: {warning}" for warning in report.warnings]
     lines += [f"verdict: {finding}" for finding in report.verdict]

@@ -115,12 +115,8 @@ class SentTasks:
             raise WorkerGone(", ".join(sorted(gone)))
         ended = sum(steps_of(s) for s, f in zip(self.shares, self.futures, strict=True) if f.done())
         # A worker that is about to go cannot answer; the next look misses it.
-        answers = self.client.run(
-            carried(kernels.progress_of),
-            self.run,
-            workers=sorted(set(self.addresses)),
-            on_error="ignore",
-        )
+        ask, there = carried(kernels.progress_of), sorted(set(self.addresses))
+        answers = self.client.run(ask, self.run, workers=there, on_error="ignore")
         # For a moment a task has left its worker's board while its future is not done yet.
         self.most = max(self.most, ended + sum(int(done) for done in answers.values()))
         return self.most
@@ -265,15 +261,10 @@ def measure_links(client: Client, workers: Sequence[WorkerFacts], device: str) -
                 for rate in answers[taker.address].get(giver.address, ()):
                     pair = (giver.address, taker.address)
                     best[pair] = max(rate, best.get(pair, 0.0))
-    known = {worker.address: worker for worker in workers}
+    names = {worker.address: worker.name or worker.address for worker in workers}
+    hosts = {worker.address: worker.host for worker in workers}
     return tuple(
-        Link(
-            giver=known[giver].name or giver,
-            taker=known[taker].name or taker,
-            giver_host=known[giver].host,
-            taker_host=known[taker].host,
-            rate=rate,
-        )
+        Link(names[giver], names[taker], hosts[giver], hosts[taker], rate)
         for (giver, taker), rate in sorted(best.items())
     )
 

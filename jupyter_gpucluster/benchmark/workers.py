@@ -85,12 +85,8 @@ def crew(workers: Sequence[WorkerFacts], devices: Sequence[Device]) -> Crew:
         for worker in workers
         for device in devices
     ]
-    return Crew(
-        devices=tuple(devices),
-        workers=len(workers),
-        threads=sum(worker.threads for worker in workers),
-        memory_per_thread=min(filter(None, memory), default=0),
-    )
+    threads = sum(worker.threads for worker in workers)
+    return Crew(tuple(devices), len(workers), threads, min(filter(None, memory), default=0))
 
 
 def names(workers: Sequence[WorkerFacts], device: Device) -> dict[str, int]:

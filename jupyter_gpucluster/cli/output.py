@@ -109,6 +109,11 @@ class Session:
         """Return the user's answer; None if there is no terminal, which is never asked."""
         return None
 
+    def agrees(self, question: str) -> bool | None:
+        """Return whether the user says yes; None if there is no terminal."""
+        answer = self.ask(f"{question} [y/N] ")
+        return None if answer is None else answer.lower() in ("y", "yes")
+
     def show_progress(self, line: str) -> None:
         """Show a line in place of the last one; an empty line ends the progress."""
         raise NotImplementedError

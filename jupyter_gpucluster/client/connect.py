@@ -133,12 +133,9 @@ def answer_seconds(timeout: float | None) -> float:
 
 def silent(view: ClusterView, error: OSError) -> HeadUnreachable:
     """Return the error of a scheduler that is up and does not answer."""
-    return HeadUnreachable(
-        f"The scheduler of cluster {view.name} does not answer at {view.scheduler_address}.",
-        hint="It may be busy or frozen; try again, or look at its log:"
-        f" jupyter gpucluster logs {view.name}",
-        detail=str(error),
-    )
+    words = f"The scheduler of cluster {view.name} does not answer at {view.scheduler_address}."
+    hint = f"It may be busy or frozen: try again. Its log: jupyter gpucluster logs {view.name}"
+    return HeadUnreachable(words, hint=hint, detail=str(error))
 
 
 def certificate_paths(view: ClusterView) -> dict[str, str]:

@@ -53,18 +53,11 @@ def hosts(answers: Iterable[Answer]) -> str:
 
 def nodes_to_here(expected: Expected, answers: Sequence[Answer]) -> Finding:
     """Return whether nodes reach a scheduler on this host, and at which address they would."""
-    troubles = {
-        name: next(
-            (
-                f"{trouble} from {answer['host']}"
-                for answer in answers
-                if (trouble := answer["home"][address]["trouble"])
-            ),
-            "",
-        )
-        for name, address in expected.interfaces.items()
-        if address in answers[0]["home"]
-    }
+    troubles: dict[str, str] = {}
+    for name, address in expected.interfaces.items():
+        if address in answers[0]["home"]:
+            calls = ((answer["home"][address]["trouble"], answer["host"]) for answer in answers)
+            troubles[name] = next((f"{why} from {host}" for why, host in calls if why), "")
     good = {expected.interfaces[name]: name for name in troubles if not troubles[name]}
     tried = ", ".join(
         f"{name} ({expected.interfaces[name]}): {trouble or 'reached'}"

@@ -29,10 +29,6 @@ def a_share(number: int, rate: float, *, host: str = "node1", slowed: str = "") 
     return WorkerShare(f"gpc-{number}", host, "H100", 1.0, rate, f"{number:08x}", slowed)
 
 
-def test_workers_that_are_alike_give_no_findings() -> None:
-    assert verdict(of_shares([a_share(n, 1000 + 10 * n) for n in range(8)])) == ()
-
-
 def test_the_slow_worker_is_named_with_its_gpu_and_host() -> None:
     shares = [a_share(n, 500 if n == 3 else 1000) for n in range(4)]
     (finding,) = verdict(of_shares(shares))
@@ -44,6 +40,7 @@ def test_the_slow_worker_is_named_with_its_gpu_and_host() -> None:
 def test_of_two_workers_the_slower_is_named() -> None:
     (finding,) = verdict(of_shares([a_share(0, 1000), a_share(1, 600)]))
     assert "gpc-1" in finding
+    assert verdict(of_shares([a_share(n, 1000 + 10 * n) for n in range(8)])) == ()
 
 
 def test_a_host_whose_workers_are_all_slow_is_named_once() -> None:
@@ -72,11 +69,8 @@ def of_links(*slow: Link) -> Report:
     return replace(report, results=(replace(report.results[0], links=found),))
 
 
-def test_links_between_hosts_may_be_slower_than_those_within_one() -> None:
-    assert verdict(of_links()) == ()
-
-
 def test_the_slow_link_is_named_with_both_of_its_ends() -> None:
+    assert verdict(of_links()) == ()  # between hosts they may be slower than within one
     assert verdict(of_links(a_link(1, 4, 6.0), a_link(2, 3, 60.0))) == (
         "the link from worker gpc-2 on node1 to worker gpc-3 on node1 is slow: "
         "60 instead of 150 GB/s (40 %)",

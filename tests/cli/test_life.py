@@ -123,7 +123,7 @@ def test_run_gives_the_script_a_client_and_passes_its_exit_code_on(gpucluster: C
     answer = gpucluster("run", "script.py", "--workers", "2", "--", "--workers", "b c")
     assert (answer.code, answer.out) == (7, "worker 2 --workers b c\n")
     [view] = gpucluster("list", "--all", "--json").json["clusters"]
-    assert view["phase"] == "stopped"
+    assert (view["phase"], view["reason"]) == ("stopped", "The command that started it has ended.")
 
 
 PLAIN = """

@@ -214,13 +214,6 @@ def test_a_value_that_a_check_found_is_written_and_the_rest_of_the_file_stays(
     assert copy.exists() == changed
 
 
-def test_missing_commands_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    code, told, _ = types("doctor", write_profile(home, "site", SLURM))
-    assert code == 1
-    assert "sbatch, squeue, scancel" in checks(told)["commands"]["found"]
-
-
 @pytest.mark.parametrize(
     "words, message",
     [

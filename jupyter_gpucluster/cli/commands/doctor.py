@@ -63,7 +63,8 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> R
                 job=arguments.job,
                 wait=wait,
                 note=session.note,
-                agrees=lambda cost: _agrees(f"Submit {cost}?", arguments, session),
+                # Without a terminal --job alone is the user's agreement.
+                agrees=lambda cost: arguments.yes or session.agrees(f"Submit {cost}?") is not False,
             )
     except ProfileNotFound as unknown:
         try:
@@ -78,12 +79,6 @@ def _examine(subject: str, arguments: argparse.Namespace, session: Session) -> R
     return report
 
 
-def _agrees(question: str, arguments: argparse.Namespace, session: Session) -> bool:
-    """Ask, if there is a terminal; without one `--job` alone is the user's agreement."""
-    answer = None if arguments.yes else session.ask(f"{question} [y/N] ")
-    return answer is None or answer.lower() in ("y", "yes")
-
-
 def _fix(subject: str, report: Report, arguments: argparse.Namespace, session: Session) -> str:
     """Change the user's profile file, if a check found a value; return what was done."""
     from ...doctor.fix import find_fix
@@ -91,7 +86,6 @@ def _fix(subject: str, report: Report, arguments: argparse.Namespace, session: S
     if (fix := find_fix(subject, report.findings)) is None:
         return "Nothing to fix: no check found another value."
     session.note(fix.diff)
-    answer = "y" if arguments.yes else session.ask(f"Change {fix.file}? [y/N] ")
-    if (answer or "").lower() not in ("y", "yes"):
+    if not (arguments.yes or session.agrees(f"Change {fix.file}?")):
         return "The file was not changed. --yes changes it without asking."
     return f"Changed {fix.file}; the old file is {fix.apply()}."

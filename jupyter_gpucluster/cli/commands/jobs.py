@@ -119,13 +119,8 @@ def run_shell(arguments: argparse.Namespace, session: Session) -> Outcome:
         hint = f"Use one: jupyter gpucluster shell {arguments.name}"
         raise InvalidInput("A notebook has no terminal for a shell.", hint=hint)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    argv = session.clusters.entry(
-        arguments.name,
-        arguments.passed_on,
-        job=arguments.job,
-        worker=arguments.worker,
-        terminal=terminal,
-    )
+    where = {"job": arguments.job, "worker": arguments.worker}
+    argv = session.clusters.entry(arguments.name, arguments.passed_on, **where, terminal=terminal)
     session.note(f"runs: {shlex.join(argv)}")
     try:
         # Without the variables of a job that this terminal may be in itself.

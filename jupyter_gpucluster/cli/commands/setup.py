@@ -107,7 +107,7 @@ def _saved(
     for name, text in texts.items():
         if not arguments.yes:
             session.note(f"\n{text}")
-        if arguments.yes or (session.ask(f"Save {name}? [y/N] ") or "").lower() in ("y", "yes"):
+        if arguments.yes or session.agrees(f"Save {name}?"):
             saved[name] = str(save(name, text))
     following = [
         f"{session.program} {command}"
