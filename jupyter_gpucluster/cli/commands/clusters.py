@@ -197,7 +197,9 @@ def run_forget(arguments: argparse.Namespace, session: Session) -> Outcome:
         ended = session.clusters.list(ended=True)
         names |= {view.id: None for view in ended if view.ended is not None and view.ended <= limit}
     elif not names:
-        raise InvalidInput("Name a cluster.", hint=f"{session.program} forget NAME..., or an age.")
+        raise InvalidInput(
+            "Name a cluster.", hint=f"{session.program} forget NAME..., or --older-than"
+        )
     forgotten, errors = _for_each(names, forget)
     document = {"forgotten": forgotten, **errors_document(errors)}
     text = "\n".join(lines)
