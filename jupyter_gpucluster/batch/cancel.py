@@ -61,7 +61,7 @@ def cancel_jobs(record: Record, directory: ClusterDirectory | None = None) -> tu
     """
     if not expected(record):
         return replace(record, unaccounted=None), ""
-    return run_aside(cancel_jobs_of(record, _runner(record), directory=directory))
+    return run_aside(cancel_jobs_of(record, directory=directory))
 
 
 def left_jobs(records: Iterable[Record], root: Path | None = None) -> list[str]:
@@ -80,12 +80,11 @@ async def left_jobs_of(
     records: Iterable[Record], runner: Runner | None = None, *, root: Path | None = None
 ) -> list[str]:
     """Do what `left_jobs` does, on the caller's event loop and with its runner."""
-    lines = (_left_of(record, runner or _users_runner(record, root), root) for record in records)
+    lines = (_left_of(record, _queue(record, root, runner, limited=True)) for record in records)
     return [line for some in await asyncio.gather(*lines) for line in some]
 
 
-async def _left_of(record: Record, runner: Runner, root: Path | None) -> list[str]:
-    queue = _queue(record, runner, root)
+async def _left_of(record: Record, queue: Queue) -> list[str]:
     found = None
     with contextlib.suppress(GpuClusterError, TimeoutError):
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -168,23 +167,23 @@ async def _origin(queue: Queue, id: str, root: Path) -> str:
     return f"{words} on {host[1]}" if host else words
 
 
-def _runner(record: Record) -> Runner:
-    return ProcessRunner(routed(record.spec, os.environ))
-
-
-def _users_runner(record: Record, root: Path | None) -> Runner:
-    runner, backend = _runner(record), find_backend(record.spec.backend)
-    there = routed(record.spec, os.environ)
-    return runner if root is None else for_user(backend, runner, root, there)
-
-
-def _queue(record: Record, runner: Runner, root: Path | None) -> Queue:
-    backend, arguments = find_backend(record.spec.backend), record.spec.job.cancel_args
-    return Queue(backend, runner, cancel_args=arguments, root=root)
+def _queue(
+    record: Record, root: Path | None, runner: Runner | None = None, *, limited: bool = False
+) -> Queue:
+    """Return the batch system of a cluster, perhaps with the limits of what users start."""
+    backend, there = find_backend(record.spec.backend), routed(record.spec, os.environ)
+    runner = runner or ProcessRunner(there)
+    if limited and root is not None:
+        runner = for_user(backend, runner, root, there)
+    return Queue(backend, runner, cancel_args=record.spec.job.cancel_args, root=root)
 
 
 async def cancel_jobs_of(
-    record: Record, runner: Runner, *, spare: str = "", directory: ClusterDirectory | None = None
+    record: Record,
+    runner: Runner | None = None,
+    *,
+    spare: str = "",
+    directory: ClusterDirectory | None = None,
 ) -> tuple[Record, str]:
     """Do what `cancel_jobs` does with a runner, on the caller's event loop.
 
@@ -198,7 +197,7 @@ async def cancel_jobs_of(
     record = replace(record, unaccounted=None)
     if not expected(record):
         return record, ""
-    queue = _queue(record, runner, None if directory is None else directory.path.parent)
+    queue = _queue(record, None if directory is None else directory.path.parent, runner)
     exits = {} if directory is None else directory.exit_codes()
     found: _Found | None = None
     with contextlib.suppress(GpuClusterError, TimeoutError):

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, answered, by_word, json_in
+from .base import AllocationQuery, Backend, answered, by_word, json_in, local_time
 from .directives import Syntax
 from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -344,13 +343,7 @@ def time_of(text: str) -> float | None:
     if match is None:
         return None
     month, day, hour, minute, second, year = match.groups()
-    try:
-        when = datetime.strptime(
-            f"{year} {month} {day} {hour} {minute} {second or '00'}", "%Y %b %d %H %M %S"
-        )
-        return when.timestamp()
-    except (ValueError, OverflowError):
-        return None
+    return local_time(f"Mon {month} {day} {hour}:{minute}:{second or '00'} {year}")
 
 
 def _ask_about(id: str, user: str) -> list[str]:

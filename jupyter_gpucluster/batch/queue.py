@@ -502,20 +502,20 @@ class Queue:
         past: dict[str, JobStatus] = {}
         unknown: set[str] = set()
 
-        async def ask(argv: Sequence[str], parse: Callable[[CommandResult], Any]) -> Any:
+        async def ask(
+            argv: Sequence[str], parse: Callable[[CommandResult], dict[str, JobStatus]]
+        ) -> dict[str, JobStatus]:
             result = await self.runner.run(argv)
             usual = await asyncio.to_thread(self.usual)
             lines = [line for line in result.stderr.splitlines() if _bare(line) not in usual]
             bare = replace(result, stderr="\n".join(lines))
             unknown.update(id for id in ids if backend.denies(bare, id))
             with contextlib.suppress(BackendError):
-                found = parse(result)
+                found = {id: each for id, each in parse(result).items() if id in marks}
+                ours = {id: each for id, each in found.items() if each.mark in ("", marks[id])}
                 if parse == backend.parse_status:  # accounting may lack the newer job of an id
-                    names = {id: found[id].mark for id in ids if id in found}
-                    unknown.update(id for id in names if names[id] not in ("", marks[id]))
-                return {
-                    id: found[id] for id in ids if id in found and found[id].mark in ("", marks[id])
-                }
+                    unknown.update(found.keys() - ours.keys())
+                return ours
             return {}
 
         history, listed = backend.history(ids), backend.status(self.user, ids)
@@ -544,11 +544,11 @@ class Queue:
         return self.shared is None or await asyncio.to_thread(self.shared.take, "reads") == 0
 
     async def find(self, marks: Sequence[str]) -> dict[str, JobStatus]:
-        """Return the jobs in accounting of submissions whose answers were lost."""
-        return await self.account(self.backend.find(marks))
+        """Return the jobs in accounting of submissions whose answers were lost.
 
-    async def account(self, argv: Sequence[str] | None) -> dict[str, JobStatus]:
-        """Run a command of accounting, which lags behind listings: no answer means nothing."""
+        Accounting lags behind listings: no answer means nothing.
+        """
+        argv = self.backend.find(marks)
         if argv is None or not await self.may_read():
             return {}
         try:

@@ -10,7 +10,7 @@ from ..core.fast_dataclass import frozen
 from ..core.job import CommandResult
 from ..core.site import GpuQueue, Site
 from .base import answered
-from .slurm_syntax import SYNTAX
+from .directives import NO_DIRECTIVES
 
 ASSOCIATED = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxWall,MaxTRES,GrpTRES"
 QUALITIES = "format=Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES"
@@ -238,7 +238,7 @@ def _number(text: str | None) -> int:
 
 
 def _seconds(text: str) -> int:
-    return -1 if text == "UNLIMITED" else SYNTAX.seconds(text) or 0
+    return -1 if text == "UNLIMITED" else NO_DIRECTIVES.seconds(text) or 0
 
 
 def _least(limits: Iterable[int]) -> int:

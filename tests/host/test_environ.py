@@ -110,7 +110,7 @@ HELD = HeldJob("slurm", "65", "Slurm job 65", "n1")
 ASKING: dict[str, Callable[[Path], object]] = {
     "capacity": lambda place: capacity._run(find_backend("slurm"), place / "none", {}),
     "held job": lambda _: asyncio.run(HeldJobWatch(None, Path()).ask(HELD)),
-    "leftovers": lambda _: run_aside(cancel._runner(RECORD).run(["squeue"])),
+    "leftovers": lambda _: run_aside(cancel._queue(RECORD, None).runner.run(["squeue"])),
     "head's job": lambda _: run_aside(ProcessRunner(variables_of(RECORD)).run(["squeue"])),
     "head": lambda place: run_aside(
         process.make_runner(ClusterDirectory(place), RECORD, place).run(["squeue"])

@@ -23,17 +23,19 @@ from ..refusal import refusal
 from .kubectl import (
     CONTEXT,
     DNS_LABEL,
+    IMAGE,
     LIST,
     NAMESPACE,
     arguments_elsewhere,
+    ask_about_own_pod,
     ask_about_place,
     elsewhere,
+    like_own_pod,
     placed,
     refuse_without_context,
     without_file,
 )
 from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of, read_object
-from .own_pod import IMAGE, ask_about_own_pod, like_own_pod
 from .pod_status import MARK, OURS, PRODUCT, REASONS, TASK, TASK_VARIABLE, status_of
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
