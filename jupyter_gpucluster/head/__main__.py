@@ -31,9 +31,12 @@ if __name__ == "__main__":
     put_package_in_place()
     verb, *rest = sys.argv[1:]
     if verb == "jobs":
-        from jupyter_gpucluster.head import local_scheduler, simulator
+        from jupyter_gpucluster.head import local_scheduler
 
-        local_scheduler.main(rest, simulator.make_server)
+        kind = local_scheduler.JobServer
+        if "--site" in rest:
+            from jupyter_gpucluster.head.simulator.server import DemoServer as kind
+        local_scheduler.main(rest, kind)
     else:
         from jupyter_gpucluster.head import process
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import functools
 import importlib
 import json
 import os
@@ -25,7 +26,6 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -83,18 +83,19 @@ class Task:
         return {name: getattr(self, name) for name in SHOWN}
 
 
+@dataclass
 class JobServer:
     """Runs jobs until the head goes away."""
 
-    def __init__(self, channel: socket.socket, logs: Path, scratch: Path, devices: list[str]):
-        self.channel = channel
-        self.logs = logs
-        self.scratch = scratch
-        self.devices = devices
-        self.tasks: dict[str, Task] = {}
-        self.parser = request_parser()
-        self.received = b""
-        self.orphaned = False
+    channel: socket.socket
+    logs: Path
+    scratch: Path
+    devices: list[str]
+    site: Path = Path()
+    """File of the simulated site, if the server is one's."""
+    tasks: dict[str, Task] = field(default_factory=dict)
+    received: bytes = b""
+    orphaned: bool = False
 
     def serve(self) -> None:
         """Answer requests until the head is gone and every job has ended."""
@@ -153,7 +154,7 @@ class JobServer:
         try:
             request = json.loads(line)
             answer["number"] = request["number"]
-            arguments = self.parser.parse_args(request["argv"][1:])
+            arguments = request_parser().parse_args(request["argv"][1:])
             answer["stdout"] = json.dumps(getattr(self, arguments.verb)(arguments))
         except (UsageError, OSError, *DAMAGE) as error:
             answer |= {"exit_code": 1, "stderr": str(error) or type(error).__name__}
@@ -336,22 +337,15 @@ class JobServer:
                 self.ask_to_end(task, ORPHAN_GRACE_SECONDS)
 
 
-def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:
-    """Serve the socket whose descriptor ``--channel`` gives.
-
-    Parameters
-    ----------
-    make_server
-        Makes the server from the simulated site's file, None without one, and `JobServer`'s own
-        arguments.
-    """
+def main(argv: list[str], kind: type[JobServer]) -> None:
+    """Serve the socket whose descriptor ``--channel`` gives."""
     parser = argparse.ArgumentParser(prog="jobserver")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--logs", type=Path, required=True)
     parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--devices", default="")
     parser.add_argument("--preload", action="store_true")
-    parser.add_argument("--site", type=Path)
+    parser.add_argument("--site", type=Path, default=Path())
     arguments = parser.parse_args(argv)
     os.umask(0o077)
     # The parent of every process of a job whose own parent ends, whatever its name.
@@ -366,7 +360,7 @@ def main(argv: list[str], make_server: Callable[..., JobServer]) -> None:
             traceback.print_exc()
     channel = socket.socket(fileno=arguments.channel)
     devices = [device for device in arguments.devices.split(",") if device]
-    make_server(arguments.site, channel, arguments.logs, arguments.scratch, devices).serve()
+    kind(channel, arguments.logs, arguments.scratch, devices, arguments.site).serve()
 
 
 PR_SET_PDEATHSIG = 1
@@ -419,6 +413,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+@functools.cache
 def request_parser() -> argparse.ArgumentParser:
     """Return the parser of requests, which `batch.local` and `batch.demo` write."""
     parser = Parser(prog="gpucluster-jobs", add_help=False)

@@ -282,7 +282,6 @@ class Service:
             allocation_ends=self.held.ends,
             listed=self.listed,
             alone_since=self.watch.alone_since,
-            **self.watch.figures(),
             held=self.memory.held,
             log_hint=self.watch.first_error,
             log_end=self.watch.log_end,
@@ -301,7 +300,7 @@ class Service:
 
     async def write(self, seen: Observation, now: float) -> None:
         """Put what changed on disk, with what the head noticed of GPUs and of slow starts."""
-        summary = summarise(self.record, seen, now)
+        summary = replace(summarise(self.record, seen, now), **self.watch.figures())
         summary = self.gpus.add_to(summary, self.scheduler, groups.own_part(self.record), now)
         if unread := self.watch.unread():
             self.gpus.news += await self.files.read(self.watch.remarks, unread, otherwise=[])

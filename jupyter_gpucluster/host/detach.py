@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,36 +24,23 @@ class Survival:
     prefix: tuple[str, ...] = ()
 
 
-def find_survival(
-    environment: Mapping[str, str] = os.environ,
-    *,
-    job: str = "",
-    cgroup: str | None = None,
-    init: str | None = None,
-    scope_works: bool | None = None,
-) -> Survival:
+def find_survival(job: str = "") -> Survival:
     """Determine whether a detached process outlives Jupyter.
 
     Parameters
     ----------
-    environment
-        Variables of this process.
     job
         The batch job that this process is in, such as ``Slurm job 12``; empty if it is in none.
-    cgroup, init, scope_works
-        The text of ``/proc/self/cgroup``, the name of process 1, and whether ``systemd-run
-        --user --scope`` works; read from this machine where they are not given.
     """
     if job:
         return Survival(False, f"No: it ends with Jupyter, which runs in {job}.")
-    init = _read("/proc/1/comm") if init is None else init
+    init = _read("/proc/1/comm")
     if init.startswith(CONTAINER_MAINS):
         return Survival(False, "No: it ends with the container that Jupyter keeps running.")
     if init != "systemd":
         return Survival(True, "Yes, until this machine or container restarts.")
-    group = _read("/proc/self/cgroup") if cgroup is None else cgroup
-    leaf = group.splitlines()[-1].rsplit("/", 1)[-1] if group else ""
-    if _works(environment) if scope_works is None else scope_works:
+    leaf = _read("/proc/self/cgroup").rpartition("\n")[2].rpartition("/")[2]
+    if _works():
         return Survival(True, "Yes: it runs in a systemd scope of its own.", (*SCOPE, "--"))
     if leaf.endswith(".service"):
         words = f"No: it belongs to {leaf}, and systemd ends all of it when Jupyter stops."
@@ -64,9 +50,9 @@ def find_survival(
     return Survival(True, "Yes.")
 
 
-def _works(environment: Mapping[str, str]) -> bool:
+def _works() -> bool:
     """Try whether the user's systemd takes a scope."""
-    if not environment.get("XDG_RUNTIME_DIR") or shutil.which("systemd-run") is None:
+    if not os.environ.get("XDG_RUNTIME_DIR") or shutil.which("systemd-run") is None:
         return False
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(

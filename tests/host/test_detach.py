@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.host import detach
 from jupyter_gpucluster.host.detach import find_survival
 from tests.commands import put_command
 
@@ -16,6 +18,22 @@ TERMINAL = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn
 
 HYBRID = f"12:memory:/user.slice\n1:name=systemd:/user.slice\n{SERVICE}\n"
 IN_JOB = "No: it ends with Jupyter, which runs in Slurm job 4711."
+
+
+Machine = Callable[..., None]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return a call that makes this machine another one."""
+
+    def make(cgroup: str, init: str = "systemd", *, scope: bool | None = None) -> None:
+        texts = {"/proc/1/comm": init, "/proc/self/cgroup": cgroup.strip()}
+        monkeypatch.setattr(detach, "_read", texts.__getitem__)
+        if scope is not None:
+            monkeypatch.setattr(detach, "_works", lambda: scope)
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -32,16 +50,20 @@ IN_JOB = "No: it ends with Jupyter, which runs in Slurm job 4711."
     ],
 )
 def test_without_a_scope_it_depends_on_what_jupyter_runs_in(
-    cgroup: str, init: str, job: str, survives: bool, words: str
+    machine: Machine, cgroup: str, init: str, job: str, survives: bool, words: str
 ) -> None:
-    found = find_survival({}, job=job, cgroup=cgroup, init=init, scope_works=bool(job))
+    machine(cgroup, init, scope=bool(job))
+    found = find_survival(job)
     assert (found.survives, found.prefix) == (survives, ())
     assert words in found.words
 
 
 @pytest.mark.parametrize("cgroup", [SESSION, SERVICE, TERMINAL])
-def test_a_scope_of_its_own_is_used_wherever_systemd_gives_one(cgroup: str) -> None:
-    found = find_survival({}, cgroup=cgroup, init="systemd", scope_works=True)
+def test_a_scope_of_its_own_is_used_wherever_systemd_gives_one(
+    machine: Machine, cgroup: str
+) -> None:
+    machine(cgroup, scope=True)
+    found = find_survival()
     assert found.survives
     assert found.prefix[:3] == ("systemd-run", "--user", "--scope")
     assert found.prefix[-1] == "--"
@@ -53,18 +75,20 @@ def test_this_machine_gives_an_answer_of_its_own() -> None:
 
 @pytest.mark.parametrize("code, works", [(0, True), (1, False)])
 def test_systemd_is_asked_before_it_is_relied_upon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, works: bool
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, works: bool
 ) -> None:
     calls = put_command(tmp_path, monkeypatch, "systemd-run", f"exit {code}")
-    variables = {"XDG_RUNTIME_DIR": "/run/user/1000"}
-    found = find_survival(variables, cgroup=SESSION, init="systemd")
-    assert bool(found.prefix) == works
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")
+    machine(SESSION)
+    assert bool(find_survival().prefix) == works
     assert calls.read_text().startswith("--user --scope")
 
 
 def test_without_a_runtime_directory_systemd_is_not_even_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = put_command(tmp_path, monkeypatch, "systemd-run", "exit 0")
-    assert find_survival({}, cgroup=SESSION, init="systemd").prefix == ()
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    machine(SESSION)
+    assert find_survival().prefix == ()
     assert not calls.exists()

@@ -53,7 +53,7 @@ class News:
         for answer in self.seen.answers:
             # A job that a listing has named knows better than its submission's answer.
             jobs = [job for job in self.record.jobs if job.mark == answer.mark and not job.id]
-            if answer.refusal:
+            if answer.refusal and jobs:
                 self.refuse([job for job in jobs if not job.is_over], answer)
             else:
                 named = [(job, id) for job in jobs for id in answer.ids[job.task : job.task + 1]]

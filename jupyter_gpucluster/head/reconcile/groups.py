@@ -27,13 +27,12 @@ def step(record: Record, seen: Observation, now: float) -> tuple[Record, list[Ac
     if not record.spec.groups or record.phase in ENDED or record.stop_requested is not None:
         return decide.step(record, seen, now)
     own = own_part(record)
-    whole, actions = decide.step(own, _answers_to(own.jobs, seen), now)
+    whole, actions = decide.step(own, seen, now)
     stopping = whole
     jobs: tuple[Job, ...] = whole.jobs
     for group in record.spec.groups:
         part = _part(record, whole, group)
-        theirs = _answers_to(part.jobs, _seen_by(group, seen))
-        part, more = decide.step(part, theirs, now)
+        part, more = decide.step(part, _seen_by(group, seen), now)
         if part.stop_requested is not None and stopping.stop_requested is None:
             stopping = replace(part, reason=f"Workers of group {group.name}: {part.reason}")
         jobs += tuple(replace(job, group=group.name) for job in part.jobs)
@@ -60,11 +59,6 @@ def _seen_by(group: WorkerGroup, seen: Observation) -> Observation:
     return replace(seen, desired=group.workers if seen.desired else 0, volunteers=())
 
 
-def _answers_to(jobs: Sequence[Job], seen: Observation) -> Observation:
-    marks = {job.mark for job in jobs}
-    return replace(seen, answers=tuple(each for each in seen.answers if each.mark in marks))
-
-
 def _part(record: Record, whole: Record, group: WorkerGroup) -> Record:
     """Return a record of one group alone; the clocks of the cluster are not its business."""
     policy = record.spec.policy
@@ -89,12 +83,9 @@ def _part(record: Record, whole: Record, group: WorkerGroup) -> Record:
 
 def _actions_of(group: WorkerGroup, actions: Sequence[Action]) -> list[Action]:
     """Return what is to be done for a group; its phase is nobody's news."""
-    kept: list[Action] = []
-    for action in actions:
-        if isinstance(action, Submit):
-            kept.append(replace(action, group=group.name))
-        elif not isinstance(action, Finish) and not (
-            isinstance(action, Note) and action.event.kind == "phase"
-        ):
-            kept.append(action)
-    return kept
+    return [
+        replace(each, group=group.name) if isinstance(each, Submit) else each
+        for each in actions
+        if not isinstance(each, Finish)
+        if not (isinstance(each, Note) and each.event.kind == "phase")
+    ]

@@ -81,11 +81,7 @@ class Observation(Reported):
     """Since when no GPU computes; None also where no GPU tells."""
     allocation_ends: float | None = None
     """End of the allocation whose nodes the workers use; None also if it is unknown."""
-    clients: int = 0
     alone_since: float | None = None
-    threads: int = 0
-    memory_used: int = 0
-    memory_limit: int = 0
     held: str = ""
     """Why no more workers start for now, in a sentence."""
     log_hint: Callable[[str], str] = field(default=lambda key: "")

@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 from ...core.serialize import to_json
@@ -22,9 +21,8 @@ LOOK_SECONDS = 0.2
 class DemoServer(JobServer):
     """Runs the jobs of one cluster; the site, which all clusters share, says when."""
 
-    def __init__(self, *arguments: Any, site: Path) -> None:
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.site = site
         self.me = (os.getpid(), start_time(os.getpid()) or 0)
         self.workers: dict[str, int] = {}
 

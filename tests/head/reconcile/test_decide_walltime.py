@@ -190,7 +190,7 @@ def test_where_none_is_to_follow_the_cluster_ends_with_its_last_job() -> None:
 
 def test_a_cluster_without_tasks_gets_no_successor_and_ends_with_its_last_job() -> None:
     play = an_hour(1, while_used=True)
-    seen: dict[str, Any] = {"clients": 1, "results": {f"{ONE}_0": 2**30}}
+    seen: dict[str, Any] = {"results": {f"{ONE}_0": 2**30}}
     play.step(left(play, 300 + STARTUP_SECONDS), **seen)
     assert play.notes == [
         f"{ONE}_0 ends in 6 min, with 1024 MiB of results in its memory, and gets no successor:"
