@@ -33,10 +33,12 @@ if __name__ == "__main__":
     if verb == "jobs":
         from jupyter_gpucluster.head import local_scheduler
 
-        kind = local_scheduler.JobServer
-        if "--site" in rest:
-            from jupyter_gpucluster.head.simulator.server import DemoServer as kind
-        local_scheduler.main(rest, kind)
+        if "--site" in rest:  # most clusters are not simulated
+            from jupyter_gpucluster.head.simulator import server
+
+            local_scheduler.main(rest, server.DemoServer)
+        else:
+            local_scheduler.main(rest, local_scheduler.JobServer)
     else:
         from jupyter_gpucluster.head import process
 

@@ -18,15 +18,9 @@ from tornado.httputil import HTTPServerRequest
 from tornado.routing import Matcher, Rule
 
 from ..batch.queue import JobServerRunner
+from ..core import errors
 from ..core.cluster import ENDED, NAME, TOKEN_HEADER, Phase, Record, Target, heads_job
-from ..core.errors import (
-    BackendUnavailable,
-    ClusterConflict,
-    GpuClusterError,
-    HeadUnreachable,
-    InvalidInput,
-    LimitReached,
-)
+from ..core.errors import GpuClusterError, InvalidInput
 from ..core.serialize import to_json
 from ..core.summary import Event
 from ..core.summary import Summary as ClusterSummary
@@ -135,7 +129,7 @@ class Control(web.RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
         if error is None:  # cancelled, which requests are that wait when the head ends
-            error = HeadUnreachable("The scheduler process is ending.")
+            error = errors.HeadUnreachable("The scheduler process is ending.")
         if isinstance(error, GpuClusterError):
             self.answer({**error.as_json(), "kind": type(error).__name__}, error.status)
         else:
@@ -213,7 +207,7 @@ class Cluster(Control):
         if target is not None and isinstance(runner, JobServerRunner):
             if runner.silent_seconds() >= SILENT_SECONDS:
                 message = "The new target is set, but no worker can start or end now."
-                raise BackendUnavailable(message, hint=runner.silence())
+                raise errors.BackendUnavailable(message, hint=runner.silence())
         self.answer({"summary": self.summary()})
 
     def scale_or_rename(self, name: str | None, target: Target | None) -> None:
@@ -221,13 +215,13 @@ class Cluster(Control):
         service = self.service
         record = service.record
         if record.stop_requested is not None or record.phase in ENDED:
-            raise ClusterConflict("The cluster is stopping; it cannot be scaled or renamed.")
+            raise errors.ClusterConflict("The cluster is stopping; it cannot be scaled or renamed.")
         if target is not None:
             ceiling, asked = record.spec.maximum_workers, target.maximum
             if ceiling is not None and asked > ceiling:
                 message = f"{asked} workers requested; the profile allows {ceiling}."
                 hint = f"Ask for {ceiling} or fewer."
-                raise LimitReached(message, hint=hint, detail="target")
+                raise errors.LimitReached(message, hint=hint, detail="target")
             check_memory(record.spec, asked)
             service.set_record(target=target, expired=0)
         if name is not None:
@@ -238,7 +232,7 @@ class Cluster(Control):
         record = self.service.record
         jobs = {job.key: job for job in staying(record) if not job.group}
         if record.target.adaptive or key not in jobs or jobs[key] == heads_job(record):
-            raise ClusterConflict(
+            raise errors.ClusterConflict(
                 f"Job {key} cannot be given back.",
                 hint="It must run, without the scheduler, in a cluster with a fixed target.",
             )
@@ -255,7 +249,7 @@ class Cluster(Control):
         scheduler, watch = self.service.scheduler, self.service.watch
         found = [ws.address for ws in scheduler.workers.values() if str(ws.name) == worker]
         if not found:
-            raise ClusterConflict(f"No worker {worker} is connected.")
+            raise errors.ClusterConflict(f"No worker {worker} is connected.")
         watch.restarted.add(job_of(worker))
         await scheduler.restart_workers(
             found, wait_for_workers=False, on_error="return", stimulus_id="gpucluster-restart"

@@ -93,15 +93,12 @@ class MemoryShares:
 
     def there(self, record: Record) -> set[str]:
         """Return the jobs that hold memory, or will; a connection may outlive its job a moment."""
-        connected = self.limits()
+        connected = self.connected()
         return {job.key for job in record.jobs if not job.is_over or job.key in connected}
 
-    def limits(self) -> dict[str, dict[str, int]]:
-        """Return the limit of each connected worker, by job and address."""
-        found: dict[str, dict[str, int]] = {}
-        for address, state in self.scheduler.workers.items():
-            found.setdefault(job_of(str(state.name)), {})[address] = state.memory_limit
-        return found
+    def connected(self) -> set[str]:
+        """Return the jobs with connected workers."""
+        return {job_of(str(state.name)) for state in self.scheduler.workers.values()}
 
     def limit_of(self, spec: Spec) -> int | None:
         """Return the limit of a worker that starts now."""
@@ -135,8 +132,8 @@ class MemoryShares:
     def own(self) -> dict[str, int]:
         """Return the limits of the connected workers that take others."""
         jobs = {job.key for job in own_part(self.record_of()).jobs}
-        limits = self.limits()
-        return {at: limit for job in limits.keys() & jobs for at, limit in limits[job].items()}
+        workers = self.scheduler.workers.items()
+        return {at: ws.memory_limit for at, ws in workers if job_of(str(ws.name)) in jobs}
 
     async def settle(self) -> None:
         """Change limits until all are the share of the workers that are wanted."""
@@ -166,7 +163,7 @@ class MemoryShares:
     async def lower(self, share: int) -> str:
         """Let all workers that run take a lower limit; return which of them has not yet, or ''."""
         record = own_part(self.record_of())
-        connected = self.limits().keys()
+        connected = self.connected()
         for job in record.jobs:
             # Its command has the higher limit, which it can be told to leave once it is connected.
             starting = not job.is_over and not job.connected and job.mark not in self.waiting

@@ -24,8 +24,7 @@ from ..core.lease import LEASE_SECONDS
 from ..core.summary import Event, Summary
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import write_private
-from ..host.processes import is_alive as process_lives
-from ..host.processes import this_process
+from ..host.processes import is_alive, this_process
 from ..host.startup_watch import SlowStarts
 from . import dask_scheduler, gpu_metrics
 from .adaptive import Adaptation, Retirement, leaving_order
@@ -212,7 +211,7 @@ class Service:
     def notice_owner(self) -> None:
         """Stop with the program that the cluster belongs to; on another host that is unknown."""
         owner = self.record.owner
-        if owner is not None and process_lives(owner) is False:
+        if owner is not None and is_alive(owner) is False:
             self.stop("The program that started it has gone.")
 
     def pause(self) -> float:

@@ -10,7 +10,6 @@ from ..core.summary import Loss, Summary, WorkerCounts
 from .reconcile import model
 from .reconcile.groups import count_group, own_part
 from .reconcile.model import Observation, given_up_unlisted, staying
-from .reconcile.walltime import first_to_end
 
 DAY = 86400.0
 RESTART_SECONDS = 15.0
@@ -120,7 +119,8 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
     ]
     starts = min((job.expected_start for job in waiting if job.expected_start), default=None)
     words = describe(record, counts, leaving, None if starts is None else starts - now)
-    clocks = [*model.clocks(record, seen), *filter(None, [first_to_end(record, seen.used, now)])]
+    first = model.first_to_end(record, seen.used, now)
+    clocks = [*model.clocks(record, seen), *filter(None, [first])]
     return copied(
         Summary,
         seen,

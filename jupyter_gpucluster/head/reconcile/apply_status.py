@@ -17,8 +17,8 @@ from ...core.cluster import Phase, Record
 from ...core.job import FINAL, WAITING, Job, JobState, JobStatus
 from ...core.job_updates import apply_absence, apply_status, find_status
 from ...core.summary import Event
+from . import model
 from .model import Action, Answer, Note, Observation, given_up_unlisted, staying
-from .walltime import is_unused, left_in_time, reached
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
@@ -138,14 +138,14 @@ class News:
     def ended(self, job: Job, status: JobStatus) -> Job:
         """Find out why a job has ended, and whether that counts as a failure."""
         key, cause, wanted = job.key, job.cause, job.leaving is None
-        expired = reached(job, status, self.record)
+        expired = model.reached(job, status, self.record)
         job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
         if expired and key not in self.seen.retired and job.cancelled is None:
             self.expire(job)
             cause = "It reached its walltime; its results went with it."
             words = f"{key} ended at its walltime, before its results were moved"
             self.note("walltime", words, key)
-        elif wanted and key in self.seen.restarted and left_in_time(job, status, self.record):
+        elif wanted and key in self.seen.restarted and model.left_in_time(job, status, self.record):
             self.expire(job)
             cause = "Its workers left by themselves before its walltime ended."
             self.note("walltime", f"{key} left by itself before its walltime ended", key)
@@ -162,8 +162,8 @@ class News:
 
     def expire(self, job: Job) -> None:
         """Count a job that ends by its walltime, where none follows it."""
-        stops = self.record.spec.policy.at_walltime == "stop"
-        if job.leaving is None and (stops or is_unused(self.record, self.seen.used, self.now)):
+        unused = model.is_unused(self.record, self.seen.used, self.now)
+        if job.leaving is None and (unused or self.record.spec.policy.at_walltime == "stop"):
             self.change(expired=self.record.expired + 1)
 
     def find_cause(self, key: str, status: JobStatus) -> str:

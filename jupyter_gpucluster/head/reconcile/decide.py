@@ -12,8 +12,7 @@ from ...core.cluster import BY_USER, ENDED, Phase, Record, Target, heads_job
 from ...core.job import Job, JobState
 from . import model
 from .apply_status import News
-from .model import Action, Cancel, Observation, end_of, jobs_wanted, lasting, staying
-from .walltime import drain_time, is_unused, relief_time, used_window
+from .model import Action, Cancel, Observation, end_of, is_unused, jobs_wanted, lasting, staying
 
 CANCEL_AGAIN = 5.0
 """Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
@@ -161,7 +160,7 @@ class _Step(News):
         self.relieve(unused)
         wanted = jobs_wanted(self.record, self.seen.desired)
         working = [job for job in staying(self.record) if job.key in self.seen.workers]
-        due = {job.key for job in working if self.is_past(drain_time(job, self.record))}
+        due = {job.key for job in working if self.is_past(model.drain_time(job, self.record))}
         others = sum(job.key not in due and job.relieved is None for job in working)
         relieved = [job for job in staying(self.record) if job.relieved is not None]
         spare = max(0, len(relieved) - max(0, wanted - others))
@@ -190,7 +189,7 @@ class _Step(News):
         due = [
             job
             for job in lasting(self.record)
-            if job.connected and self.is_past(relief_time(job, self.record))
+            if job.connected and self.is_past(model.relief_time(job, self.record))
         ]
         if unused:
             due = [job for job in due if job.unfollowed is None]
@@ -212,7 +211,7 @@ class _Step(News):
         )
 
     def window(self) -> str:
-        seconds = used_window(self.record)
+        seconds = model.used_window(self.record)
         return f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
     def is_past(self, time: float | None) -> bool:

@@ -9,8 +9,7 @@ import pytest
 
 from jupyter_gpucluster.core.cluster import Phase, Policy
 from jupyter_gpucluster.core.job import JobState
-from jupyter_gpucluster.head.reconcile.model import Cancel, Retire, Submit
-from jupyter_gpucluster.head.reconcile.walltime import STARTUP_SECONDS
+from jupyter_gpucluster.head.reconcile.model import STARTUP_SECONDS, Cancel, Retire, Submit
 from jupyter_gpucluster.head.summary import summarise
 
 from ..world import Play, finished, of, ready, waiting

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from distributed import Client, LocalCluster
 
-from jupyter_gpucluster.head.reconcile.walltime import MOSTLY
+from jupyter_gpucluster.head.reconcile.model import MOSTLY
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.environ import LIFETIME
 from jupyter_gpucluster.launch.script.job import render
