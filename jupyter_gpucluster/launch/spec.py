@@ -139,12 +139,15 @@ def shapes(
     job, workers = profile.job, profile.workers
     here, per_job = sizes.here, sizes.per_job
     requested = int(job.gpus) if sizes.gpus and not sizes.alone else 0
-    ranks = 1
-    if not here:
+    ranks, submit_args, cancel_args = 1, job.submit_args, job.cancel_args
+    if here:
+        submit_args = cancel_args = ()
+    else:
         layout = lay_out(
             profile.launcher, nodes=job.nodes, gpus=requested, cpus=job.cpus, workers=per_job
         )
         ranks = layout.ranks
+        cancel_args += arguments_elsewhere(profile.backend, job)
     threads = workers.threads
     if threads == "auto":
         cores = cores_of_worker(profile, sizes, machine, sharing)
@@ -154,15 +157,14 @@ def shapes(
         total = job.memory or (machine.memory if here else None)
         memory = None if total is None else total // (max(1, sharing) if here else per_job)
     device = workers.device_memory_limit
-    cancel_args = (*job.cancel_args, *arguments_elsewhere(profile.backend, job))
     return (
         copied(
             JobShape,
             job,
             gpus=1 if sizes.gpus and sizes.alone else requested,
             directives=(*image_directives(profile), *job.directives),
-            submit_args=() if here else job.submit_args,
-            cancel_args=() if here else cancel_args,
+            submit_args=submit_args,
+            cancel_args=cancel_args,
             ranks=ranks,
         ),
         copied(

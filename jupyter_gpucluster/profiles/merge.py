@@ -62,10 +62,11 @@ def merge(files: Sequence[SourceFile]) -> Merged:
         if blocker := _final_above(files, source):
             shadowed = Shadowed("", source.file, blocker.file, "final")
             result.refused.append((source.tree.mark, shadowed))
-        else:
-            result.files.append(source.file)
-            gate = _Gate(files, source, result)
-            _overlay(result, result.tree, _own(gate.passed(source.tree, ())), (), source.file)
+            continue
+        result.files.append(source.file)
+        above = [other for other in files if other.rank < source.rank]
+        kept = _unlocked(result, source, above, source.tree, ())
+        _overlay(result, result.tree, _own(kept), (), source.file)
     _gather_locks(result, files)
     result.shadowed += [shadowed for _, shadowed in result.refused]
     return result
@@ -97,54 +98,48 @@ def _own(tree: Branch) -> Branch:
     return Branch(entries, tree.keys, tree.mark)
 
 
-@dataclass
-class _Gate:
-    """Lets through what no more central file has locked."""
+def _unlocked(
+    result: Merged, source: SourceFile, above: Sequence[SourceFile], tree: Branch, at: Path
+) -> Branch:
+    """Return the part of a file that no more central file has locked."""
+    entries: dict[str, Tree] = {}
+    for key, value in tree.entries.items():
+        path = (*at, key)
+        if other := _locked_by(above, source, path, value):
+            shadowed = Shadowed(join(path), source.file, other.file, "locked")
+            result.refused.append((tree.keys[key], shadowed))
+        elif isinstance(value, Branch):
+            entries[key] = _unlocked(result, source, above, value, path)
+        else:
+            entries[key] = value
+    return Branch(entries, tree.keys, tree.mark)
 
-    files: Sequence[SourceFile]
-    source: SourceFile
-    result: Merged
 
-    def __post_init__(self) -> None:
-        self.above = [other for other in self.files if other.rank < self.source.rank]
-        self.locks = [(path, other) for other in self.above for path in locks(other)]
-
-    def passed(self, tree: Branch, above: Path) -> Branch:
-        entries: dict[str, Tree] = {}
-        for key, value in tree.entries.items():
-            path = (*above, key)
-            if other := self._locked_by(path, value):
-                shadowed = Shadowed(join(path), self.source.file, other.file, "locked")
-                self.result.refused.append((tree.keys[key], shadowed))
-            else:
-                entries[key] = self.passed(value, path) if isinstance(value, Branch) else value
-        return Branch(entries, tree.keys, tree.mark)
-
-    def _locked_by(self, path: Path, value: Tree) -> SourceFile | None:
-        if path[0] in ("locked", "final"):
-            return None
-        written = [path, *(self._written_by(path[1]) if _is_option(path) else ())]
-        for lock, other in self.locks:
-            if any(covers(lock, place) for place in written):
-                return other
-            # `job: 3` would take the locked `job.queue` away with the mapping.
-            if not isinstance(value, Branch) and covers(path, lock):
-                return other
+def _locked_by(
+    above: Sequence[SourceFile], source: SourceFile, path: Path, value: Tree
+) -> SourceFile | None:
+    if path[0] in ("locked", "final"):
         return None
+    option = path[1] if len(path) >= 2 and path[0] == "options" else ""
+    written = [path, *(_written_by(option, [*above, source]) if option else ())]
+    for other in above:
+        for lock in locks(other):
+            # `job: 3` would take the locked `job.queue` away with the mapping.
+            taken = not isinstance(value, Branch) and covers(path, lock)
+            if taken or any(covers(lock, place) for place in written):
+                return other
+    return None
 
-    def _written_by(self, name: str) -> Iterator[Path]:
-        """Yield the keys that an option writes to, as this or a more central file has it."""
-        yield ("job", name)
-        for other in [*self.above, self.source]:
-            options = other.tree.entries.get("options")
-            option = options.entries.get(name) if isinstance(options, Branch) else None
-            if isinstance(option, Branch) and (target := _text(option.entries.get("field"))):
-                yield split(target)
-            yield from placeholders_in(plain(other.tree)).get(name, ())
 
-
-def _is_option(path: Path) -> bool:
-    return len(path) >= 2 and path[0] == "options"
+def _written_by(name: str, files: Sequence[SourceFile]) -> Iterator[Path]:
+    """Yield the keys that an option writes to, as one of these files has it."""
+    yield ("job", name)
+    for file in files:
+        options = file.tree.entries.get("options")
+        option = options.entries.get(name) if isinstance(options, Branch) else None
+        if isinstance(option, Branch) and (target := _text(option.entries.get("field"))):
+            yield split(target)
+        yield from placeholders_in(plain(file.tree)).get(name, ())
 
 
 def _overlay(result: Merged, lower: Branch, upper: Branch, above: Path, file: str) -> None:

@@ -88,9 +88,9 @@ def group_scripts(
     profile: Profile, spec: Spec, directory: ClusterDirectory
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of the worker groups, each with the script of its jobs."""
-    # The head submits all jobs with the same variables.
-    there = tuple(elsewhere(spec.backend, spec.job))
     for name in profile.groups:
+        # The head submits all jobs with the same variables.
+        there = tuple(elsewhere(spec.backend, spec.job))
         part = spec_of_group(spec, name)
         yield name, render(group_profile(profile, name), part, directory, unset=there)
 
