@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..core.errors import InvalidInput
 
+DRIVER_FILES = Path("/proc/driver/nvidia/gpus")
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 NVIDIA_SMI_SECONDS = 20.0
 NO_DEVICE = ("", "-1", "NoDevFiles")
@@ -80,6 +81,16 @@ def visible_gpus() -> tuple[tuple[str, ...], str]:
     if answer.returncode:
         return (), f"nvidia-smi failed: {(answer.stderr or answer.stdout).strip()[:200]}"
     return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip()), ""
+
+
+def gpu_model() -> str:
+    """Return the model of this machine's GPUs by the driver's files; empty if it has several."""
+    found = set()
+    for file in DRIVER_FILES.glob("*/information"):
+        with contextlib.suppress(OSError):
+            lines = file.read_text(errors="replace").splitlines()
+            found |= {line.partition(":")[2].strip() for line in lines if line[:5] == "Model"}
+    return found.pop().removeprefix("NVIDIA ") if len(found) == 1 else ""
 
 
 def check_interface(name: str, key: str) -> None:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import time
 from typing import Any
 
-from ..batch import BACKENDS, WAYS_OUT, on_this_machine, routing_of, uses_this_machine
+from ..batch import (
+    BACKENDS,
+    WAYS_OUT,
+    missing_programs,
+    on_this_machine,
+    routing_of,
+    uses_this_machine,
+)
+from ..batch.variables import surrounding_job
 from ..core.cluster import EXISTING
+from ..core.errors import InvalidInput
 from ..core.serialize import to_json
-from ..host.hardware import Machine, look_around
+from ..host.hardware import Machine, gpu_model, look_around
 from ..profiles import LoadedProfile, Profile, find_profile, load_profiles, options_schema
-from .allocation import held_from_inside
+from .allocation import held_from_inside, in_allocation
 from .sizes import LOGIN_WORDS, Sizes, is_login_node, sizes_of
 from .spec import shown_title
 
@@ -46,7 +56,13 @@ def inside(machine: Machine) -> dict[str, Any] | None:
     held = held_from_inside()
     if held is None:
         return None
-    return {"name": held.name, "nodes": held.nodes, "ends": held.ends, "gpus": len(machine.gpus)}
+    return {
+        "name": held.name,
+        "nodes": held.nodes,
+        "ends": held.ends,
+        "gpus": len(machine.gpus),
+        "gpu_type": gpu_model() if machine.gpus else "",
+    }
 
 
 def effective_values() -> list[tuple[str, str, str, str]]:
@@ -88,7 +104,7 @@ def one_place(name: str) -> dict[str, Any]:
 
 def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
     """Return one profile as front ends show it."""
-    profile = loaded.profile
+    profile, unusable = _in_own_job(loaded.profile, machine)
     sizes = sizes_of(profile, machine)
     return {
         "name": loaded.name,
@@ -114,6 +130,7 @@ def place(loaded: LoadedProfile, machine: Machine) -> dict[str, Any]:
         },
         "default_workers": sizes.default,
         "words": _words(loaded, machine, sizes),
+        "unusable": unusable,
     }
 
 
@@ -125,6 +142,27 @@ def _encrypted(profile: Profile) -> bool | None:
         known = address.startswith(("tls://", "tcp://")) and "existing.address" not in chosen
         return address.startswith("tls://") if known else None
     return None if "network.protocol" in chosen else profile.network.protocol == "tls"
+
+
+def _in_own_job(profile: Profile, machine: Machine) -> tuple[Profile, str]:
+    """Return the profile with the amounts of this process's batch job, and why it cannot start.
+
+    Outside of a job it is unchanged, and the reason empty.
+    """
+    backend = BACKENDS.get(profile.backend)
+    if backend is None or not surrounding_job():
+        return profile, ""
+    if not backend.on_this_machine:
+        missing = missing_programs(backend)
+    else:
+        launcher = profile.launcher.command or profile.launcher.name
+        missing = [launcher] if launcher != "none" and shutil.which(launcher) is None else []
+    if missing:
+        return profile, f"This node does not have the command {missing[0]}."
+    try:
+        return in_allocation(profile, machine), ""
+    except InvalidInput as error:
+        return profile, error.message
 
 
 def _words(loaded: LoadedProfile, machine: Machine, sizes: Sizes) -> str:

@@ -62,7 +62,8 @@ def sizes_of(profile: Profile, machine: Machine) -> Sizes:
     elif alone:
         per_job = 1
     else:
-        per_job = int(job.gpus) if gpus else job.nodes * (1 if ranks == "auto" else ranks)
+        each = len(machine.gpus) if gpus else 1 if ranks == "auto" else ranks
+        per_job = job.gpus if gpus and isinstance(job.gpus, int) else job.nodes * each
     default, ceiling = 1, None
     if spread:
         default = ceiling = per_job

@@ -193,6 +193,7 @@ export function aProfile(changes: Partial<IProfile> = {}): IProfile {
     limits: { workers: 4, clusters: null },
     default_workers: 2,
     words: 'CPU workers on this machine: there is no GPU.',
+    unusable: '',
     ...changes
   };
 }

@@ -13,6 +13,7 @@ import type {
   IClusterEvent,
   ICopyRequest,
   IEnvironment,
+  IInside,
   IJob,
   IJobScript,
   IProfile,
@@ -90,6 +91,7 @@ export class ClusterApi {
     problems: IProfileProblem[];
     announcement?: string;
     without_profile?: string[];
+    inside?: IInside | null;
   }> {
     return this._get(['profiles']);
   }

@@ -15,6 +15,7 @@ import type {
   ICluster,
   IClustersModel,
   IEnvironment,
+  IInside,
   IProfile,
   IProfileProblem,
   IStartRequest,
@@ -81,6 +82,10 @@ export class ClustersModel implements IClustersModel {
     return this._withoutProfile;
   }
 
+  get inside(): IInside | null {
+    return this._inside;
+  }
+
   get environments(): ReadonlyArray<IEnvironment> | null {
     return this._environments;
   }
@@ -137,6 +142,7 @@ export class ClustersModel implements IClustersModel {
         this._problems = answer.problems;
         this._announcement = answer.announcement ?? '';
         this._withoutProfile = answer.without_profile ?? [];
+        this._inside = answer.inside ?? null;
         this._profilesFailure = null;
       });
     } catch (error) {
@@ -230,6 +236,7 @@ export class ClustersModel implements IClustersModel {
       problems: this._problems,
       announcement: this._announcement,
       withoutProfile: this._withoutProfile,
+      inside: this._inside,
       environments: this._environments
     } as unknown as ReadonlyJSONValue;
   }
@@ -242,6 +249,7 @@ export class ClustersModel implements IClustersModel {
   private _problems: IProfileProblem[] = [];
   private _announcement = '';
   private _withoutProfile: string[] = [];
+  private _inside: IInside | null = null;
   private _profilesFailure: Error | null = null;
   private _environments: IEnvironment[] | null = null;
   private _failure: Error | null = null;

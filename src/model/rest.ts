@@ -590,6 +590,17 @@ export interface components {
             /** @description The same in a sentence for this profile. */
             words: string;
         };
+        Inside: {
+            name: string;
+            /** @description Its nodes as the batch system writes them. */
+            nodes: string;
+            /** @description Epoch seconds. */
+            ends: number | null;
+            /** @description Its GPUs on the node of Jupyter. */
+            gpus: number;
+            /** @description Their model; empty for unknown. */
+            gpu_type: string;
+        };
         SurveyedSystem: {
             title: string;
             /** @description When it gave these answers */
@@ -842,6 +853,8 @@ export interface components {
             };
             default_workers: number;
             words: string;
+            /** @description Why it cannot be started in the batch job that Jupyter runs in; else empty. */
+            unusable: string;
         };
         /** @description JSON Schema of the `options` of a start. A start may refuse more: where a duration or an amount of memory must lie between bounds, and patterns that not all readers read alike. */
         Options: {
@@ -934,15 +947,7 @@ export interface operations {
                         /** @description Whether other users share this host, which has a batch system's commands and is in none of its jobs. */
                         login_node?: boolean;
                         /** @description The batch job that Jupyter runs in; null outside of jobs. */
-                        inside?: {
-                            name: string;
-                            /** @description Its nodes as the batch system writes them. */
-                            nodes: string;
-                            /** @description Epoch seconds. */
-                            ends: number | null;
-                            /** @description Its GPUs on the node of Jupyter. */
-                            gpus: number;
-                        } | null;
+                        inside?: components["schemas"]["Inside"] | null;
                         profiles: components["schemas"]["Profile"][];
                         problems: components["schemas"]["FileProblem"][];
                         /** @description The profiles that cannot be started, because a site's file with their limits has an error. */

@@ -8,6 +8,7 @@ import type { ClusterApi } from './api';
 import type {
   ICluster,
   IEnvironment,
+  IInside,
   IProfile,
   IProfileProblem,
   IStartRequest,
@@ -39,6 +40,8 @@ export interface IClustersModel extends IDisposable {
   readonly announcement: string;
   /** Titles of the batch systems on the server's host that have no profile. */
   readonly withoutProfile: ReadonlyArray<string>;
+  /** The batch job that Jupyter runs in; null outside of jobs. */
+  readonly inside: IInside | null;
   readonly environments: ReadonlyArray<IEnvironment> | null;
   readonly changed: ISignal<IClustersModel, void>;
   /** Tells each cluster that this page has started. */

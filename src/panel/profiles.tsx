@@ -70,7 +70,7 @@ function ProfileItem(
     <li className="jp-gpucluster-Profile">
       <div>
         <h3>{title}</h3>
-        <p>{profile.words || profile.summary}</p>
+        <p>{profile.unusable || profile.words || profile.summary}</p>
         <p className="jp-gpucluster-Profile-source">
           {profile.matches_host
             ? trans.__('%1, made for this host', profile.backend)
@@ -81,6 +81,7 @@ function ProfileItem(
       <Button
         label={trans.__('Start…')}
         name={trans.__('Start on %1', title)}
+        why={profile.unusable}
         onClick={() => props.onStart(profile)}
       />
     </li>
@@ -111,13 +112,7 @@ function Unused(props: IProfileListProps): JSX.Element | null {
           model.withoutProfile.join(', ')
         )}
       </p>
-      <button
-        type="button"
-        className="jp-gpucluster-Button"
-        onClick={props.onSetUp}
-      >
-        {trans.__('Set up…')}
-      </button>
+      <Button label={trans.__('Set up…')} onClick={props.onSetUp} />
     </div>
   );
 }

@@ -36,19 +36,32 @@ export interface IDraft {
 /** Message per field, by the path under which the server knows it; '' stands for the whole form. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
-/** The profile to offer first: the one asked for, the site's default, one for this host, the last one, any. */
+/**
+ * The profile to offer first: the one asked for, the site's default, one for this host, the last one, any.
+ *
+ * @param inside - whether Jupyter runs in a batch job, whose own GPUs come first
+ */
 export function preferredProfile(
   profiles: ReadonlyArray<IProfile>,
   wanted?: string,
-  last?: string
+  last?: string,
+  inside = false
 ): IProfile | undefined {
+  const usable = profiles.filter(profile => profile.unusable === '');
+  const here = inside ? usable.filter(usesThisMachine) : [];
+  const first = here.length > 0 ? here : usable;
   return (
     profiles.find(profile => profile.name === wanted) ??
-    profiles.find(profile => profile.default) ??
-    profiles.find(profile => profile.matches_host) ??
-    profiles.find(profile => profile.name === last) ??
-    profiles[0]
+    first.find(profile => profile.default) ??
+    first.find(profile => profile.matches_host) ??
+    first.find(profile => profile.name === last) ??
+    first[0]
   );
+}
+
+/** Whether a cluster's workers take what the machine or the job of Jupyter has. */
+export function usesThisMachine(profile: IProfile): boolean {
+  return profile.backend === 'local';
 }
 
 /** What keeps an environment from running a profile's workers; empty where nothing does. */

@@ -7,7 +7,13 @@ import { ApiError } from '../model/api';
 import { errorsOf, fieldsOf } from './blame';
 import type { FieldErrors, IDraft } from './draft';
 import { checkAmounts, checkName, checkOptions } from './draft';
-import type { ICapacity, IEnvironment, IProfile } from '../model/tokens';
+import { groupsOf } from './inside';
+import type {
+  ICapacity,
+  IEnvironment,
+  IInside,
+  IProfile
+} from '../model/tokens';
 import { EnvironmentChoice } from './environment';
 import { AmountFields, Field, FieldError } from './fields';
 import { useLoaded, useSettled } from '../ui/loaded';
@@ -22,6 +28,8 @@ const TYPING_MS = 400;
 interface INewClusterFormProps {
   draft: IDraft;
   profiles: ReadonlyArray<IProfile>;
+  /** The batch job that Jupyter runs in; null outside of jobs. */
+  inside: IInside | null;
   /** Why the profiles could not be read; null where they could. */
   failure: Error | null;
   /** Null while they are being checked. */
@@ -190,7 +198,7 @@ function More(props: {
 }
 
 function ProfileChoice(props: INewClusterFormProps): JSX.Element {
-  const { draft, errors, trans } = props;
+  const { errors, trans } = props;
   const choice = React.useRef<HTMLFieldSetElement>(null);
   const [wanted, setWanted] = React.useState('');
   React.useEffect(() => {
@@ -209,39 +217,61 @@ function ProfileChoice(props: INewClusterFormProps): JSX.Element {
           onChange={setWanted}
         />
       )}
-      {foundProfiles(props.profiles, wanted).map(profile => (
-        <label key={profile.name} className="jp-gpucluster-Choice-item">
-          <input
-            type="radio"
-            name="jp-gpucluster-new-profile"
-            data-path="profile"
-            checked={profile.name === draft.profile}
-            onChange={() => props.onChange(() => props.draftFor(profile))}
-          />
-          <span>
-            <span className="jp-gpucluster-Choice-title">
-              {profile.title || profile.name}
-              {profile.encrypted === false && (
-                <>
-                  {' '}
-                  <span className="jp-gpucluster-Badge">
-                    {trans.__('not encrypted')}
-                  </span>
-                </>
-              )}
-            </span>
-            <span className="jp-gpucluster-Choice-words">
-              {profile.summary || profile.words}
-            </span>
-            {profile.summary !== '' && profile.name === draft.profile && (
-              <span className="jp-gpucluster-Choice-words">
-                {profile.words}
-              </span>
+      {groupsOf(foundProfiles(props.profiles, wanted), props.inside, trans).map(
+        ({ heading, profiles }) => (
+          <div key={heading} role="group" aria-label={heading || undefined}>
+            {heading !== '' && (
+              <p className="jp-gpucluster-Choice-heading">{heading}</p>
             )}
-          </span>
-        </label>
-      ))}
+            {profiles.map(profile => (
+              <ProfileItem key={profile.name} profile={profile} {...props} />
+            ))}
+          </div>
+        )
+      )}
       {errors['profile'] && <FieldError text={errors['profile']} />}
     </fieldset>
+  );
+}
+
+function ProfileItem(
+  props: INewClusterFormProps & { profile: IProfile }
+): JSX.Element {
+  const { profile, draft, trans } = props;
+  const chosen = profile.name === draft.profile;
+  const [words, more] =
+    profile.unusable !== ''
+      ? [profile.unusable, '']
+      : profile.summary === ''
+        ? [profile.words, '']
+        : [profile.summary, chosen ? profile.words : ''];
+  return (
+    <label className="jp-gpucluster-Choice-item">
+      <input
+        type="radio"
+        name="jp-gpucluster-new-profile"
+        data-path="profile"
+        disabled={profile.unusable !== ''}
+        checked={chosen}
+        onChange={() => props.onChange(() => props.draftFor(profile))}
+      />
+      <span>
+        <span className="jp-gpucluster-Choice-title">
+          {profile.title || profile.name}
+          {profile.encrypted === false && (
+            <>
+              {' '}
+              <span className="jp-gpucluster-Badge">
+                {trans.__('not encrypted')}
+              </span>
+            </>
+          )}
+        </span>
+        <span className="jp-gpucluster-Choice-words">{words}</span>
+        {more !== '' && (
+          <span className="jp-gpucluster-Choice-words">{more}</span>
+        )}
+      </span>
+    </label>
   );
 }

@@ -108,7 +108,8 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     const profile = preferredProfile(
       this._profiles,
       options.like?.profile ?? options.profile,
-      newestOf(this._model.clusters)?.profile
+      newestOf(this._model.clusters)?.profile,
+      this._model.inside !== null
     );
     if (profile !== undefined) {
       const name = options.like?.name ?? '';
@@ -193,6 +194,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
         React.createElement(NewClusterForm, {
           draft: this._draft,
           profiles: this._profiles,
+          inside: this._model.inside,
           failure: this._model.profilesFailure,
           environments: this._model.environments,
           errors: this._errors,

@@ -14,6 +14,7 @@ import type {
   ISurveyedSystem
 } from '../model/tokens';
 import { amount, moment } from '../model/words';
+import { Button } from '../ui/button';
 import { FailureView } from '../ui/failureView';
 import { useLoaded } from '../ui/loaded';
 import { Code } from '../ui/script';
@@ -151,14 +152,11 @@ function Answers(props: ISetUpFormProps): JSX.Element {
               : trans.__('%1 answered at %2.', title, moment(asked))}
           </p>
         ))}
-      <button
-        type="button"
-        className="jp-gpucluster-Button"
-        disabled={asking}
+      <Button
+        label={asking ? trans.__('Asking…') : trans.__('Ask again')}
+        why={asking ? trans.__('The batch system has not answered yet.') : ''}
         onClick={props.onAsk}
-      >
-        {asking ? trans.__('Asking…') : trans.__('Ask again')}
-      </button>
+      />
     </div>
   );
 }

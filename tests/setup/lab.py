@@ -1,4 +1,7 @@
-"""Start JupyterLab beside the recorded Slurm; a program for the browser tests."""
+"""Start JupyterLab beside the recorded Slurm; a program for the browser tests.
+
+With the argument ``inside`` it is in a job of that Slurm, and there are profiles.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ def main() -> None:
     """Print the address, and end with standard input."""
     with a_home() as home, pytest.MonkeyPatch.context() as patch:
         put_slurm(home, patch)
+        if sys.argv[1:] == ["inside"]:
+            _enter_job(home, patch)
         # Lab otherwise asks whether it may fetch news, in a box over what is tested.
         news = home / SETTINGS / "notification.jupyterlab-settings"
         news.parent.mkdir(parents=True)
@@ -46,6 +51,20 @@ def main() -> None:
         finally:
             server.terminate()
             server.wait(PATIENCE)
+
+
+def _enter_job(home: Path, patch: pytest.MonkeyPatch) -> None:
+    folder = home / "data/gpucluster/profiles"
+    folder.mkdir(parents=True)
+    (folder / "gpu.yaml").write_text("title: Queue gpu\nbackend: slurm\njob: {gpus: 4}\n")
+    (folder / "pbs.yaml").write_text("title: Other site\nbackend: pbs\njob: {gpus: 4}\n")
+    for name, value in {
+        "SLURM_JOB_ID": "4711",
+        "SLURM_JOB_NODELIST": os.uname().nodename,
+        "SLURM_JOB_END_TIME": str(int(time.time()) + 7200),
+        "CUDA_VISIBLE_DEVICES": "0,1,2,3",
+    }.items():
+        patch.setenv(name, value)
 
 
 def _wait(url: str) -> None:

@@ -1,6 +1,5 @@
 /** A batch system without a profile is set up in Lab, beside the recorded answers of a Slurm. */
 
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -12,25 +11,28 @@ import { Lab } from './lab';
 
 test.describe.configure({ timeout: 240_000 });
 
-let server: ChildProcessWithoutNullStreams;
-let ended: Promise<unknown[]>;
 let address: string;
 let home: string;
+let end: () => Promise<void>;
 
-test.beforeAll(async () => {
-  server = spawn('python', ['-m', 'tests.setup.lab'], {
+/** Start a Lab beside a recorded Slurm, or in one of its jobs. */
+async function start(...words: string[]): Promise<void> {
+  const server = spawn('python', ['-m', 'tests.setup.lab', ...words], {
     cwd: join(import.meta.dirname, '..', '..')
   });
-  ended = once(server, 'exit');
+  const ended = once(server, 'exit');
   server.stderr.pipe(process.stderr);
   const [said] = await Promise.race([once(server.stdout, 'data'), ended]);
   [address, home] = String(said).trim().split(' ');
-});
+  end = async () => {
+    server.stdin.end();
+    expect(await ended).toEqual([0, null]);
+  };
+}
 
-test.afterAll(async () => {
-  server.stdin.end();
-  expect(await ended).toEqual([0, null]);
-});
+test.beforeAll(() => start());
+
+test.afterAll(() => end());
 
 test('one dialog leads from a found Slurm to the start of a cluster', async ({
   page
@@ -107,3 +109,32 @@ for (const theme of ['JupyterLab Dark', 'JupyterLab Dark High Contrast']) {
     await closed;
   });
 }
+
+test('in a batch job the dialog leads with the GPUs of this job', async ({
+  page
+}) => {
+  await end();
+  await start('inside');
+  const lab = new Lab(page);
+  await page.goto(address);
+  await page.locator('.jp-LauncherCard').first().waitFor();
+  await lab.openPanel();
+  await lab.openDialog();
+  const [first, second] = await lab.dialog
+    .locator('.jp-gpucluster-Choice')
+    .getByRole('group')
+    .all();
+  await expect(first).toHaveAccessibleName(
+    /^Use this job's GPUs: 4 GPUs, until .*, no waiting$/
+  );
+  await expect(first.getByRole('radio')).toBeChecked();
+  await expect(second).toHaveAccessibleName(
+    'New jobs: queued, charged besides'
+  );
+  const other = second.getByRole('radio', { name: /^Other site/ });
+  await expect(other).toBeDisabled();
+  await expect(second).toContainText('does not have the command qsub');
+  await lab.screenshot('inside-job');
+  await second.getByRole('radio', { name: /^Queue gpu/ }).check();
+  await expect(lab.dialog.getByRole('spinbutton')).toHaveValue('4');
+});

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ClustersModel } from '../../model/model';
 import { askNewCluster } from '../newCluster';
 import type { ICluster, IStartRequest } from '../../model/tokens';
+import { moment } from '../../model/words';
 import {
   aCluster,
   anEnvironment,
@@ -116,6 +117,44 @@ describe('the dialog for a new cluster', () => {
     expect(
       screen.getByText('not encrypted').closest('label')?.textContent
     ).toContain('Big machine');
+    press('Cancel');
+    await result;
+  });
+
+  it('leads with the GPUs of the job that it is in, and disables what cannot work there', async () => {
+    const ends = Date.now() / 1000 + 3600;
+    const inside = { name: 'Slurm job 7', nodes: 'n1', ends, gpus: 4 };
+    server.profiles = [
+      aProfile({ name: 'gpu', title: 'Queue gpu', backend: 'slurm' }),
+      aProfile({ unit: 'GPUs' }),
+      aProfile({
+        name: 'other',
+        title: 'Other site',
+        backend: 'pbs',
+        default: true,
+        unusable: 'This node does not have the command qsub.'
+      })
+    ];
+    server.routes['GET profiles'] = () => ({
+      body: {
+        profiles: server.profiles,
+        problems: [],
+        inside: { ...inside, gpu_type: 'A100' }
+      }
+    });
+    await open();
+    const words = [
+      ...document.querySelectorAll('.jp-gpucluster-Choice [role="group"]')
+    ].map(group => group.getAttribute('aria-label'));
+    expect(words).toEqual([
+      `Use this job's GPUs: 4 A100, until ${moment(ends)}, no waiting`,
+      'New jobs: queued, charged besides'
+    ]);
+    const radio = (name: RegExp): HTMLInputElement =>
+      screen.getByLabelText<HTMLInputElement>(name);
+    expect(radio(/^This machine/).checked).toBe(true);
+    expect(radio(/^Other site/).disabled).toBe(true);
+    screen.getByText('This node does not have the command qsub.');
     press('Cancel');
     await result;
   });
