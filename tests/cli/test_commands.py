@@ -112,14 +112,21 @@ def test_a_start_that_takes_too_long_exits_with_3_and_names_the_cluster(desk: De
     assert document["cluster"]["name"] == "local-1"
 
 
-def test_ctrl_c_ends_the_wait_and_leaves_the_cluster(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("start local --wait", "error: No longer waiting; cluster local-1 continues."),
+        ("stop alpha --wait", "No longer waiting; cluster alpha stops by itself."),
+    ],
+)
+def test_ctrl_c_ends_the_wait_only(desk: Desk, words: str, message: str) -> None:
     def press() -> None:
         raise KeyboardInterrupt
 
     desk.clusters.on_wait = press
-    assert desk.types("start", "local", "--wait") == 130
-    assert "error: No longer waiting; cluster local-1 continues." in desk.err
-    assert desk.clusters.get("local-1").phase is Phase.STARTING
+    assert desk.types(*words.split()) == 130
+    assert message in desk.err
+    assert all(view.phase is not Phase.STOPPED for view in desk.clusters.live())
 
 
 def test_list_shows_the_living_and_with_all_the_dead(desk: Desk) -> None:
@@ -130,15 +137,9 @@ def test_list_shows_the_living_and_with_all_the_dead(desk: Desk) -> None:
     assert desk.out.endswith("cannot be read\nThe record of zzzzzz is damaged. Delete it.\n")
     assert desk.types("list", "--json") == 0
     assert [view["name"] for view in json.loads(desk.out)["clusters"]] == ["alpha"]
-
-
-def test_a_live_cluster_that_cannot_be_read_is_reported(desk: Desk) -> None:
     desk.clusters.damage = True
     assert desk.types("list") == 0
     assert "The record of zzzzzz is damaged. Delete it." in desk.out
-
-
-def test_an_empty_list_says_where_to_look(desk: Desk) -> None:
     desk.clusters = InMemoryClusters()
     assert desk.types("list") == 0
     assert desk.out == "no clusters; list --all shows those that ended\n"
@@ -192,15 +193,6 @@ def test_stop_in_json_tells_clusters_and_errors(desk: Desk) -> None:
     document = json.loads(desk.out)
     assert [view["phase"] for view in document["clusters"]] == ["stopping"]
     assert document["message"] == document["errors"][0]["message"]
-
-
-def test_ctrl_c_while_stopping_says_that_it_goes_on(desk: Desk) -> None:
-    def press() -> None:
-        raise KeyboardInterrupt
-
-    desk.clusters.on_wait = press
-    assert desk.types("stop", "alpha", "--wait") == 130
-    assert "No longer waiting; cluster alpha stops by itself." in desk.err
 
 
 def test_profiles_tell_place_limits_and_source(desk: Desk) -> None:

@@ -123,26 +123,21 @@ def test_gpus_are_counted_against_what_a_rank_was_to_get(
 
 
 @pytest.mark.parametrize(
-    "check, changes, result, cure",
+    "changes, result, fix",
     [
-        (
-            "local directory",
-            {"trouble": "/x: Permission denied"},
-            Result.FAILED,
-            "Correct workers.local_directory",
-        ),
-        ("local directory", {"file_system": "nfs4"}, Result.WARNING, "a disk of the node"),
-        ("local directory", {"file_system": "tmpfs"}, Result.WARNING, "a disk of the node"),
-        ("local directory", {"free": 1000}, Result.WARNING, "with free space"),
+        ({"trouble": "/x: Permission denied"}, Result.FAILED, "Correct workers.local_directory"),
+        ({"file_system": "nfs4"}, Result.WARNING, "a disk of the node"),
+        ({"file_system": "tmpfs"}, Result.WARNING, "a disk of the node"),
+        ({"free": 1000}, Result.WARNING, "with free space"),
     ],
 )
 def test_data_that_does_not_fit_belongs_on_a_disk_of_the_node(
-    check: str, changes: dict[str, Any], result: Result, cure: str
+    changes: dict[str, Any], result: Result, fix: str
 ) -> None:
     answer = an_answer()
     answer["local_directory"] = {**answer["local_directory"], **changes}
-    found = findings(expected(), answer)[check]
-    assert (found.result, cure in found.way_out) == (result, True)
+    found = findings(expected(), answer)["local directory"]
+    assert (found.result, fix in found.way_out) == (result, True)
 
 
 def test_what_one_node_lacks_is_told_of_that_node() -> None:
