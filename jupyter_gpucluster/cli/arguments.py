@@ -142,10 +142,8 @@ def add_target(parser: Parser, *, least: int, required: bool = False) -> None:
     """Add ``--workers``, ``--gpus`` and ``--adapt``; ``least`` is the smallest fixed number."""
     hint = "To begin without workers: --adapt 0 MAX" if least else ""
     group = add_workers(parser, least, hint, required=required)
-    words, number = (
-        "scale automatically between these numbers of workers",
-        whole_number("--adapt", 0),
-    )
+    number = whole_number("--adapt", 0)
+    words = "scale automatically between these numbers of workers"
     group.add_argument("--adapt", nargs=2, metavar=("MIN", "MAX"), type=number, help=words)
 
 
