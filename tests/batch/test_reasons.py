@@ -191,7 +191,7 @@ def test_what_a_scheduler_says_of_a_waiting_job_is_put_into_a_sentence(
     sentence = find_backend(system).explain(JobStatus("7", JobState.PENDING, reason=words))
     assert sentence.endswith(".")
     assert " says: " not in sentence
-    assert not sentence.startswith("PBS lets it wait")
+    assert not sentence.startswith("PBS reports: ")
 
 
 @pytest.mark.parametrize("number", [*range(1, 22), *range(26, 37), 38])

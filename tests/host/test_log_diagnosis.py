@@ -18,7 +18,7 @@ LOGS = {
     " CUDA runtime version",
     "Another process uses the GPU": "cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are"
     " busy or unavailable",
-    "fewer GPUs than workers": "cudaErrorInvalidDevice: invalid device ordinal",
+    "fewer GPUs than it has workers": "cudaErrorInvalidDevice: invalid device ordinal",
     "make workers.rmm_pool smaller": "MemoryError: std::bad_alloc: out_of_memory: CUDA error",
     "dask-cuda is not installed": "/opt/env/bin/python: Error while finding module specification"
     " for 'dask_cuda.cli' (ModuleNotFoundError: No module named 'dask_cuda')",

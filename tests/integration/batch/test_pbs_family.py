@@ -21,7 +21,7 @@ def test_a_cluster_lives_and_ends_clean(place: SimulatedPlace, somebody: Person)
     "place,line,cause",
     [
         ("pbs", "spack load cuda || exit 1", "The node has no such command"),
-        ("pbs", "export PYTHONHOME=/nowhere", "PYTHONHOME or PYTHONPATH leads"),
+        ("pbs", "export PYTHONHOME=/nowhere", "PYTHONHOME or PYTHONPATH gives"),
     ],
     indirect=["place"],
 )
