@@ -59,7 +59,7 @@ def told(directory: Path, script: str, log: str = "gpc-abc123-1_0.log") -> str:
          "another kind of processor", ""),
         ("echo \"python: /lib64/libc.so.6: version \\`GLIBC_2.38' not found\" >&2",
          "newer system", ""),
-        ("echo 'FATAL:   could not open image /x.sif: no such file' >&2", "check that the image", ""),
+        ("echo 'FATAL:   could not open image /x.sif: no such file' >&2", "that the image", ""),
         ("echo 'slurmstepd: error: pyxis: child 7 failed with error code: 1' >&2",
          "check that the image", ""),
         ("echo 'slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.' >&2",
