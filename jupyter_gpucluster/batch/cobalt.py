@@ -143,7 +143,7 @@ class Cobalt(Backend):
                     mark=record.get("JobName", ""),
                     reason="" if word in ("queued", "running") else word,
                     nodes=() if location in ("", "None", "N/A", "-") else (location,),
-                    hopeless=REASONS.find("waiting", word).hopeless,
+                    unsatisfiable=REASONS.find("waiting", word).unsatisfiable,
                 )
         if text.strip() and not found:
             raise BackendUnavailable("Cobalt's answer to qstat cannot be read.")

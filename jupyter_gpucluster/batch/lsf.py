@@ -258,8 +258,8 @@ class Lsf(Backend):
             expected_start=time_of(record.get("ESTIMATED_START_TIME", ""))
             if state is JobState.PENDING
             else None,
-            hopeless=state in (JobState.PENDING, JobState.HELD)
-            and REASONS.find("waiting", reason).hopeless,
+            unsatisfiable=state in (JobState.PENDING, JobState.HELD)
+            and REASONS.find("waiting", reason).unsatisfiable,
         )
 
     def look_up(self, id: str) -> list[str] | None:

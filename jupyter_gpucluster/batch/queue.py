@@ -110,7 +110,7 @@ class JobServerRunner:
         Makes the job server's command from the number of its end of the pair.
     environment
         Variables of the job server, which its jobs inherit.
-    bury
+    clean_up
         Ends what a job server left behind that was killed.
     """
 
@@ -118,11 +118,11 @@ class JobServerRunner:
         self,
         command: Callable[[int], list[str]],
         environment: Mapping[str, str],
-        bury: Callable[[], None] = lambda: None,
+        clean_up: Callable[[], None] = lambda: None,
     ) -> None:
         self.command = command
         self.environment = dict(environment)
-        self.bury = bury
+        self.clean_up = clean_up
         self.turn = asyncio.Lock()
         self.asked = 0
         self.answered = False
@@ -200,7 +200,7 @@ class JobServerRunner:
         self.disconnect()
         self.process.kill()
         code = await asyncio.to_thread(self.process.wait)
-        await asyncio.to_thread(self.bury)
+        await asyncio.to_thread(self.clean_up)
         self.answered, self.unanswered_since = False, None
         self.spawn()
         return code
@@ -230,7 +230,7 @@ class JobServerRunner:
         except subprocess.TimeoutExpired:
             self.process.kill()
             await asyncio.to_thread(self.process.wait)
-            await asyncio.to_thread(self.bury)
+            await asyncio.to_thread(self.clean_up)
 
 
 class PatientRunner:

@@ -291,7 +291,7 @@ class Slurm(Backend):
             ended=local_time(row["EndTime"]) if over else None,
             expected_start=local_time(row["StartTime"]) if waits else None,
             ends=None if over or waits else local_time(row["EndTime"]),
-            hopeless=waits and rule.hopeless,
+            unsatisfiable=waits and rule.unsatisfiable,
         )
 
     def look_up(self, id: str) -> list[str] | None:
@@ -325,7 +325,7 @@ class Slurm(Backend):
     def explain(self, status: JobStatus) -> str:
         sentences, reason = {JobState.FAILED: _failure(status.exit_code)}, status.reason
         rule = REASONS.find("waiting", reason)
-        if rule.hopeless:  # where a site has Slurm cancel such jobs
+        if rule.unsatisfiable:  # where a site has Slurm cancel such jobs
             sentences[status.state] = rule.say
         if status.state in FINAL - {JobState.FAILED, JobState.TIMEOUT}:
             status = replace(status, reason="")  # it is of the time when the job waited

@@ -10,7 +10,12 @@ from typing import Any, NoReturn, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def named(json: str, *, default: Any) -> Any:
+    """Return a field with another name in JSON, which older versions wrote."""
+    return field(default=default, metadata={"json": json})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, named))
 def frozen(kind: type[T]) -> type[T]:
     """Make a class a frozen dataclass, with all that the module `dataclasses` does to those."""
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(kind)

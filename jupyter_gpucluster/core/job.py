@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .fast_dataclass import frozen
+from .fast_dataclass import frozen, named
 
 
 class JobState(str, Enum):
@@ -120,7 +120,7 @@ class JobStatus:
     expected_start: float | None = None
     ends: float | None = None
     """The planned end of a running job, if the system reports it."""
-    hopeless: bool = False
+    unsatisfiable: bool = False
     """True if it waits for resources that can never come."""
 
     @property
@@ -191,19 +191,20 @@ class Job:
     proof: str = ""
     """The proof of its end: `listing`, `history`, `exit file` or `unknown id`.  Records of older
     versions have `walltime`, too."""
-    absent: float | None = None
+    disconnected_since: float | None = named("absent", default=None)
     """Since when no worker of it is connected, although one was and it is listed as running."""
-    abandoned: bool = False
-    """True if it was given up, as absent for too long or unsatisfiable; `leaving` has the time."""
-    leaving: float | None = None
+    given_up: bool = named("abandoned", default=False)
+    """True if it was given up, as disconnected for too long or unsatisfiable; `retiring_since` has
+    the time."""
+    retiring_since: float | None = named("leaving", default=None)
     """Since when we want it gone."""
-    relieved: float | None = None
+    successor_requested_at: float | None = named("relieved", default=None)
     """Since when a successor is asked for, because its walltime ends."""
-    unfollowed: float | None = None
+    without_successor_since: float | None = named("unfollowed", default=None)
     """Since when no successor is asked for, because no task ran lately."""
     cancelled: float | None = None
     """Time of the last cancel command."""
-    excused: bool = False
+    not_counted: bool = named("excused", default=False)
     """Its end costs nothing of the budget (``client.restart()`` asked for it)."""
     cause: str = ""
     """Why it ended, in a sentence."""

@@ -72,7 +72,7 @@ def apply_status(
         expected_start=_to_the_minute(status) if waits else None,
         ends=status.ends,
         missing=0,
-        missing_since=job.missing_since if job.abandoned else None,
+        missing_since=job.missing_since if job.given_up else None,
     )
     return end(newer, status, "listing", now) if status.state in FINAL else newer
 

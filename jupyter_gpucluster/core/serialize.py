@@ -16,7 +16,8 @@ R = TypeVar("R")
 def to_json(value: Any) -> Any:
     """Turn a record into what ``json.dumps`` takes."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = dataclasses.fields(value)
+        return {_json_name(field): to_json(getattr(value, field.name)) for field in fields}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -46,11 +47,15 @@ def from_json(kind: type[R], data: Mapping[str, Any]) -> R:
     """
     hints = _hints(kind)  # type: ignore[arg-type]  # classes hash; the stubs ask a type variable
     values = {
-        f.name: _convert(hints[f.name], data[f.name])
+        f.name: _convert(hints[f.name], data[_json_name(f)])
         for f in dataclasses.fields(kind)  # type: ignore[arg-type]  # kind is one of the dataclasses above
-        if f.name in data
+        if _json_name(f) in data
     }
     return kind(**values)
+
+
+def _json_name(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get("json", field.name))
 
 
 @functools.cache

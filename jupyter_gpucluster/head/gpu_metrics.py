@@ -15,7 +15,7 @@ from ..core.job import JobState
 from ..core.summary import GpuReading, Summary
 from . import gpu_plugin
 from .adaptive import job_of
-from .reconcile.model import gpu_hours, staying
+from .reconcile.model import active, gpu_hours
 
 IDLE_PERCENT = 2
 """A GPU under this utilisation does nothing: a mere CUDA context shows 0 to 1 %."""
@@ -130,7 +130,7 @@ class MissingWorkers:
         expected = record.spec.worker.per_job
         short = {
             job.key: count
-            for job in staying(record)
+            for job in active(record)
             if job.connected and job.state is JobState.RUNNING
             if 0 < (count := connected.get(job.key, 0)) < expected
         }

@@ -28,7 +28,7 @@ from ..host.memory_shares import check_memory
 from .adaptive import job_of
 from .dask_scheduler import add_dashboard
 from .half_open import HalfOpen, most_half_open
-from .reconcile.model import staying
+from .reconcile.model import active
 from .service import Service
 
 LONGEST_WAIT = 30.0
@@ -230,7 +230,7 @@ class Cluster(Control):
     def drop(self, key: str) -> None:
         """Give a job back with all its workers, and lower the target by as many."""
         record = self.service.record
-        jobs = {job.key: job for job in staying(record) if not job.group}
+        jobs = {job.key: job for job in active(record) if not job.group}
         if record.target.adaptive or key not in jobs or jobs[key] == heads_job(record):
             raise errors.ClusterConflict(
                 f"Job {key} cannot be given back.",
@@ -240,7 +240,7 @@ class Cluster(Control):
         self.scale_or_rename(None, Target(target, target))
         now = time.time()
         self.service.files.events.append(Event(now, "scale", f"Ending 1: {key}", key))
-        leaving = replace(jobs[key], leaving=now)
+        leaving = replace(jobs[key], retiring_since=now)
         jobs = {**{job.key: job for job in record.jobs}, key: leaving}
         self.service.set_record(jobs=tuple(jobs.values()))
 

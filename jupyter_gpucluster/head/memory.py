@@ -24,7 +24,7 @@ from ..core.errors import BackendError
 from ..host.memory_shares import amount, share_of
 from .adaptive import job_of
 from .reconcile.groups import own_part
-from .reconcile.model import jobs_wanted, lasting
+from .reconcile.model import jobs_wanted, without_successor
 from .worker import TAKE_LIMIT
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class MemoryShares:
         if share_of(record.spec, 1) is None:
             return desired
         each = record.spec.worker.per_job
-        there, stay = self.there(record), len(lasting(record))
+        there, stay = self.there(record), len(without_successor(record))
         missing = max(0, jobs_wanted(record, desired) - stay)
         self.wanted = (len(there) + missing) * each
         if not there:  # no limit is to be lowered first

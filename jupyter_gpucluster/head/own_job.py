@@ -85,7 +85,7 @@ class OwnJob:
             return copied(JobStatus, job, state=JobState.RUNNING)
         code = self.directory.exit_codes().get(job.key)
         state = JobState.DONE if code == 0 else JobState.FAILED
-        if job.leaving is not None:
+        if job.retiring_since is not None:
             state = JobState.CANCELLED
         return copied(JobStatus, job, state=state, exit_code=code, ended=time.time())
 

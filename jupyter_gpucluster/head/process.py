@@ -28,7 +28,7 @@ from ..core.summary import Event
 from ..host.cluster_directory import ClusterDirectory
 from ..host.dask_settings import own_settings
 from ..host.private_files import DAMAGE, check_private, write_private
-from ..host.processes import end_heirs, raise_open_files, this_process
+from ..host.processes import end_leftovers, raise_open_files, this_process
 from ..node.start_worker import stacks
 from .simulator.site import site_file
 
@@ -184,7 +184,7 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
         return argv
 
     environment = {**os.environ, **spec.variables}
-    return JobServerRunner(command, environment, lambda: end_heirs(directory.path))
+    return JobServerRunner(command, environment, lambda: end_leftovers(directory.path))
 
 
 PATIENCE = COMMAND_SECONDS + 30.0

@@ -32,7 +32,7 @@ from .half_open import guard_scheduler
 from .memory import MemoryShares
 from .own_job import HeldJobWatch, OwnJob
 from .reconcile import groups, listing, model
-from .reconcile.model import Observation, Reported, staying
+from .reconcile.model import Observation, Reported, active
 from .reconcile.observe import Watch
 from .state_files import RETRY_SECONDS, StateFiles
 from .submissions import Submissions, VainCancels
@@ -221,14 +221,14 @@ class Service:
         unsettled = self.record.stop_requested is not None or any(
             not job.is_over
             and not model.given_up_unlisted(job)  # it may never end
-            and (job.leaving is not None or job.connected != (job.key in connected))
+            and (job.retiring_since is not None or job.connected != (job.key in connected))
             for job in self.record.jobs
         )
         if unsettled:
             return backend.hurry_seconds
         fresh = any(
             not job.connected and time.time() - job.submitted < FRESH_SECONDS
-            for job in staying(self.record)
+            for job in active(self.record)
         )
         return max(FRESH_POLL, backend.hurry_seconds) if fresh else backend.poll_seconds
 
@@ -251,7 +251,7 @@ class Service:
     async def observe(self, now: float) -> Observation:
         """Gather what is true now; the batch system is asked as often as it may be."""
         connected = self.watch.workers()
-        waiting = not connected and any(job.state in WAITING for job in staying(self.record))
+        waiting = not connected and any(job.state in WAITING for job in active(self.record))
         self.watch.look(now, waiting=waiting)
         others, before = self.own_job.others(self.record), self.reported
         period = self.listing_period(connected)
@@ -291,7 +291,7 @@ class Service:
 
     def desire(self) -> tuple[int, int]:
         """Return how many workers are wanted now, and how many the jobs have or will have."""
-        alive = len(model.lasting(groups.own_part(self.record)))
+        alive = len(model.without_successor(groups.own_part(self.record)))
         target, each = self.record.target, self.record.spec.worker.per_job
         if target.adaptive:
             return self.adaptation.jobs_wanted(target, each, alive) * each, alive * each
@@ -305,7 +305,7 @@ class Service:
             self.gpus.news += await self.files.read(self.watch.remarks, unread, otherwise=[])
         kind = "gpu" if self.record.spec.job.gpus else "cores"
         events = [Event(now, kind, trouble) for trouble in self.gpus.news]
-        if late := self.slow.due(staying(self.record), seen.workers, now):
+        if late := self.slow.due(active(self.record), seen.workers, now):
             slow: list[tuple[str, str]] = []
             slow = await self.files.read(self.slow.look, late, now, otherwise=slow)
             events += [Event(now, "slow", words, key) for key, words in slow]

@@ -9,7 +9,7 @@ from ..core.serialize import copied
 from ..core.summary import Loss, Summary, WorkerCounts
 from .reconcile import model
 from .reconcile.groups import count_group, own_part
-from .reconcile.model import Observation, given_up_unlisted, staying
+from .reconcile.model import Observation, active, given_up_unlisted
 
 DAY = 86400.0
 RESTART_SECONDS = 15.0
@@ -37,7 +37,7 @@ def describe(
     if record.phase in ENDED:
         return str(record.phase.value)
     unproved = sum(given_up_unlisted(job) and job.missing > 0 for job in record.jobs)
-    given_up = sum(not job.is_over and job.abandoned for job in record.jobs) - unproved
+    given_up = sum(not job.is_over and job.given_up for job in record.jobs) - unproved
     parts = (
         (counts.pending, f"waiting{_in_about(starts_in)}"),
         (counts.starting, "starting"),
@@ -46,7 +46,7 @@ def describe(
         (unproved, "cancelled, end not confirmed"),
         (given_up, "given up and still listed"),
         (
-            sum(job.relieved is not None for job in staying(record)),
+            sum(job.successor_requested_at is not None for job in active(record)),
             "to be replaced before the walltime ends",
         ),
         (record.expired * record.spec.worker.per_job, "gone at the walltime and not replaced"),
@@ -77,8 +77,8 @@ def absence(record: Record, now: float) -> str:
     """Name the jobs that do not answer, and the next step; a worker may restart within moments."""
     absent = [
         job.key
-        for job in staying(record)
-        if job.absent is not None and now - job.absent > RESTART_SECONDS
+        for job in active(record)
+        if job.disconnected_since is not None and now - job.disconnected_since > RESTART_SECONDS
     ]
     if not absent:
         return ""
@@ -104,7 +104,7 @@ def unlisted(record: Record, seen: Observation) -> str:
 
 def summarise(record: Record, seen: Observation, now: float) -> Summary:
     """Return what ``summary.json`` says."""
-    leaving = sum(not job.is_over and job.leaving is not None for job in record.jobs)
+    leaving = sum(not job.is_over and job.retiring_since is not None for job in record.jobs)
     ended = record.phase in ENDED
     others = [] if ended else group_words(record, seen)
     loss = last_loss(record, now)
@@ -113,7 +113,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
     # Workers may come before the listing that says that their job runs.
     waiting = [
         job
-        for job in staying(record)
+        for job in active(record)
         if job.state in model.STANDING_STILL
         and (job.state is JobState.SUSPENDED or job.key not in seen.workers)
     ]
@@ -137,7 +137,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         workers=counts,
         clocks=() if ended else tuple(clocks),
         expected_start=None if ended else starts,
-        stale_since=seen.silent_since,
+        stale_since=seen.unresponsive_since,
         loss=loss,
         unaccounted=record.unaccounted is not None,
     )
@@ -177,16 +177,16 @@ def _lost(job: Job) -> float | None:
     if _is_requeued(job):
         return job.requeued
     ran = job.connected or job.started is not None
-    return model.lost_at(job) if ran and not job.excused else None
+    return model.lost_at(job) if ran and not job.not_counted else None
 
 
 def _is_requeued(job: Job) -> bool:
-    return job.requeued is not None and not job.is_over and job.leaving is None
+    return job.requeued is not None and not job.is_over and job.retiring_since is None
 
 
 def _kind(job: Job) -> tuple[str, JobState, bool, bool]:
     requeued = _is_requeued(job)
-    state = JobState.UNKNOWN if requeued or job.abandoned else job.state
+    state = JobState.UNKNOWN if requeued or job.given_up else job.state
     return job.group, state, job.connected or requeued, requeued
 
 
@@ -205,7 +205,7 @@ def _describe(record: Record, jobs: list[Job], *, since: float, time: float) -> 
         unit="GPUs" if spec.job.gpus else "workers",
         nodes=tuple(dict.fromkeys(node for job in known for node in job.nodes)),
         state=state,
-        given_up=any(job.abandoned for job in jobs),
+        given_up=any(job.given_up for job in jobs),
         requeued=requeued,
         connected=connected,
         cause=next((job.cause for job in reversed(jobs) if job.cause), ""),
@@ -219,7 +219,7 @@ def _successors(record: Record, jobs: list[Job], since: float) -> list[Job]:
     """Return the jobs that were submitted in place of lost ones and are not lost themselves."""
     newer = [
         job
-        for job in staying(record)
+        for job in active(record)
         if job.group == jobs[-1].group and job.submitted >= since and job not in jobs
     ]
     return sorted(newer, key=lambda job: job.submitted)[: len(jobs)]

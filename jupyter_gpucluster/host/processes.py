@@ -91,7 +91,7 @@ def signal_group(pid: int, number: int) -> None:
         os.killpg(pid, number)
 
 
-def heirs() -> Iterator[tuple[int, str, str]]:
+def leftover_processes() -> Iterator[tuple[int, str, str]]:
     """Yield this user's processes of jobs of local clusters: number, mark, cluster directory.
 
     Programs that a job has started inherit its name; mere forks of a worker, which is a fork
@@ -126,13 +126,13 @@ def _owner_of(process: psutil.Process) -> tuple[str, str] | None:
     return (mark, str(directory)) if MARK.match(mark) else None
 
 
-def _option(process: psutil.Process, verb: str, option: str) -> str:
+def _option(process: psutil.Process, command: str, option: str) -> str:
     """Return an option's value in the command of a process, empty where it is no such command."""
     words = process.cmdline()
-    return words[words.index(option) + 1] if verb in words and option in words[:-1] else ""
+    return words[words.index(option) + 1] if command in words and option in words[:-1] else ""
 
 
-def end_heirs(directory: Path) -> None:
+def end_leftovers(directory: Path) -> None:
     """Kill what the jobs of a local cluster left behind, also in sessions of its own.
 
     Parameters
@@ -140,7 +140,7 @@ def end_heirs(directory: Path) -> None:
     directory
         The cluster's directory; its jobs must be over or meant to be.
     """
-    for pid, mark, of in heirs():
+    for pid, mark, of in leftover_processes():
         # Another user's folder, or another test's, may hold a cluster with the same id.
         ours = of and Path(of).resolve() == directory.resolve()
         if ours and mark.startswith(f"gpc-{directory.name}-") and pid != os.getpid():

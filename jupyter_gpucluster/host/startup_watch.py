@@ -46,11 +46,11 @@ class SlowStarts:
         self.late: dict[str, tuple[float, Place]] = {}
         """Time of the last look and its result, for each job that is late."""
 
-    def due(self, staying: Iterable[Job], connected: Collection[str], now: float) -> list[Job]:
+    def due(self, active: Iterable[Job], connected: Collection[str], now: float) -> list[Job]:
         """Return the jobs whose logs are to be read now, and forget those that are late no more."""
         jobs = {
             job.key: job
-            for job in staying
+            for job in active
             if job.state is JobState.RUNNING and not job.connected and job.key not in connected
             if job.started is not None and now - job.started > SLOW_SECONDS
         }

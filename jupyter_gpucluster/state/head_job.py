@@ -142,7 +142,7 @@ def listed(job: Job, status: JobStatus, reason: str) -> Job:
     """Apply a status to the job; one that can never start is over, and gets cancelled so."""
     now = time.time()
     job = apply_status(job, status, now, reason=reason)
-    if status.hopeless:
+    if status.unsatisfiable:
         job = replace(job, state=JobState.FAILED, ended=now)
     return replace(job, cause=job.reason) if job.is_over else job
 
@@ -231,7 +231,7 @@ def wait_gone(directory: ClusterDirectory, record: Record, seconds: float) -> No
         time.sleep(min(poll.again or AFTER_CHANGE[0], max(0.0, deadline - time.monotonic())))
 
 
-def epitaph(directory: ClusterDirectory, record: Record, job: Job) -> str:
+def end_reason(directory: ClusterDirectory, record: Record, job: Job) -> str:
     """Return why a cluster is over whose head was in this job."""
     when = (
         "ended before the scheduler was up" if record.head is None else "is gone with the scheduler"

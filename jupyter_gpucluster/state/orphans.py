@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..batch.cancel import expected, left_jobs, stray_jobs
 from ..core.cluster import ENDED
-from ..host.processes import heads, heirs
+from ..host.processes import heads, leftover_processes
 from ..host.state_root import cluster_at
 from .reader import directories, see
 
@@ -49,7 +49,7 @@ def find_orphans(root: Path, live: Set[str]) -> list[str]:
     schedulers = ((pid, f"gpc-{Path(path).name}", path) for pid, path in heads())
     return [
         f"process {pid} of {mark}: {_command(pid)}"
-        for pid, mark, directory in (*schedulers, *heirs())
+        for pid, mark, directory in (*schedulers, *leftover_processes())
         if _belongs(root, Path(directory)) and mark.split("-")[1] not in live and pid != os.getpid()
     ]
 

@@ -194,9 +194,9 @@ def look_at(directory: ClusterDirectory, *, jobs: bool = True) -> Look:
         # The head may have written its end between our two reads.
         record = directory.read_record()
         if record.phase not in ENDED:
-            from .reaper import bury  # not needed by a look that finds all well
+            from .reaper import record_death  # not needed by a look that finds all well
 
-            record = bury(directory, record)
+            record = record_death(directory, record)
     return Look(directory, record, summary, alive)
 
 
@@ -225,11 +225,11 @@ def look_in_job(directory: ClusterDirectory, record: Record, summary: Summary | 
     # The head may have started, or written its end, between our reads.
     record = directory.read_record()
     if record.phase not in ENDED:
-        from .reaper import bury
+        from .reaper import record_death
 
         if record.head is None:
             record = replace(record, jobs=(job,))
-        record = bury(directory, record, head_job.epitaph(directory, record, job))
+        record = record_death(directory, record, head_job.end_reason(directory, record, job))
     return Look(directory, record, directory.read_summary())
 
 

@@ -17,7 +17,7 @@ from ..core.lease import LAPSED_SECONDS
 from ..core.summary import Event
 from ..host.cluster_directory import FORCED, ClusterDirectory, tail
 from ..host.log_diagnosis import first_error
-from ..host.processes import end_heirs, is_alive, kill_group
+from ..host.processes import end_leftovers, is_alive, kill_group
 
 BY_FORCE = "Stopped by force."
 ASKED_TO_STOP = "asked-to-stop"
@@ -28,7 +28,7 @@ KILL_SECONDS = 5.0
 
 
 def end_head(directory: ClusterDirectory, record: Record, remark: str = "") -> Record:
-    """Kill a head with its process group, however it hangs, and bury it.
+    """Kill a head with its process group, however it hangs, and record its death.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def end_head(directory: ClusterDirectory, record: Record, remark: str = "") -> R
         It runs on another host, or the kernel does not let go of it.
     """
     kill_head(directory, record)
-    return bury(directory, record, BY_FORCE, Phase.STOPPED, remark)
+    return record_death(directory, record, BY_FORCE, Phase.STOPPED, remark)
 
 
 def kill_head(directory: ClusterDirectory, record: Record) -> None:
@@ -49,7 +49,7 @@ def kill_head(directory: ClusterDirectory, record: Record) -> None:
     with contextlib.suppress(OSError):
         (directory.path / FORCED).touch(mode=0o600)
     head = record.head or directory.read_process()
-    # A head in a job goes with the job, which `bury` cancels.
+    # A head in a job goes with the job, which `record_death` cancels.
     if head is not None and not record.spec.in_job:
         if has_lapsed(directory, record):
             return
@@ -97,10 +97,11 @@ def end_waiting(directory: ClusterDirectory, record: Record) -> Record:
             f"Cluster {record.name} still waits for its scheduler's job. {told}",
             hint="Stop it again when the batch system answers.",
         )
-    return bury(directory, record, "Stopped before its scheduler's job had begun.", Phase.STOPPED)
+    reason = "Stopped before its scheduler's job had begun."
+    return record_death(directory, record, reason, Phase.STOPPED)
 
 
-def bury(
+def record_death(
     directory: ClusterDirectory,
     record: Record,
     reason: str = "",
@@ -129,7 +130,7 @@ def bury(
             kill_group(*job.process)
     now = time.time()
     if on_this_machine(record.spec.backend):
-        end_heirs(directory.path)
+        end_leftovers(directory.path)
         record = replace(record, jobs=tuple(over(job, now) for job in record.jobs))
     record, jobs = cancel_jobs(record, directory)
     told = (reason or cause(directory, record), remark, jobs)

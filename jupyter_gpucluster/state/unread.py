@@ -10,7 +10,7 @@ from ..core.cluster import ENDED, Phase, Record, Spec, Target
 from ..core.errors import GpuClusterError, HeadUnreachable, NewerRecord
 from ..core.serialize import copied
 from ..host.cluster_directory import ClusterDirectory
-from ..host.processes import end_heirs
+from ..host.processes import end_leftovers
 from ..host.state_root import cluster_at
 from .control_client import ANSWER_SECONDS, QUICK_SECONDS, ask, endpoint_at
 from .reader import ID, directories, look_at
@@ -53,7 +53,7 @@ def stop_unread(root: Path, name: str, error: GpuClusterError, *, force: bool) -
     if force and newer:
         # Not ours to write: the version that made it finds its head dead, and cancels its jobs.
         kill_head(directory, record)
-        end_heirs(directory.path)
+        end_leftovers(directory.path)
         record = replace(record, phase=Phase.STOPPED)
     elif force and record.phase not in ENDED:
         record = end_head(directory, record, remark)

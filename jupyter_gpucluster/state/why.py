@@ -20,7 +20,8 @@ def explain(look: Look) -> str:
     for job in look.record.jobs:
         text = job.cause or job.reason
         telling = text not in ("", job.state.value)
-        if telling and (job.state not in FINAL or view.phase in ENDED or job.leaving is None):
+        wanted = job.state not in FINAL or job.retiring_since is None
+        if telling and (wanted or view.phase in ENDED):
             # A refusal is long, and is the cause of all jobs of its submission.
             repeated = len(text) > LONG and any(text in line for line in lines)
             rest = "see above." if repeated else text
@@ -39,7 +40,7 @@ def _events(look: Look, view: ClusterView) -> list[str]:
     """Return the last events that explain slow starts, GPUs, cores and jobs that end."""
     late = {job.key for job in look.record.jobs if not job.connected}
     late -= {job for job in late if view.reason.startswith(f"{job} ")}
-    leaving = {job.key for job in look.record.jobs if job.leaving and job.ended is None}
+    leaving = {job.key for job in look.record.jobs if job.retiring_since and job.ended is None}
     news = {
         # Of a slow start only the last event is true.
         (event.job if event.kind == "slow" else event.message): event.message

@@ -54,7 +54,7 @@ def test_each_state_is_told_and_explained(word: str, state: str, words: str) -> 
     assert status.state is JobState(state)
     assert (status.id, status.mark, status.nodes) == ("547797", "gpc-abc123-1", ())
     assert words in COBALT.explain(status)
-    assert status.hopeless is (word == "dep_fail")
+    assert status.unsatisfiable is (word == "dep_fail")
 
 
 def test_several_jobs_are_told_apart() -> None:

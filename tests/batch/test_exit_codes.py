@@ -15,7 +15,7 @@ from jupyter_gpucluster.core.job import Job, JobState, JobStatus
 from jupyter_gpucluster.head.reconcile.observe import Watch
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.launch.script.launchers import ENGLISH
-from jupyter_gpucluster.state.head_job import epitaph
+from jupyter_gpucluster.state.head_job import end_reason
 from tests.head.world import Play, a_record, ready
 
 LOG = "gpc-abc123-1_0 on n1\nlinha 3: nosuch: comando não encontrado\n"
@@ -79,11 +79,11 @@ def test_the_end_of_a_head_s_job_tells_the_code_and_the_log(tmp_path: Path) -> N
     directory.logs.mkdir()
     (directory.logs / "gpc-abc123-1_0.log").write_text(LOG)
     job = Job("gpc-abc123-1", 0, id="7", state=JobState.FAILED, exit_code=127, ended=1.0)
-    said = epitaph(directory, a_record(), job)
+    said = end_reason(directory, a_record(), job)
     assert "Exit code 127 (command not found)." in said
     assert "linha 3: nosuch: comando não encontrado" in said
     cancelled = replace(job, state=JobState.CANCELLED, exit_code=None, cause="Cancelled by you.")
-    assert "linha 3" not in epitaph(directory, a_record(), cancelled)
+    assert "linha 3" not in end_reason(directory, a_record(), cancelled)
 
 
 GERMAN = "de_DE.UTF-8"

@@ -450,7 +450,7 @@ def test_a_running_pod_tells_its_node_its_start_and_its_end() -> None:
 def test_a_pod_without_a_node_says_what_it_waits_for(message: str, advice: str) -> None:
     more = f"{message} preemption: 0/9 nodes are available: 9 Preemption is not helpful."
     status = told(pod(**condition("PodScheduled", "False", "Unschedulable", more)))
-    assert (status.state, status.hopeless) == (JobState.PENDING, False)
+    assert (status.state, status.unsatisfiable) == (JobState.PENDING, False)
     words = KUBERNETES.explain(status)
     assert words.startswith(message)
     assert advice in words
@@ -473,7 +473,7 @@ def test_a_container_that_does_not_start_says_why(reason: str, message: str, wor
     status = told(pod(**waiting))
     assert status.state is JobState.PENDING
     assert words in KUBERNETES.explain(status)
-    assert status.hopeless == (reason == "InvalidImageName")
+    assert status.unsatisfiable == (reason == "InvalidImageName")
 
 
 def test_what_kueue_holds_back_waits_and_what_others_do_is_held() -> None:

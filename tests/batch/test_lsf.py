@@ -211,7 +211,7 @@ def test_what_is_no_task_of_ours_is_left_out() -> None:
     ],
 )
 def test_what_it_depends_on_may_never_happen(fields: dict[str, str], hopeless: bool) -> None:
-    assert one(**fields).hopeless is hopeless
+    assert one(**fields).unsatisfiable is hopeless
 
 
 def test_the_commands_name_users_and_ids() -> None:

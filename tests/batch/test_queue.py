@@ -109,7 +109,7 @@ class Burial:
 
 @asynccontextmanager
 async def a_job_server(
-    home: Path, bury: Callable[[], None] = lambda: None
+    home: Path, clean_up: Callable[[], None] = lambda: None
 ) -> AsyncIterator[JobServerRunner]:
     """Run a job server for as long as the block lasts."""
     logs = home / "abc123" / "logs"
@@ -119,7 +119,7 @@ async def a_job_server(
         return [sys.executable, "-P", str(PROGRAM), "jobs", "--channel", str(channel),
                 "--logs", str(logs), "--scratch", str(home / "scratch")]  # fmt: skip
 
-    made = JobServerRunner(command, os.environ, bury)
+    made = JobServerRunner(command, os.environ, clean_up)
     try:
         yield made
     finally:

@@ -31,7 +31,7 @@ def test_what_it_depends_on_may_never_happen(state: str, reason: str, hopeless: 
     known = {"JobArrayID": "7_0", "State": state, "Reason": reason}
     row = "|".join(known.get(field, "") for field in LISTED)
     [status] = SLURM.parse_status(CommandResult(("squeue",), 0, f"{row}\n")).values()
-    assert status.hopeless is hopeless
+    assert status.unsatisfiable is hopeless
     assert (reason != "DependencyNeverSatisfied") or "--dependency" in SLURM.explain(status)
 
 

@@ -178,7 +178,7 @@ def test_a_job_with_fewer_workers_than_gpus_is_named_once_it_has_been_so_for_a_w
     assert trouble.startswith("gpc-abc-1_0 has 3 of its 4 GPU workers")
     assert missing.look(record, {**connected, "gpc-abc-1_0": 4}, 1_200) == []
     assert missing.look(record, connected, 1_210) == [], "a worker that restarts is soon back"
-    leaving = replace(record, jobs=(replace(running, leaving=1.0), running_elsewhere))
+    leaving = replace(record, jobs=(replace(running, retiring_since=1.0), running_elsewhere))
     assert missing.look(leaving, connected, 2_000) == []
 
 

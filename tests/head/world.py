@@ -126,7 +126,7 @@ class Play:
         observation = Observation(
             **{
                 "listing": None if self.silent else self.queue.listing(),
-                "silent_since": self.now if self.silent else None,
+                "unresponsive_since": self.now if self.silent else None,
                 "answers": answers,
                 "workers": dict(self.workers),
                 "desired": self.desired,

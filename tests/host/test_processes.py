@@ -14,7 +14,7 @@ import pytest
 
 from jupyter_gpucluster.host.processes import (
     boot_id,
-    end_heirs,
+    end_leftovers,
     is_alive,
     kill_group,
     signal_group,
@@ -152,7 +152,7 @@ def test_heirs_of_a_cluster_end_wherever_they_went_and_those_of_others_stay(
     ]
     for process in (mine, *others):
         first_line(process)
-    end_heirs(tmp_path / "pr0ces")
+    end_leftovers(tmp_path / "pr0ces")
     assert mine.wait(10) == -signal.SIGKILL
     assert all(process.poll() is None for process in others)
 

@@ -12,7 +12,7 @@ import pytest
 from jupyter_gpucluster.core.cluster import Phase, Record, Spec, Target
 from jupyter_gpucluster.core.job import Job, JobState
 from jupyter_gpucluster.core.summary import Summary
-from jupyter_gpucluster.head.reconcile.model import Observation, staying
+from jupyter_gpucluster.head.reconcile.model import Observation, active
 from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.host.startup_watch import SlowStarts, read_phase
 from jupyter_gpucluster.launch.script.launchers import phase_line
@@ -51,11 +51,11 @@ def test_a_job_is_late_two_minutes_after_its_start_and_its_log_is_read_each_minu
     tmp_path: Path,
 ) -> None:
     starts = SlowStarts(tmp_path)
-    assert starts.due(staying(record_of(JOB)), (), 1100.0) == []
-    assert starts.due(staying(record_of(JOB)), (), 1121.0) == [JOB]
+    assert starts.due(active(record_of(JOB)), (), 1100.0) == []
+    assert starts.due(active(record_of(JOB)), (), 1121.0) == [JOB]
     starts.look([JOB], 1121.0)
-    assert starts.due(staying(record_of(JOB)), (), 1150.0) == []
-    assert starts.due(staying(record_of(JOB)), (), 1181.0) == [JOB]
+    assert starts.due(active(record_of(JOB)), (), 1150.0) == []
+    assert starts.due(active(record_of(JOB)), (), 1181.0) == [JOB]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_job_is_late_two_minutes_after_its_start_and_its_log_is_read_each_minu
         ({"state": JobState.PENDING}, ()),
         ({"state": JobState.SUSPENDED}, ()),
         ({"started": None}, ()),
-        ({"leaving": 1100.0}, ()),
+        ({"retiring_since": 1100.0}, ()),
         ({"ended": 1100.0, "state": JobState.FAILED}, ()),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_job_that_waits_for_nothing_is_not_late_and_is_no_longer_reported(
     starts = SlowStarts(tmp_path)
     starts.look([JOB], 1121.0)
     job = replace(JOB, **changes)  # type: ignore[arg-type]  # of several types
-    assert starts.due(staying(record_of(job)), connected, 2000.0) == []
+    assert starts.due(active(record_of(job)), connected, 2000.0) == []
     assert starts.add_to(summary_of(record_of(job))).reason == ""
 
 

@@ -49,7 +49,7 @@ async def live(world: World) -> None:
     await world.steps(10)
 
 
-async def bury(world: World) -> None:
+async def record_death(world: World) -> None:
     """Cancel what the dead head left, as those who look at its cluster do."""
     for _ in range(LOOKS):
         world.record, _ = await cancel_jobs_of(world.record, world, directory=world.directory)
@@ -69,12 +69,12 @@ def test_jobs_of_a_dead_head_are_accounted_for_while_the_system_does_not_tell_th
         return  # such a listing of this system is true by its contract
     asyncio.run(world.steps(4))
     world.faults = {"read": fault}
-    asyncio.run(bury(world))
+    asyncio.run(record_death(world))
     left = world.record.unaccounted
     assert left is not None or not world.living()
     assert left is None or {job.id for job in world.alive()} >= {*left.ids} != set()
     world.faults.clear()
-    asyncio.run(bury(world))
+    asyncio.run(record_death(world))
     assert world.living() == []
     assert world.record.unaccounted is None
 
@@ -99,7 +99,7 @@ def test_a_head_that_dies_at_any_command_leaves_no_job(
         except Killed:
             died = True
             world.faults.clear()
-            asyncio.run(bury(world))
+            asyncio.run(record_death(world))
         assert world.living() == [], f"command {number}"
         left = world.record.unaccounted
         # A submission that was on record and not sent is kept by its tag: it may appear later.

@@ -275,7 +275,7 @@ def test_the_last_words_of_a_job_are_found_wherever_they_stand(root: Path) -> No
     directory = cluster(root)
     job = replace(directory.read_record().jobs[0], state=JobState.FAILED, exit_code=1, ended=1.0)
     (directory.logs / "head.log").write_text("ok\nModuleNotFoundError: No module named 'dask'\n")
-    words = head_job.epitaph(directory, directory.read_record(), job)
+    words = head_job.end_reason(directory, directory.read_record(), job)
     assert words.startswith("Its scheduler's job 70_0 ended before the scheduler was up (failed).")
     assert "Exit code 1." in words
     assert "No module named 'dask'" in words

@@ -19,7 +19,13 @@ from jupyter_gpucluster.head.process import fail
 from jupyter_gpucluster.head.state_files import StateFiles
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.processes import this_process
-from jupyter_gpucluster.state.reaper import ASKED_TO_STOP, BY_FORCE, WHILE_STOPPING, bury, end_head
+from jupyter_gpucluster.state.reaper import (
+    ASKED_TO_STOP,
+    BY_FORCE,
+    WHILE_STOPPING,
+    end_head,
+    record_death,
+)
 from tests.commands import put_command
 
 DENIED = "slurm_load_jobs error: Invalid job id specified"
@@ -45,14 +51,14 @@ def record(directory: ClusterDirectory) -> Record:
 def test_a_head_that_died_by_itself_is_a_failure(
     directory: ClusterDirectory, record: Record
 ) -> None:
-    assert bury(directory, record).phase is Phase.FAILED
+    assert record_death(directory, record).phase is Phase.FAILED
 
 
 def test_who_finds_a_head_dead_while_it_is_ended_by_force_tells_the_same_end(
     directory: ClusterDirectory, record: Record
 ) -> None:
     end_head(directory, record)
-    bury(directory, record)  # by somebody who had read the record before
+    record_death(directory, record)  # by somebody who had read the record before
     told = directory.read_record()
     assert (told.phase, told.reason) == (Phase.STOPPED, BY_FORCE)
 
@@ -63,13 +69,14 @@ def test_a_head_that_could_not_be_ended_was_not_ended_by_force(
     elsewhere = replace(record, head=replace(this_process(), host="another-host"))
     with pytest.raises(HeadUnreachable, match="another-host"):
         end_head(directory, elsewhere)
-    assert bury(directory, record).phase is Phase.FAILED
+    assert record_death(directory, record).phase is Phase.FAILED
 
 
 def test_a_head_that_died_while_the_cluster_stopped_is_no_failure(
     directory: ClusterDirectory, record: Record
 ) -> None:
-    over = bury(directory, replace(record, stop_requested=2.0, reason="Maximum lifetime reached."))
+    stopping = replace(record, stop_requested=2.0, reason="Maximum lifetime reached.")
+    over = record_death(directory, stopping)
     assert over.phase is Phase.STOPPED
     assert over.reason == f"Maximum lifetime reached. {WHILE_STOPPING}"
 
@@ -78,7 +85,7 @@ def test_who_asked_for_the_end_of_a_dying_head_has_got_it(
     directory: ClusterDirectory, record: Record
 ) -> None:
     (directory.path / ASKED_TO_STOP).touch()  # the head may not have written it down
-    over = bury(directory, record)
+    over = record_death(directory, record)
     assert (over.phase, over.reason) == (Phase.STOPPED, WHILE_STOPPING)
     assert not (directory.path / ASKED_TO_STOP).exists()
 
@@ -87,7 +94,7 @@ def test_a_cluster_that_stopped_because_it_failed_has_failed(
     directory: ClusterDirectory, record: Record
 ) -> None:
     failing = replace(record, stop_requested=2.0, outcome=Phase.FAILED, reason="No job started.")
-    over = bury(directory, failing)
+    over = record_death(directory, failing)
     assert over.phase is Phase.FAILED
     assert over.reason.startswith("No job started.")
 

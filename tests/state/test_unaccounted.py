@@ -19,7 +19,7 @@ from jupyter_gpucluster.core.summary import Summary
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 from jupyter_gpucluster.host.private_files import locked
 from jupyter_gpucluster.state import unaccounted
-from jupyter_gpucluster.state.reaper import bury
+from jupyter_gpucluster.state.reaper import record_death
 from jupyter_gpucluster.state.unaccounted import ASKED, ask_now
 from tests.commands import put_command
 
@@ -105,7 +105,7 @@ def leave(directory: ClusterDirectory, **changes: object) -> Record:
     directory.write_summary(
         Summary("abc123", "c", "p", Phase.RUNNING, 1.0, "", "", revision=0, written=1.0)
     )
-    return bury(directory, replace(record, **changes), "Killed.", Phase.STOPPED)  # type: ignore[arg-type]
+    return record_death(directory, replace(record, **changes), "Killed.", Phase.STOPPED)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def status_of(pod: dict[str, Any]) -> JobStatus:
         ended=local_time(over.get("finishedAt")),
         # The deadline counts from the time at which the pod came to its node.
         ends=began + seconds if began and started and isinstance(seconds, int) else None,
-        hopeless=REASONS.find("waiting", reason.partition(": ")[0]).hopeless,
+        unsatisfiable=REASONS.find("waiting", reason.partition(": ")[0]).unsatisfiable,
     )
 
 

@@ -6,7 +6,7 @@ for the beginnings of reasons to wait.  `Reasons.explain` reads the topics ``wai
 The first rule that fits counts.  A rule is a sentence, or a table with the sentence as ``say`` and
 
 - ``state``: the state of a job with this reason,
-- ``hopeless``: true if neither time nor the site can end the wait.
+- ``unsatisfiable``: true if neither time nor the site can end the wait.
 
 ``[lines]`` has the patterns of `Phrases`, and ``[refusals]`` its cures.  ``{reason}`` in a sentence
 is the text found; the names in `SHARED` stand for sentences that several systems have.
@@ -48,7 +48,7 @@ class Rule:
     part: str
     say: str
     state: JobState | None = None
-    hopeless: bool = False
+    unsatisfiable: bool = False
 
 
 NO_RULE = Rule("", "")

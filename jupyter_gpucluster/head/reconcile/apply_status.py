@@ -18,7 +18,7 @@ from ...core.job import FINAL, WAITING, Job, JobState, JobStatus
 from ...core.job_updates import apply_absence, apply_status, find_status
 from ...core.summary import Event
 from . import model
-from .model import Action, Answer, Note, Observation, given_up_unlisted, staying
+from .model import Action, Answer, Note, Observation, active, given_up_unlisted
 
 ANSWER_GRACE = COMMAND_SECONDS + 60.0
 """Seconds from a submission to giving it up: the command may take its time to go unanswered, and
@@ -66,7 +66,7 @@ class News:
             for job in jobs
         )
         self.note("refused", answer.refusal, answer.mark)
-        if not staying(self.record) and any(job.leaving is None for job in jobs):
+        if not active(self.record) and any(job.retiring_since is None for job in jobs):
             self.end(Phase.FAILED, answer.refusal)
 
     def take_listing(self) -> None:
@@ -102,7 +102,7 @@ class News:
 
     def confirm(self, job: Job) -> Job:
         """Return a job that a connected worker proves to live, whatever the listing says."""
-        since = job.missing_since if job.abandoned else None
+        since = job.missing_since if job.given_up else None
         return replace(job, missing=0, missing_since=since)
 
     def back(self, job: Job) -> Job:
@@ -117,7 +117,8 @@ class News:
             # Its workers start anew, which takes as long as it takes the first time.
             held = job.held + self.now - job.started
             requeued = self.now if job.connected else job.requeued
-            newer = replace(newer, held=held, connected=False, absent=None, requeued=requeued)
+            newer = replace(newer, held=held, requeued=requeued)
+            newer = replace(newer, connected=False, disconnected_since=None)
             words = f": {newer.reason}" if newer.reason else ""
             self.note("requeued", f"{job.key} waits again{words}", job.key)
         return self.ended(newer, status) if newer.is_over else newer
@@ -137,9 +138,9 @@ class News:
 
     def ended(self, job: Job, status: JobStatus) -> Job:
         """Find out why a job has ended, and whether that counts as a failure."""
-        key, cause, wanted = job.key, job.cause, job.leaving is None
+        key, cause, wanted = job.key, job.cause, job.retiring_since is None
         expired = model.reached(job, status, self.record)
-        job = replace(job, excused=job.excused or expired or key in self.seen.restarted)
+        job = replace(job, not_counted=job.not_counted or expired or key in self.seen.restarted)
         if expired and key not in self.seen.retired and job.cancelled is None:
             self.expire(job)
             cause = "It reached its walltime; its results went with it."
@@ -149,7 +150,7 @@ class News:
             self.expire(job)
             cause = "Its workers left by themselves before its walltime ended."
             self.note("walltime", f"{key} left by itself before its walltime ended", key)
-        elif wanted and not job.excused:
+        elif wanted and not job.not_counted:
             self.died += 1
             cause = self.find_cause(key, status)
             if not cause and not job.id:
@@ -163,7 +164,7 @@ class News:
     def expire(self, job: Job) -> None:
         """Count a job that ends by its walltime, where none follows it."""
         unused = model.is_unused(self.record, self.seen.used, self.now)
-        if job.leaving is None and (unused or self.record.spec.policy.at_walltime == "stop"):
+        if job.retiring_since is None and (unused or self.record.spec.policy.at_walltime == "stop"):
             self.change(expired=self.record.expired + 1)
 
     def find_cause(self, key: str, status: JobStatus) -> str:
@@ -181,13 +182,13 @@ class News:
         newer = []
         for job in self.record.jobs:
             if job.key not in self.seen.workers:
-                here = self.should_be_here(job) and self.seen.silent_since is None
-                since = (job.absent or self.now) if here else None
-                if since != job.absent:
-                    newer.append(replace(job, absent=since))
+                here = self.should_be_here(job) and self.seen.unresponsive_since is None
+                since = (job.disconnected_since or self.now) if here else None
+                if since != job.disconnected_since:
+                    newer.append(replace(job, disconnected_since=since))
                 continue
-            if job.absent is not None:
-                newer.append(job := replace(job, absent=None))
+            if job.disconnected_since is not None:
+                newer.append(job := replace(job, disconnected_since=None))
             if given_up_unlisted(job) and self.record.stop_requested is None:
                 newer.append(job := self.keep(job))
             doubtful = job.cancelled is None or job.state is JobState.UNKNOWN or job.missing
@@ -200,12 +201,12 @@ class News:
 
     def keep(self, job: Job) -> Job:
         """Take back that a job was given up: `shrink` cancels the newer one that still waits."""
-        return replace(self.back(job), leaving=None, abandoned=False, cancelled=None)
+        return replace(self.back(job), retiring_since=None, given_up=False, cancelled=None)
 
     def should_be_here(self, job: Job) -> bool:
         """Return whether a job is listed as running that had workers, and is to have them."""
         listed = job.state is JobState.RUNNING and not job.missing
-        return listed and job.connected and job.leaving is None
+        return listed and job.connected and job.retiring_since is None
 
     def end(self, outcome: Phase, reason: str) -> None:
         """Begin to stop; the first reason is the true one."""

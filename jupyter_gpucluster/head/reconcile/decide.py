@@ -12,7 +12,16 @@ from ...core.cluster import BY_USER, ENDED, Phase, Record, Target, heads_job
 from ...core.job import Job, JobState
 from . import model
 from .apply_status import News
-from .model import Action, Cancel, Observation, end_of, is_unused, jobs_wanted, lasting, staying
+from .model import (
+    Action,
+    Cancel,
+    Observation,
+    active,
+    end_of,
+    is_unused,
+    jobs_wanted,
+    without_successor,
+)
 
 CANCEL_AGAIN = 5.0
 """Seconds at least; a tenth of the time for which a job is to go, where that is more: a node that
@@ -76,8 +85,9 @@ class _Step(News):
         """
         self.give_up(
             (job, ABSENT_CAUSE)
-            for job in staying(self.record)
-            if job.absent is not None and self.now - job.absent >= model.ABSENT_SECONDS
+            for job in active(self.record)
+            if (since := job.disconnected_since) is not None
+            if self.now - since >= model.ABSENT_SECONDS
         )
 
     def watch_unlisted(self) -> None:
@@ -86,7 +96,7 @@ class _Step(News):
         They stay on record, and are cancelled again and again, until there is proof.
         """
         where = f"It is not in {self.seen.system}'s listing"
-        unproved = [job for job in staying(self.record) if is_unproved(job, self.now)]
+        unproved = [job for job in active(self.record) if is_unproved(job, self.now)]
         self.give_up(
             (
                 (job, f"{where} since {since_when(job)}, and nothing proves that it has ended.")
@@ -100,15 +110,16 @@ class _Step(News):
         listing = self.seen.listing or {}
         hopeless = self.give_up(
             (job, job.reason)
-            for job in staying(self.record)
-            if (status := listing.get(job.id)) is not None and status.hopeless
+            for job in active(self.record)
+            if (status := listing.get(job.id)) is not None and status.unsatisfiable
         )
-        if hopeless and not staying(self.record):
+        if hopeless and not active(self.record):
             self.end(Phase.FAILED, hopeless[0].cause)
 
     def give_up(self, lost: Iterable[tuple[Job, str]], words: str = "given up") -> list[Job]:
         """Let jobs go that are as good as dead, each with the cause; they are cancelled next."""
-        jobs = [replace(job, leaving=self.now, abandoned=True, cause=cause) for job, cause in lost]
+        jobs = [replace(job, given_up=True, cause=cause) for job, cause in lost]
+        jobs = [replace(job, retiring_since=self.now) for job in jobs]
         self.put(jobs)
         self.died += len(jobs)
         for job in jobs:
@@ -159,10 +170,10 @@ class _Step(News):
             self.note("walltime", "Tasks run again: jobs that reached their walltime are replaced")
         self.relieve(unused)
         wanted = jobs_wanted(self.record, self.seen.desired)
-        working = [job for job in staying(self.record) if job.key in self.seen.workers]
+        working = [job for job in active(self.record) if job.key in self.seen.workers]
         due = {job.key for job in working if self.is_past(model.drain_time(job, self.record))}
-        others = sum(job.key not in due and job.relieved is None for job in working)
-        relieved = [job for job in staying(self.record) if job.relieved is not None]
+        others = sum(job.key not in due and job.successor_requested_at is None for job in working)
+        relieved = [job for job in active(self.record) if job.successor_requested_at is not None]
         spare = max(0, len(relieved) - max(0, wanted - others))
         chosen = sorted(relieved, key=lambda job: end_of(job, self.record) or 0.0)[:spare]
         # With nobody who lasts longer to take its results, a worker works on until somebody comes.
@@ -178,7 +189,7 @@ class _Step(News):
         for job in chosen:
             self.expire(job)
             self.note("walltime", f"{job.key} leaves before its walltime ends", job.key)
-        self.put(replace(job, leaving=self.now) for job in chosen)
+        self.put(replace(job, retiring_since=self.now) for job in chosen)
         if self.record.expired and not wanted and all(job.is_over for job in self.record.jobs):
             idle = f"no task ran in the last {self.window()}"
             why = idle if unused else "`at_walltime` is `stop`"
@@ -188,14 +199,14 @@ class _Step(News):
         """Note whose walltime ends so soon that a successor must be asked for, if any is."""
         due = [
             job
-            for job in lasting(self.record)
+            for job in without_successor(self.record)
             if job.connected and self.is_past(model.relief_time(job, self.record))
         ]
         if unused:
-            due = [job for job in due if job.unfollowed is None]
-            self.put(replace(job, unfollowed=self.now) for job in due)
+            due = [job for job in due if job.without_successor_since is None]
+            self.put(replace(job, without_successor_since=self.now) for job in due)
         else:
-            self.put(replace(job, relieved=self.now) for job in due)
+            self.put(replace(job, successor_requested_at=self.now) for job in due)
         for job in due:
             asked = f"Requested a successor of {job.key}: its walltime ends"
             self.note("walltime", self.no_successor(job) if unused else asked, job.key)
@@ -218,7 +229,7 @@ class _Step(News):
         return time is not None and self.now >= time
 
     def shrink(self) -> None:
-        stay, own = lasting(self.record), heads_job(self.record)
+        stay, own = without_successor(self.record), heads_job(self.record)
         surplus = len(stay) - jobs_wanted(self.record, self.seen.desired)
         if self.record.target.adaptive and own in stay:
             # Without its workers the head's job would hold as much as with them.
@@ -234,9 +245,10 @@ class _Step(News):
                     ranks.get(job.key, len(ranks)),
                 ),
             )[:surplus]
-            self.put(replace(job, leaving=self.now) for job in chosen)
+            self.put(replace(job, retiring_since=self.now) for job in chosen)
             self.note("scale", f"Ending {surplus}: {', '.join(job.key for job in chosen)}")
-        leaving = [job for job in self.record.jobs if not job.is_over and job.leaving is not None]
+        alive = [job for job in self.record.jobs if not job.is_over]
+        leaving = [job for job in alive if job.retiring_since is not None]
         # With nobody left to take the data there is nothing to retire to.
         working = self.seen.workers.keys() - self.seen.retired if self.seen.desired else set()
         retiring = dict.fromkeys(
@@ -264,13 +276,14 @@ class _Step(News):
 
     def patience(self, job: Job) -> float:
         """Return after how many seconds to ask again for the end of a job."""
-        since, listed = job.leaving or job.ended, self.seen.listed
+        since, listed = job.retiring_since or job.ended, self.seen.listed
         unseen = listed is not None and job.cancelled is not None and listed <= job.cancelled
         waited = 0.0 if since is None else min((self.now - since) / 10, CANCEL_SELDOM)
         return max(CANCEL_UNSEEN if unseen else CANCEL_AGAIN, waited)
 
     def grow(self) -> None:
-        wanted, lasts = jobs_wanted(self.record, self.seen.desired), len(lasting(self.record))
+        wanted = jobs_wanted(self.record, self.seen.desired)
+        lasts = len(without_successor(self.record))
         missing = wanted - lasts
         if missing <= 0 or self.seen.unsaved:
             self.change(reason=self.seen.unsaved if missing > 0 else "")
@@ -281,7 +294,7 @@ class _Step(News):
             why = f"{failed} within {model.DEATHS_WINDOW / 60:.0f} minutes"
             cause = next((job.cause for job in reversed(deaths) if job.cause), "")
             reason = f"{why}: {cause}" if cause else f"{why}."
-            if staying(self.record):
+            if active(self.record):
                 self.change(reason=f"{reason} No more are started for now.")
             else:
                 self.end(Phase.FAILED, reason)
@@ -314,7 +327,7 @@ class _Step(News):
 
     def stop(self) -> None:
         self.set_phase(Phase.STOPPING)
-        self.put(replace(job, leaving=self.now) for job in staying(self.record))
+        self.put(replace(job, retiring_since=self.now) for job in active(self.record))
         alive = [job for job in self.record.jobs if not job.is_over]
         self.cancel(alive)
         # A relay answers no more once the end is on record; what is removed now goes before it.
@@ -341,7 +354,7 @@ class _Step(News):
 
     def tell_phase(self) -> None:
         counts = model.count_workers(self.record, self.seen)
-        known = [*staying(self.record), *model.recent_deaths(self.record, self.now)]
+        known = [*active(self.record), *model.recent_deaths(self.record, self.now)]
         if counts.ready >= counts.asked or (counts.ready and not counts.lost):
             phase = Phase.RUNNING
         elif any(job.connected for job in known):

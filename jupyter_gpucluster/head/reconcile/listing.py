@@ -16,7 +16,7 @@ from ...core.job_updates import find_status
 from ...host.cluster_directory import ClusterDirectory
 from .model import Reported
 
-KEPT = ("silent_since", "silence", "cure", "traced")
+KEPT = ("unresponsive_since", "silence", "cure", "traced")
 """Parts of a report that hold until the system answers again."""
 
 
@@ -55,7 +55,8 @@ async def ask(
     if not poll.asked:
         return Reported(**kept, again=poll.again)
     if poll.listing is None:
-        return Reported(**kept | {"silent_since": before.silent_since or now, "cure": queue.cure})
+        since = before.unresponsive_since or now
+        return Reported(**kept | {"unresponsive_since": since, "cure": queue.cure})
     gone = [job for job in alive if job.id not in poll.listing]
     # The system has given such an id to another job.
     reused = {
@@ -94,7 +95,7 @@ def period(record: Record, connected: Mapping[str, int]) -> float:
         The number of workers of each job.
     """
     calm = record.stop_requested is None and all(
-        job.state is JobState.RUNNING and job.key in connected and job.leaving is None
+        job.state is JobState.RUNNING and job.key in connected and job.retiring_since is None
         for job in record.jobs
         if not job.is_over
     )
@@ -121,9 +122,9 @@ def doubtful(record: Record, connected: Mapping[str, int]) -> set[str]:
 
 def _silence(record: Record, before: Reported, now: float) -> float:
     """Return how long the system did not answer, while the cluster stopped, up to now."""
-    if record.stop_requested is None or before.silent_since is None:
+    if record.stop_requested is None or before.unresponsive_since is None:
         return 0.0
-    return now - max(record.stop_requested, before.silent_since)
+    return now - max(record.stop_requested, before.unresponsive_since)
 
 
 def _is_due(job: Job, before: Reported, now: float) -> bool:

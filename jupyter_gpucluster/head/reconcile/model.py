@@ -54,7 +54,7 @@ class Reported(Evidence):
     """Times of the last search for each job that listings lack, by id."""
     again: float = 0.0
     """Seconds until a listing is due, where none was."""
-    silent_since: float | None = None
+    unresponsive_since: float | None = None
     silence: float = 0.0
     """Seconds without an answer since the cluster began to stop, up to the last answer."""
     cure: str = ""
@@ -148,7 +148,7 @@ Action = Submit | Retire | Cancel | Finish | Note
 
 def given_up_unlisted(job: Job) -> bool:
     """Return whether a job was given up because listings lacked it, and may still live."""
-    return not job.is_over and job.abandoned and job.missing_since is not None
+    return not job.is_over and job.given_up and job.missing_since is not None
 
 
 def jobs_wanted(record: Record, workers: int) -> int:
@@ -160,14 +160,14 @@ def jobs_wanted(record: Record, workers: int) -> int:
     return max(0, wanted)
 
 
-def staying(record: Record) -> list[Job]:
+def active(record: Record) -> list[Job]:
     """Return the jobs that the cluster has and wants to keep."""
-    return [job for job in record.jobs if not job.is_over and job.leaving is None]
+    return [job for job in record.jobs if not job.is_over and job.retiring_since is None]
 
 
-def lasting(record: Record) -> list[Job]:
+def without_successor(record: Record) -> list[Job]:
     """Return the jobs to keep that need no successor yet."""
-    return [job for job in staying(record) if job.relieved is None]
+    return [job for job in active(record) if job.successor_requested_at is None]
 
 
 def recent_deaths(record: Record, now: float) -> list[Job]:
@@ -180,17 +180,17 @@ def recent_deaths(record: Record, now: float) -> list[Job]:
         job
         for job in record.jobs
         if (when := lost_at(job)) is not None
-        and (now - when < DEATHS_WINDOW or (job.abandoned and not job.is_over))
-        and not job.excused
-        and not (job.abandoned and job.missing_since is not None)
+        and (now - when < DEATHS_WINDOW or (job.given_up and not job.is_over))
+        and not job.not_counted
+        and not (job.given_up and job.missing_since is not None)
     ]
 
 
 def lost_at(job: Job) -> float | None:
     """Return when a job was lost that was wanted; None = it was not."""
-    if job.abandoned:
-        return job.leaving
-    return job.ended if job.leaving is None else None
+    if job.given_up:
+        return job.retiring_since
+    return job.ended if job.retiring_since is None else None
 
 
 def count_workers(record: Record, seen: Observation) -> WorkerCounts:
@@ -203,7 +203,7 @@ def count_workers(record: Record, seen: Observation) -> WorkerCounts:
     if record.stop_requested is not None:
         ending = sum(not job.is_over for job in record.jobs)
         return WorkerCounts(wanted * each, ending=ending * each)
-    stay = staying(record)
+    stay = active(record)
     pending = starting = ready = 0
     lost = max(0, wanted - len(stay)) * each
     for job in stay:
@@ -358,7 +358,7 @@ def first_to_end(record: Record, used: float | None, now: float) -> Clock | None
     """Return the clock of the job that ends first by its walltime."""
     ends = [
         (end, job)
-        for job in staying(record)
+        for job in active(record)
         if (end := end_of(job, record)) is not None
         and job.started is not None
         and job != heads_job(record)
@@ -369,7 +369,7 @@ def first_to_end(record: Record, used: float | None, now: float) -> Clock | None
     seconds = end - (job.started or end)
     unused = is_unused(record, used, now)
     follows = record.spec.policy.at_walltime == "replace" and not unused
-    if not follows and len(staying(record)) == 1:
+    if not follows and len(active(record)) == 1:
         return Clock("walltime", seconds, end, kind="walltime")
     words = "a new one follows" if follows else "no new one follows"
     name = f"end of job {job.key}, {words}"

@@ -112,7 +112,7 @@ def test_a_cluster_whose_jobs_can_never_start_fails_and_asks_for_no_others() -> 
     play = Play(2)
     play.step()
     for status in play.queue.live():
-        play.queue.change(status.id, JobState.PENDING, hopeless=True, reason=NEVER)
+        play.queue.change(status.id, JobState.PENDING, unsatisfiable=True, reason=NEVER)
     actions = play.step()
     assert [type(action) for action in actions] == [Cancel]
     assert play.phase() is Phase.STOPPING
@@ -129,7 +129,7 @@ def test_beside_others_a_job_that_can_never_start_is_replaced_within_the_budget(
         play.step()
         for status in play.queue.live():
             if status.state is JobState.PENDING:
-                play.queue.change(status.id, JobState.PENDING, hopeless=True, reason=NEVER)
+                play.queue.change(status.id, JobState.PENDING, unsatisfiable=True, reason=NEVER)
     assert play.phase() is Phase.DEGRADED
     assert len(play.queue.submitted) == 1 + 1 + 2
     assert NEVER in play.reason
@@ -140,7 +140,7 @@ def test_a_cluster_that_stops_anyway_gives_nothing_up() -> None:
     play = Play(1)
     play.step()
     [status] = play.queue.live()
-    play.queue.change(status.id, JobState.PENDING, hopeless=True, reason=NEVER)
+    play.queue.change(status.id, JobState.PENDING, unsatisfiable=True, reason=NEVER)
     play.stop()
     play.step()
     play.step()

@@ -39,7 +39,7 @@ def test_gpu_hours_count_ended_running_and_requeued_jobs_and_those_no_longer_lis
 def test_gpu_hours_of_jobs_are_kept_when_the_jobs_are_not() -> None:
     play = a_play(1, per_job=1, replacements=1000)
     dead = tuple(
-        Job(f"gpc-abc123-{n}", 0, JobState.DONE, started=0.0, ended=36.0, leaving=1.0)
+        Job(f"gpc-abc123-{n}", 0, JobState.DONE, started=0.0, ended=36.0, retiring_since=1.0)
         for n in range(2, 2 + 2 * decide.KEPT_JOBS)
     )
     play.record = replace(play.record, jobs=(*play.record.jobs, *dead))

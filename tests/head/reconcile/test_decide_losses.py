@@ -267,7 +267,7 @@ def test_a_requeued_job_counts_again() -> None:
     play.queue.change(id, JobState.PENDING)
     play.step()
     assert f"{ONE}_0" in play.alive()
-    assert len(model.staying(play.record)) == 1
+    assert len(model.active(play.record)) == 1
 
 
 def test_a_job_that_is_requeued_while_it_runs_says_why_and_keeps_the_time_it_held() -> None:

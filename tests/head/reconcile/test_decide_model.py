@@ -175,13 +175,13 @@ class World(RuleBasedStateMachine):
         """A wanted job that may live is submitted once more at most, when it was cancelled."""
         unproved = [job for job in after.jobs if model.given_up_unlisted(job) and job.missing > 0]
         assert all(job.cancelled is not None for job in unproved)
-        assert len(model.lasting(after)) + len(unproved) <= 2 * self.desired
+        assert len(model.without_successor(after)) + len(unproved) <= 2 * self.desired
 
     def check_cancel(self, action: Cancel, after: Record) -> None:
         by_id = {job.id: job for job in after.jobs}
         for id in action.ids:
             job = by_id[id]
-            assert job.leaving is not None
+            assert job.retiring_since is not None
             name = job.key
             if name in self.workers and self.desired and after.stop_requested is None:
                 assert name in self.retired or id in self.asked
@@ -353,19 +353,19 @@ class World(RuleBasedStateMachine):
 
     @invariant()
     def the_cluster_keeps_no_more_than_it_ever_wanted(self) -> None:
-        assert len(model.lasting(self.record)) <= max(self.seen.desired, self.desired)
+        assert len(model.without_successor(self.record)) <= max(self.seen.desired, self.desired)
 
     def teardown(self) -> None:
         """Once everything behaves again, the cluster reaches its target, and then ends."""
         self.looks_help = True
         self.behave(SETTLING)
         # A successor that was requested, or a surplus job that was told to leave, a moment ago.
-        while self.in_flight or any(job.leaving == self.now for job in self.record.jobs):
+        while self.in_flight or any(job.retiring_since == self.now for job in self.record.jobs):
             self.behave(60.0)
         if self.record.stop_requested is None:
-            assert len(model.lasting(self.record)) == self.desired
+            assert len(model.without_successor(self.record)) == self.desired
             assert {status.id for status in self.queue.live()} == {
-                job.id for job in model.staying(self.record)
+                job.id for job in model.active(self.record)
             }
             assert self.record.phase is Phase.RUNNING
             self.record = replace(self.record, stop_requested=self.now)

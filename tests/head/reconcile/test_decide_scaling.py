@@ -133,7 +133,7 @@ def test_a_leaving_job_that_ends_by_itself_is_no_death() -> None:
     play = ready(2, policy=Policy(replacements=0))
     play.desired = 1
     play.step()
-    [leaving] = [job for job in play.record.jobs if job.leaving is not None]
+    [leaving] = [job for job in play.record.jobs if job.retiring_since is not None]
     play.die(leaving.key, JobState.DONE, 0)
     assert play.step() == []
     assert play.record.phase is Phase.RUNNING

@@ -199,7 +199,7 @@ def test_a_job_that_shows_up_with_a_worker_is_kept_and_the_newer_one_cancelled()
     assert play.step() == [Cancel(new)]
     play.step()
     assert play.alive() == [f"{ONE}_0"]
-    assert play.job(f"{ONE}_0").leaving is None
+    assert play.job(f"{ONE}_0").retiring_since is None
     assert [status.mark for status in play.queue.live()] == [ONE]
     assert play.phase() is Phase.RUNNING
 

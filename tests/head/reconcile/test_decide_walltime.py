@@ -65,7 +65,7 @@ def test_results_do_not_go_to_a_job_that_sleeps() -> None:
     play = an_hour(2, at_walltime="stop")
     play.queue.change(play.job(f"{ONE}_1").id, JobState.SUSPENDED, ends=play.now + 10 * HOUR)
     play.step(left(play, 100))
-    assert all(job.leaving is None for job in play.record.jobs)
+    assert all(job.retiring_since is None for job in play.record.jobs)
 
 
 def test_results_stay_where_the_others_end_as_soon() -> None:
@@ -74,7 +74,7 @@ def test_results_stay_where_the_others_end_as_soon() -> None:
     play.step(left(play, 350))
     play.deaf = True
     play.step(left(play, 10))
-    assert all(job.leaving is None for job in play.record.jobs)
+    assert all(job.retiring_since is None for job in play.record.jobs)
 
 
 def test_without_a_successor_results_go_to_the_others_before_the_end() -> None:
@@ -84,7 +84,7 @@ def test_without_a_successor_results_go_to_the_others_before_the_end() -> None:
     play.deaf = True
     assert play.step(left(play, 301)) == []
     assert play.step(1) == [Retire((f"{ONE}_0",))]
-    assert play.job(f"{ONE}_1").relieved is None
+    assert play.job(f"{ONE}_1").successor_requested_at is None
 
 
 def test_a_worker_alone_works_on_until_somebody_can_take_its_results() -> None:
@@ -112,7 +112,7 @@ def test_the_end_of_the_walltime_is_known_where_the_system_calls_it_a_failure() 
     play.step(left(play, 2))
     play.die(f"{ONE}_0", JobState.FAILED, -9)
     play.step()
-    assert play.job(f"{ONE}_0").excused
+    assert play.job(f"{ONE}_0").not_counted
     assert play.record.stop_requested is None
 
 
@@ -160,7 +160,7 @@ def test_a_job_that_never_worked_and_ran_out_of_time_is_a_death() -> None:
     play = waiting(1, policy=Policy(replacements=0), walltime=HOUR)
     play.die(f"{ONE}_0", JobState.TIMEOUT)
     play.step()
-    assert not play.job(f"{ONE}_0").excused
+    assert not play.job(f"{ONE}_0").not_counted
     assert play.record.outcome is Phase.FAILED
 
 
@@ -220,7 +220,7 @@ def test_a_task_brings_back_the_jobs_that_were_not_replaced() -> None:
 def test_work_just_before_the_walltime_brings_a_successor() -> None:
     play = an_hour(1, while_used=True)
     play.step(left(play, 300 + STARTUP_SECONDS))
-    assert play.job(f"{ONE}_0").unfollowed is not None
+    assert play.job(f"{ONE}_0").without_successor_since is not None
     assert play.step(100, used=play.now + 100) == [Submit(TWO, 1)]
 
 

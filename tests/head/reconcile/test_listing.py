@@ -83,7 +83,7 @@ async def test_an_id_that_another_job_has_now_is_unknown(listed: bool, home: Pat
 async def test_silence_is_known_by_its_beginning_and_asks_for_nothing_more(home: Path) -> None:
     slurm = Slurm()
     told = await told_by(slurm, with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home)
-    assert told == Reported(silent_since=1000.0)
+    assert told == Reported(unresponsive_since=1000.0)
     assert slurm.commands() == ["squeue"]
 
 
@@ -92,10 +92,10 @@ async def test_silence_is_counted_while_the_cluster_stops(
     stopped: float | None, silence: float, home: Path
 ) -> None:
     record = with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0"))
-    before = Reported(silent_since=700.0, silence=5.0)
+    before = Reported(unresponsive_since=700.0, silence=5.0)
     record = replace(record, stop_requested=stopped)
     told = await told_by(Slurm(squeue=ROW), record, home, before=before)
-    assert (told.silence, told.silent_since) == (silence, None)
+    assert (told.silence, told.unresponsive_since) == (silence, None)
 
 
 async def test_what_ends_a_silence_that_does_not_pass_by_itself_is_told(home: Path) -> None:
@@ -105,12 +105,12 @@ async def test_what_ends_a_silence_that_does_not_pass_by_itself_is_told(home: Pa
             return CommandResult(tuple(argv), 1, "", said)
 
     (home / "abc123").mkdir()
-    directory, kept = ClusterDirectory(home / "abc123"), Reported(silent_since=900.0)
+    directory, kept = ClusterDirectory(home / "abc123"), Reported(unresponsive_since=900.0)
     queue = Queue(find_backend("kubernetes"), Kubectl())
     record = with_jobs(Job(MARK, 0, JobState.RUNNING, f"{MARK}-0"))
     told = await ask(queue, directory, record, kept, 1000.0, 10.0)
-    assert (told.listing, told.silent_since) == (None, 900.0)
-    summary = summarise(record, Observation(silent_since=900.0, cure=told.cure), 1000.0)
+    assert (told.listing, told.unresponsive_since) == (None, 900.0)
+    summary = summarise(record, Observation(unresponsive_since=900.0, cure=told.cure), 1000.0)
     assert summary.reason.startswith("kubectl's file lacks the context 'far'")
     assert "kubectl config rename-context OTHER far" in summary.reason
 
@@ -177,7 +177,7 @@ def test_heads_in_jobs_on_one_host_share_no_listing_of_different_places(home: Pa
         (Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True), {KEY: 1}, True, False),
         (Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True), {}, False, True),
         (
-            Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True, leaving=1.0),
+            Job(MARK, 0, JobState.RUNNING, id="7_0", connected=True, retiring_since=1.0),
             {KEY: 1},
             False,
             False,

@@ -129,7 +129,7 @@ def live_and_end_clean(
     life.until(lambda _: len(place.queue()) == 1)
     assert work.still_holds()
     work.end()
-    lost = [job for job in here.jobs(life.id) if job.ended and job.leaving is None]
+    lost = [job for job in here.jobs(life.id) if job.ended and job.retiring_since is None]
     assert {job.state in FINAL | {JobState.UNKNOWN} for job in lost} == {True}
 
     life.stop()
