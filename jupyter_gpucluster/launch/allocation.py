@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..batch import allocation_queries, find_backend, uses_this_machine
-from ..batch.base import AllocationQuery, Amounts, Backend, least
+from ..batch.base import AllocationQuery, Backend, least
 from ..batch.queue import ProcessRunner, run_aside, user_name
 from ..batch.variables import amounts_in, inherited, node_lists
 from ..core.cluster import HeldJob
@@ -19,6 +19,7 @@ from ..core.job import Allocation, JobState, Share
 from ..host.hardware import Machine
 from ..node.node_list import OUTSIDE, allocation_hosts, expand
 from ..profiles import Profile
+from ..profiles.sections import Job
 from .script.launchers import find_dialect
 
 MIB = 2**20
@@ -63,11 +64,29 @@ def in_allocation(
     launch_node = find_dialect(profile.launcher).has_launch_node
     if launch_node and len(hosts) > 1 and hosts[0][1] == 1 < hosts[1][1]:
         hosts = hosts[1:]
-    nodes = len(hosts)
     here = os.uname().nodename.split(".")[0] in {host.split(".")[0] for host, _ in hosts}
-    job = profile.job
-    names = amounts_in(environ)
-    cpus = cores_of(names, environ, hosts, machine if here else None) * nodes
+    settled = filled(profile.job, environ, hosts, machine if here else None)
+    return profile.model_copy(update={"job": settled})
+
+
+def filled(
+    job: Job,
+    environ: Mapping[str, str],
+    hosts: Sequence[tuple[str, int]],
+    machine: Machine | None,
+) -> Job:
+    """Return the job with what an allocation has on its hosts, each given with its slots.
+
+    Parameters
+    ----------
+    machine
+        This machine, where it is one of the hosts.
+    """
+    names, nodes = amounts_in(environ), len(hosts)
+    cores = number(environ, names.cores)
+    if names.whole_nodes and machine is not None:
+        cores = machine.cpus
+    cpus = nodes * max(cores, min(slots for _, slots in hosts))
     if job.cpus is not None and job.cpus > cpus:
         raise InvalidInput(
             f"The profile asks for {job.cpus} CPU cores; this allocation has {cpus}.",
@@ -77,46 +96,13 @@ def in_allocation(
     gpus: int | str = job.gpus
     if gpus == "auto":
         known = number(environ, names.gpus) or number(environ, GPUS_HERE)
-        gpus = nodes * (known or (len(machine.gpus) if here else 0))
-    memory = job.memory or memory_of(names, environ, nodes, cpus)
-    if memory is None and here:
-        memory = machine.memory * nodes
-    settled = job.model_copy(
+        gpus = nodes * (known or (len(machine.gpus) if machine else 0))
+    each = number(environ, names.memory) or number(environ, MEMORY_HERE)
+    mebibytes = each * nodes or number(environ, names.memory_per_core) * cpus
+    memory = job.memory or mebibytes * MIB or (machine.memory * nodes if machine else None)
+    return job.model_copy(
         update={"nodes": nodes, "cpus": job.cpus or cpus, "gpus": gpus, "memory": memory}
     )
-    return profile.model_copy(update={"job": settled})
-
-
-def cores_of(
-    names: Amounts,
-    environ: Mapping[str, str],
-    hosts: Sequence[tuple[str, int]],
-    machine: Machine | None,
-) -> int:
-    """Return the cores that the smallest node has in the allocation.
-
-    Parameters
-    ----------
-    names
-        Variables of the allocation's batch system.
-    hosts
-        Its hosts, each with its slots.
-    machine
-        This machine, where it is one of them.
-    """
-    slots = min(count for _, count in hosts)
-    if names.whole_nodes and machine is not None:
-        return max(slots, machine.cpus)
-    return max(slots, number(environ, names.cores))
-
-
-def memory_of(names: Amounts, environ: Mapping[str, str], nodes: int, cpus: int) -> int | None:
-    """Return the bytes that the allocation has on all nodes, None where nothing tells."""
-    if each := number(environ, names.memory) or number(environ, MEMORY_HERE):
-        return each * nodes * MIB
-    if each := number(environ, names.memory_per_core):
-        return each * cpus * MIB
-    return None
 
 
 def number(environ: Mapping[str, str], name: str) -> int:
