@@ -344,9 +344,3 @@ def test_what_would_fail_later_is_refused_at_once(
     with pytest.raises(InvalidInput, match="no uv"):
         make_environment(Wanted(place, installer="uv"), lambda line: None)
     assert not place.exists()
-
-
-def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="Cannot create") as refused:
-        make_environment(Wanted(Path("/proc/env")), lambda line: None)
-    assert refused.value.hint

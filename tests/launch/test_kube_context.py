@@ -150,13 +150,6 @@ def test_worker_groups_are_there_too(file: Path) -> None:
         group_profile(completed(a_profile(other)), "io")
 
 
-def test_other_systems_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = put_command(tmp_path, monkeypatch, "kubectl", "exit 1")
-    slurm = Profile.model_validate({"title": "x", "backend": "slurm"})
-    assert completed(slurm) is slurm
-    assert not calls.exists()
-
-
 @pytest.mark.parametrize("has_file", [True, False])
 def test_a_head_in_a_pod_without_the_file_takes_its_service_account(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool

@@ -383,17 +383,6 @@ def test_a_kernel_whose_python_nothing_tells_names_both_ways_out(
     assert "kernel PATH" in problem
 
 
-def test_a_kernel_that_does_not_suit_is_refused_when_asked_to(
-    a_python: MakePython, a_kernel: Callable[..., Path]
-) -> None:
-    a_kernel("bare", a_python({}))
-    assert not find_kernel("bare").suitable
-    with pytest.raises(UnsuitableEnvironment, match="The bare cannot run a cluster"):
-        require_suitable(find_kernel("bare"))
-    with pytest.raises(UnsuitableEnvironment):
-        require_suitable(find_kernel("bare"))
-
-
 def test_the_oldest_versions_are_those_of_the_package() -> None:
     project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text())
     for name in ("dask", "distributed"):

@@ -105,18 +105,15 @@ def test_a_prologue_that_took_all_the_time_leaves_the_end_to_the_walltime(tmp_pa
     assert told(tmp_path, "SECONDS=3541") == "its job"
 
 
-def test_what_a_profile_or_its_prologue_says_of_the_lifetime_counts(tmp_path: Path) -> None:
-    for place in ("profile", "prologue"):
+def test_what_profile_prologue_or_environment_say_of_the_lifetime_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("profile", "prologue", "environment"):
         (tmp_path / place).mkdir()
     assert told(tmp_path / "profile", variables={LIFETIME: "20 min"}) == "20 min"
     assert told(tmp_path / "prologue", f"export {LIFETIME}='20 min'") == "20 min"
-
-
-def test_what_the_job_s_environment_says_of_the_lifetime_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv(LIFETIME, "20 min")
-    assert told(tmp_path) == "20 min"
+    assert told(tmp_path / "environment") == "20 min"
 
 
 def test_containers_with_a_clean_environment_are_told(tmp_path: Path) -> None:
