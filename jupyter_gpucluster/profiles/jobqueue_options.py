@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ..batch import BACKENDS
@@ -66,8 +66,12 @@ class Section:
     entries: Mapping[str, Entry]
     chosen: bool = False
 
+    used: set[str] = field(default_factory=set)
+    """Keys that were asked for."""
+
     def value(self, key: str) -> object:
         """Return a value, None where there is none."""
+        self.used.add(key)
         return self.entries[key].value if key in self.entries else None
 
     def text(self, key: str) -> str:
@@ -103,7 +107,6 @@ class _Translation:
         self.section = section
         self.findings: list[Finding] = []
         self.keys: dict[str, Any] = {}
-        self.used: set[str] = set()
         self.directives: list[str] = []
         self.skips: list[str] = []
         self.with_walltime = True
@@ -123,7 +126,7 @@ class _Translation:
         else:
             self.batch()
         for key, entry in self.section.entries.items():
-            if key not in self.used | HANDLED_OTHERWISE and entry.value not in NOTHING:
+            if key not in self.section.used | HANDLED_OTHERWISE and entry.value not in NOTHING:
                 self.warn(key, "is not carried over")
         return cast("Branch", _grown(self.keys, self.section.mark)), self.findings
 
@@ -141,11 +144,11 @@ class _Translation:
         """Translate the keywords of Dask's LocalCluster and LocalCUDACluster."""
         self.put("workers.threads", self.number("threads-per-worker") or None)
         self.put("workers.memory_limit", self.size("memory-limit"))
-        self.put("workers.local_directory", self.take("local-directory"))
+        self.put("workers.local_directory", self.section.text("local-directory"))
 
     def batch(self) -> None:
         cores, memory = self.number("cores"), self.size("memory")
-        gpus = "cuda" in self.take("worker-command")
+        gpus = "cuda" in self.section.text("worker-command")
         processes = self.number("processes") or (1 if gpus else usual_processes(cores or 1))
         if gpus:
             self.put("job.gpus", processes)
@@ -155,11 +158,11 @@ class _Translation:
             self.put("workers.threads", max(1, cores // processes))
         if memory:
             self.put("workers.memory_limit", memory // processes)
-        self.put("workers.local_directory", self.take("local-directory"))
-        words = [word for text in self.takes("worker-extra-args") for word in _split(text)]
+        self.put("workers.local_directory", self.section.text("local-directory"))
+        words = [word for text in self.section.texts("worker-extra-args") for word in _split(text)]
         self.put("workers.extra_args", self.drained(words, gpus=gpus))
         self.resources(cores, memory)
-        skips = self.takes("job-directives-skip")
+        skips = self.section.texts("job-directives-skip")
         # Dask requests these itself, so they are skipped like the rest of its header.
         texts = [re.sub(r"^#\S+ ", "", text) for text in skips]
         own = [line for line in self.directives if not any(text in line for text in texts)]
@@ -188,7 +191,7 @@ class _Translation:
         from ..batch.contradictions import names_the_job
 
         key = "job-extra-directives"
-        given = self.takes(key)
+        given = self.section.texts(key)
         comments = [text for text in given if text.lstrip().startswith("#")]
         named = [text for text in given if names_the_job(self.backend, text)]
         for text in comments:
@@ -199,21 +202,22 @@ class _Translation:
 
     def environment(self) -> None:
         """Translate what the batch system does not read."""
-        self.put("environment.prologue", [*self.login(), *self.takes("job-script-prologue")])
-        python = self.take("python")
+        self.put(
+            "environment.prologue", [*self.login(), *self.section.texts("job-script-prologue")]
+        )
+        python = self.section.text("python")
         if python.startswith("/"):
             self.put("environment.python", python)
         elif python:
             self.warn("python", "is not the path of a Python; the user's own is taken")
-        self.put("network.interface", self.take("interface"))
-        self.used.add("scheduler-options")
+        self.put("network.interface", self.section.text("interface"))
         options = self.section.value("scheduler-options")
         if isinstance(options, dict) and options.get("interface"):
             self.put("head.interface", str(options["interface"]))
 
     def login(self) -> list[str]:
         """Return the line that makes the script's shell read what the shell of `shebang` reads."""
-        words = self.take("shebang").removeprefix("#!").split()
+        words = self.section.text("shebang").removeprefix("#!").split()
         names = [name for word in words if not (name := word.rpartition("/")[2]).startswith("-")]
         shell = next((name for name in names if name != "env"), "sh")
         if shell not in USUAL_SHELLS:
@@ -235,13 +239,13 @@ class _Translation:
 
     def for_slurm(self, cores: int | None, memory: int | None) -> None:
         self.put("job.cpus", self.number("job-cpu") or cores)
-        if raw := self.take("job-mem"):
+        if raw := self.section.text("job-mem"):
             self.directives.append(f"--mem={raw}")  # its units are Slurm's own
         else:
             self.put("job.memory", memory)
 
     def for_pbs(self, cores: int | None, memory: int | None) -> None:
-        if resources := self.take("resource-spec"):
+        if resources := self.section.text("resource-spec"):
             self.skips += ["-l select="] if self.backend == "pbs" else ["-l nodes=", "-l mem="]
             self.directives.append(f"-l {resources}")
         else:
@@ -250,21 +254,21 @@ class _Translation:
 
     def for_sge(self, cores: int | None, memory: int | None) -> None:
         # dask-jobqueue requests neither cores nor memory of Grid Engine.
-        if resources := self.take("resource-spec"):
+        if resources := self.section.text("resource-spec"):
             self.directives.append(f"-l {resources}")
 
     def for_lsf(self, cores: int | None, memory: int | None) -> None:
         self.put("job.cpus", self.number("ncpus") or cores)
-        amount, unit = self.size("mem") or memory, self.take("lsf-units").lower()[:1]
+        amount, unit = self.size("mem") or memory, self.section.text("lsf-units").lower()[:1]
         if amount and unit and unit in "kmgtpe":
             self.skips.append("-M ")
             self.directives.append(f"-M {-(-amount // 1000 ** ('kmgtpe'.index(unit) + 1))}")
         self.put("job.memory", amount)
-        if self.take("use-stdin").lower() == "false":
+        if self.section.text("use-stdin").lower() == "false":
             self.put("job.submit_by", "file")
 
     def for_oar(self, cores: int | None, memory: int | None) -> None:
-        name = self.take("memory-per-core-property-name")
+        name = self.section.text("memory-per-core-property-name")
         if memory and name and name != "not_applicable":
             extra = self.section.texts("job-extra-directives")
             conditions = [text for text in extra if text.startswith("-p")]
@@ -274,7 +278,7 @@ class _Translation:
             least = f"-p {name}>={math.ceil(memory / ((cores or 1) * 2**20))}"
             changed = {"job-extra-directives": Entry([*kept, least], self.section.mark)}
             self.section = replace(self.section, entries={**self.section.entries, **changed})
-        resources, seconds = self.take("resource-spec"), self.walltime() or 0
+        resources, seconds = self.section.text("resource-spec"), self.walltime() or 0
         if not resources:
             self.put("job.cpus", cores)
             return
@@ -288,8 +292,8 @@ class _Translation:
         self.put("job.memory", memory)
         if disk := self.size("disk"):
             self.directives.append(f"RequestDisk = {disk // 1024}")
-        self.put("job.submit_args", self.takes("submit-command-extra"))
-        self.put("job.cancel_args", self.takes("cancel-command-extra"))
+        self.put("job.submit_args", self.section.texts("submit-command-extra"))
+        self.put("job.cancel_args", self.section.texts("cancel-command-extra"))
 
     def walltime(self) -> int | None:
         """Return the walltime in seconds, None where the job has none."""
@@ -300,7 +304,7 @@ class _Translation:
         # The package of all dialects is not loaded where Dask's YAML has no section.
         from ..batch import BACKENDS
 
-        text = self.take("walltime")
+        text = self.section.text("walltime")
         seconds = BACKENDS[self.backend].syntax.seconds(text) if text else None
         if text and seconds is None:
             self.warn("walltime", f"{shown(text)} is not a length of time")
@@ -308,19 +312,11 @@ class _Translation:
 
     def option(self, name: str, key: str, title: str) -> None:
         """Copy a text of the job, and let the user set it at start."""
-        self.put(f"job.{name}", self.take(key))
+        self.put(f"job.{name}", self.section.text(key))
         self.put(f"options.{name}", {"type": "string", "title": title})
 
-    def take(self, key: str) -> str:
-        self.used.add(key)
-        return self.section.text(key)
-
-    def takes(self, key: str) -> list[str]:
-        self.used.add(key)
-        return self.section.texts(key)
-
     def number(self, key: str) -> int | None:
-        text = self.take(key)
+        text = self.section.text(key)
         if text and not re.fullmatch(r"\d{1,9}(\.0*)?", text, re.ASCII):
             self.warn(key, f"{shown(text)} is not a whole number")
             return None
@@ -328,7 +324,7 @@ class _Translation:
 
     def size(self, key: str) -> int | None:
         """Return an amount of memory in bytes, None where it is not set."""
-        text = self.take(key)
+        text = self.section.text(key)
         amount = parse_size(text) if text else None
         if text and amount is None:
             self.warn(key, f"{shown(text)} is not an amount of memory")
