@@ -237,7 +237,10 @@ class Backend(Protocol):
         """Return one command that lists all jobs of the user, or these."""
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        """Return the listed jobs by id; raises `BackendUnavailable` where there was no answer."""
+        """Return the listed jobs by id; raises `BackendUnavailable` where there was no answer.
+
+        A record that cannot be read is a job in an unknown state, or `UNREAD` without an id.
+        """
 
     def look_up(self, id: str) -> list[str] | None:
         """Return the command that asks about one job alone, None if there is none.
@@ -404,6 +407,11 @@ ENDS = {
 """Sentences about states that need no reason."""
 MEANINGS = {126: "command cannot be executed", 127: "command not found"}
 """Of exit codes, in every shell and language: POSIX, Shell Command Language 2.8.2."""
+
+
+UNREAD = JobStatus("", JobState.UNKNOWN)
+"""A record of a listing that cannot be read, and in which no id is found: with it a listing does
+not prove that a job is missing."""
 
 
 def by_word(**words: str) -> dict[str, JobState]:

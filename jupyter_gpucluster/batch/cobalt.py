@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Amounts, Backend, answered, by_word
+from .base import UNREAD, Amounts, Backend, answered, by_word
 from .directives import Syntax
 from .job_classes import named
 from .quoting import directive_value, gpu_way
@@ -135,16 +135,16 @@ class Cobalt(Backend):
         text = answered(self.title, result, silent=SILENT.search(result.stderr))
         for record in _records(text):
             id, location = record["JobID"], record.get("Location", "")
-            if id.isascii() and id.isdigit():
-                word = record.get("State", "")
-                found[id] = JobStatus(
-                    id=id,
-                    state=STATES.get(word, JobState.UNKNOWN),
-                    mark=record.get("JobName", ""),
-                    reason="" if word in ("queued", "running") else word,
-                    nodes=() if location in ("", "None", "N/A", "-") else (location,),
-                    unsatisfiable=REASONS.find("waiting", word).unsatisfiable,
-                )
+            id = id if id.isascii() and id.isdigit() else UNREAD.id
+            word = record.get("State", "")
+            found[id] = JobStatus(
+                id=id,
+                state=STATES.get(word, JobState.UNKNOWN),
+                mark=record.get("JobName", ""),
+                reason="" if word in ("queued", "running") else word,
+                nodes=() if location in ("", "None", "N/A", "-") else (location,),
+                unsatisfiable=REASONS.find("waiting", word).unsatisfiable,
+            )
         if text.strip() and not found:
             raise BackendUnavailable("Cobalt's answer to qstat cannot be read.")
         return found

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, InvalidInput
 from ..core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
-from .base import Backend, Routing, Sent, ended_with, epoch_seconds, json_in
+from .base import UNREAD, Backend, Routing, Sent, ended_with, epoch_seconds, json_in
 from .directives import Syntax
 from .job_classes import head
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -196,7 +196,9 @@ class HTCondor(Backend):
     def listed(self, result: CommandResult, command: str) -> Iterator[JobStatus]:
         for ad in _ads(result, command):
             cluster, number = _whole(ad.get("ClusterId")), _whole(ad.get("ProcId"))
-            if cluster is not None and number is not None:
+            if cluster is None or number is None:
+                yield UNREAD
+            else:
                 yield self.job(f"{cluster}.{number}", number, ad, command == "condor_history")
 
     def job(self, id: str, number: int, ad: Mapping[str, Any], past: bool) -> JobStatus:
@@ -309,7 +311,7 @@ def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:
     if result.exit_code != 0 or not isinstance(ads, list):
         detail = (result.stderr or result.stdout)[-2000:]
         raise BackendUnavailable(f"HTCondor did not answer {command}.", detail=detail)
-    return [ad for ad in ads if isinstance(ad, Mapping)]
+    return [ad if isinstance(ad, Mapping) else {} for ad in ads]
 
 
 def _whole(value: object) -> int | None:

@@ -21,7 +21,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, answered, by_word, json_in, local_time
+from .base import UNREAD, AllocationQuery, Backend, answered, by_word, json_in, local_time
 from .directives import Syntax
 from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
@@ -228,14 +228,17 @@ class Lsf(Backend):
         return found
 
     def listed(self, record: Mapping[str, str]) -> JobStatus | None:
-        """Return a job, None for what is no task of an array or an id that LSF does not know."""
+        """Return a job, None for what is no task of an array or an id that LSF does not know.
+
+        What may be a task of ours and has no readable id is `UNREAD`.
+        """
         name = NAME.fullmatch(record.get("JOB_NAME", ""))
         id = re.fullmatch(r"(\d+)(?:\[(\d+)\])?", record.get("JOBID", ""), re.ASCII)
         if id is None or name is None:
-            return None
+            return None if "ERROR" in record else UNREAD
         index = id[2] or record.get("JOBINDEX", "") or name[2] or ""
         if not (index.isascii() and index.isdigit() and 0 < int(index) < 10**6):
-            return None
+            return UNREAD if name[1].startswith("gpc-") else None
         word = record.get("STAT", "").split(" ")[0]
         state = STATES.get(word, JobState.UNKNOWN)
         reason = record.get("PEND_REASON", "")
@@ -322,7 +325,7 @@ def records_of(result: CommandResult) -> list[Mapping[Any, Any]]:
     if not isinstance(records, list):
         words = "LSF did not answer bjobs in a form that we can read."
         raise BackendUnavailable(words, detail=output[-2000:])
-    return [record for record in records if isinstance(record, Mapping)]
+    return [record if isinstance(record, Mapping) else {} for record in records]
 
 
 def _hosts(text: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ..core.job import FINAL, CommandResult, JobStatus, Submission
 from ..host.private_files import DAMAGE, write_private
 from ..host.processes import lower_open_files, signal_group
 from . import cancel_command, find_backend, routed, submit_command
-from .base import Backend
+from .base import UNREAD, Backend
 from .status_cache import PERIOD, Listing, Poll, StatusCache
 from .variables import for_commands
 
@@ -442,17 +442,22 @@ class Queue:
         return Listing(jobs, words_of(self.backend, result))
 
     def whole(self, listing: Listing, expected: Sequence[str]) -> dict[str, JobStatus] | None:
-        """Return the jobs of a listing, None if it lacks one and has words on standard error.
+        """Return the jobs of a listing, None if it lacks one and may be incomplete.
 
+        It is if a record in it cannot be read, or if there are words on standard error.
         OAR was seen to exit with 0 and list nothing while its database failed.  Words that also
         came with the last answer that lacked no job are the site's.
         """
         jobs, lines = dict(listing.jobs), {_bare(line): line for line in listing.words}
+        unread = jobs.pop(UNREAD.id, None)
         for id in expected:
             array = jobs.get(self.backend.array_of(id))
             if id not in jobs and array is not None and array.state in FINAL:
                 jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
         lacks = any(id not in jobs for id in expected)
+        if lacks and unread:
+            self.cure = f"{self.backend.title} listed a job in a form that cannot be read."
+            return None
         if lacks and (unusual := lines.keys() - self.usual()):
             output = next(line for bare, line in lines.items() if bare in unusual)
             self.cure = f"{self.backend.title} left out jobs and wrote: {output[:200]}"

@@ -20,7 +20,7 @@ from ..core.job import (
 )
 from ..core.site import Site
 from . import sge_site
-from .base import AllocationQuery, Backend, answered, ended_with, local_time, xml_of
+from .base import UNREAD, AllocationQuery, Backend, answered, ended_with, local_time, xml_of
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
@@ -169,8 +169,7 @@ class Sge(Backend):
         found = {}
         for job in root.iter("job_list"):
             status = listed({field.tag: field.text or "" for field in job})
-            if status is not None:
-                found[status.id] = status
+            found[status.id] = status
         return found
 
     def look_up(self, id: str) -> list[str] | None:
@@ -233,18 +232,21 @@ def described(text: str) -> dict[str, JobStatus]:
     return {number: JobStatus(number, JobState.UNKNOWN, fields.get("job_name", "").strip())}
 
 
-def listed(job: dict[str, str]) -> JobStatus | None:
-    """Return a row of qstat as a status, None for tasks that are listed together."""
+def listed(job: dict[str, str]) -> JobStatus:
+    """Return a row of qstat as a status, `UNREAD` for tasks of ours that are listed together."""
     number, task = job.get("JB_job_number", ""), job.get("tasks", "")
-    if not number.isdecimal() or (task and not task.isdecimal()):
-        return None  # "3-9:1": tasks that -g d has not told apart
+    name = job.get("full_job_name") or job.get("JB_name", "")
+    # "3-9:1": tasks that -g d has not told apart.
+    together = bool(task) and not task.isdecimal() and name.startswith("gpc-")
+    if together or not number.isdecimal():
+        return UNREAD
     state, reason = _state(job.get("state", ""))
     host = job.get("queue_name", "").rpartition("@")[2]
     return JobStatus(
         id=f"{number}.{task}" if task else number,
         state=state,
-        mark=job.get("full_job_name") or job.get("JB_name", ""),
-        task=int(task) - 1 if task else 0,
+        mark=name,
+        task=int(task) - 1 if task.isdecimal() else 0,
         reason=reason,
         nodes=(host,) if host else (),
         started=local_time(job.get("JAT_start_time", "")),
@@ -331,7 +333,7 @@ def _read_about(id: str, result: CommandResult) -> Allocation | None:
     for job in xml_of(start + listing, Sge.title).iter("job_list"):
         row = {field.tag: field.text or "" for field in job}
         if row.get("JB_job_number") == number and task in ("", row.get("tasks", "")):
-            found = listed(row) or found
+            found = listed(row)
             # The master has a row of its own beside those of its slots, but where it is alone.
             slots[row.get("queue_name", "").rpartition("@")[2]] += row.get("master") == "SLAVE"
     if owner is None and found is None:

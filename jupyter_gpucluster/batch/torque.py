@@ -20,7 +20,7 @@ from ..core.job import (
     Share,
     Submission,
 )
-from .base import AllocationQuery, Backend, by_word, epoch_seconds, xml_of
+from .base import UNREAD, AllocationQuery, Backend, by_word, epoch_seconds, xml_of
 from .pbs import Pbs, exit_code_of, hosts_of, number_of, size
 from .quoting import gpu_kind, memory_of
 from .reasons import Reasons
@@ -76,12 +76,13 @@ class Torque(Pbs):
         if root.tag != "Data":
             raise BackendUnavailable(f"{self.title}'s answer to qstat cannot be read.")
         jobs = ({field.tag: field.text or "" for field in job} for job in root.iter("Job"))
-        found = (self.described(job) for job in jobs if "[]" not in job.get("Job_Id", "[]"))
+        # Arrays as a whole are left out, their tasks are jobs of their own.
+        found = (self.described(job) for job in jobs if "[]" not in job.get("Job_Id", ""))
         return {status.id: status for status in found}
 
     def described(self, job: dict[str, str]) -> JobStatus:
         """Read one job; Torque keeps those that are over for some minutes, in state C."""
-        id, letter = job["Job_Id"], job.get("job_state", "")
+        id, letter = job.get("Job_Id", UNREAD.id), job.get("job_state", "")
         state, code = STATES.get(letter, JobState.UNKNOWN), number_of(job.get("exit_status"))
         task = re.search(r"\[(\d+)\]", id)
         status = JobStatus(
@@ -214,7 +215,7 @@ class Moab(Torque):
         root = xml_of(result.stdout, self.title)
         if result.exit_code != 0 or root.tag != "Data":
             raise BackendUnavailable("Moab did not answer showq.", detail=result.stderr)
-        found = (self.queued(dict(job.attrib)) for job in root.iter("job") if job.get("JobID"))
+        found = (self.queued(dict(job.attrib)) for job in root.iter("job"))
         return {status.id: status for status in found}
 
     def queued(self, job: dict[str, str]) -> JobStatus:
@@ -229,7 +230,7 @@ class Moab(Torque):
                 state = JobState.FAILED if number else JobState.DONE
         waits = state in (JobState.PENDING, JobState.HELD)
         return JobStatus(
-            id=job["JobID"],
+            id=job.get("JobID", UNREAD.id),
             state=state,
             mark=job.get("JobName", ""),
             reason=word if waits else "",

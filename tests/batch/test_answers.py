@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from jupyter_gpucluster.batch import find_backend
+from jupyter_gpucluster.batch.queue import Queue
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable
 from jupyter_gpucluster.core.job import CommandResult, JobState, Submission
 
@@ -203,9 +206,55 @@ def test_no_answer_is_never_an_empty_queue(system: str, out: str, err: str, code
         ("slurm", "7_0|RUNNING|None|\n8_0|RUNNING|None|n1|N/A|N/A|0|gpc-abc123-1\n", "7_0"),
         ("pbs", '{"Jobs": {"7.login1": null, "8.login1": {"job_state": "R"}}}', "7.login1"),
         ("oar", '{"7": [], "8": {"state": "Running"}}', "7"),
+        (
+            "lsf",
+            '{"RECORDS": [{"JOBID": "7", "JOBINDEX": "1", "START_TIME": {}}, {"JOBID": "8[1]"}]}',
+            "7[1]",
+        ),
+        (
+            "htcondor",
+            '[{"ClusterId": 7, "ProcId": 0, "ExitCode": []}, {"ClusterId": 8, "ProcId": 0}]',
+            "7.0",
+        ),
+        (
+            "sge",
+            "<job_info><job_list><JB_job_number>7</JB_job_number></job_list>"
+            "<job_list><JB_job_number>8</JB_job_number></job_list></job_info>",
+            "7",
+        ),
+        (
+            "torque",
+            "<Data><Job><Job_Id>7.s</Job_Id></Job><Job><Job_Id>8.s</Job_Id></Job></Data>",
+            "7.s",
+        ),
     ],
 )
 def test_a_job_whose_record_cannot_be_read_is_listed(system: str, out: str, id: str) -> None:
     backend = find_backend(system)
     found = backend.parse_status(CommandResult(tuple(backend.status("me", ())), 0, out))
     assert (found[id].id, found[id].state, len(found)) == (id, JobState.UNKNOWN, 2)
+
+
+@pytest.mark.parametrize(
+    "system,out",
+    [
+        ("lsf", '{"RECORDS": [{"JOBID": "7[1]"}, null]}'),
+        ("lsf", '{"RECORDS": [{"JOBID": "7[1]"}, {"JOBID": "8", "JOB_NAME": "gpc-abc123-1"}]}'),
+        ("htcondor", '[{"ClusterId": 7, "ProcId": 0}, {"ClusterId": "8"}]'),
+        ("sge", "<job_info><job_list><JB_job_number>7</JB_job_number></job_list><job_list>"
+         "<JB_name>gpc-abc123-1</JB_name></job_list></job_info>"),
+        ("torque", "<Data><Job><Job_Id>7.s</Job_Id></Job><Job><comment>R</comment></Job></Data>"),
+        ("moab", '<Data><queue><job JobID="7" State="Idle"/><job State="Running"/></queue></Data>'),
+        ("cobalt", "JobID: 7\nState: running\n\nJobID: 8x\nState: running\n"),
+        ("kubernetes", '{"items": [{"metadata": {"name": "p"}}, {"status": {}}]}'),
+    ],
+)  # fmt: skip
+async def test_a_record_in_which_no_id_is_found_proves_no_absence(system: str, out: str) -> None:
+    class Prints:
+        async def run(self, argv: Sequence[str], stdin: str = "") -> CommandResult:
+            return CommandResult(tuple(argv), 0, out)
+
+    queue = Queue(find_backend(system), Prints())
+    assert len(await queue.poll(["7"], []) or {}) == 1
+    assert await queue.poll(["9"]) is None
+    assert queue.cure.endswith("listed a job in a form that cannot be read.")

@@ -288,15 +288,22 @@ async def test_what_was_accepted_of_a_refused_submission_is_taken_back() -> None
 
 
 @pytest.mark.parametrize(
-    "text, named", [("-l arch=none\n", True), ("# -l arch=none\n\n", False), (None, False)]
+    "system, file, text, named",
+    [
+        ("sge", ".sge_qstat", "-l arch=none\n", True),
+        ("sge", ".sge_qstat", "# -l arch=none\n\n", False),
+        ("sge", ".sge_qstat", "", False),
+        ("htcondor", ".condor/user_config", "SCHEDD_HOST = elsewhere\n", True),
+        ("slurm", ".slurm/defaults", "sbatch:*:wait=\n", True),
+    ],
 )
 async def test_an_answer_that_cannot_be_read_names_the_file_that_changes_commands(
-    home: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, named: bool
+    home: Path, monkeypatch: pytest.MonkeyPatch, system: str, file: str, text: str, named: bool
 ) -> None:
     monkeypatch.setenv("HOME", str(home))
-    if text is not None:
-        (home / ".sge_qstat").write_text(text)
-    queue = Queue(find_backend("sge"), Says(1))
+    (home / file).parent.mkdir(exist_ok=True)
+    (home / file).write_text(text)
+    queue = Queue(find_backend(system), Says(1))
     assert await queue.poll(["7"]) is None
-    assert ("Your file ~/.sge_qstat may be the cause" in queue.cure) is named
+    assert (f"Your file ~/{file} may be the cause" in queue.cure) is named
     assert (personal_settings(queue.backend) != "") is named

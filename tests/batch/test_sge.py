@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.batch.base import UNREAD
 from jupyter_gpucluster.batch.sge import Sge
 from jupyter_gpucluster.core.errors import BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
@@ -82,9 +83,11 @@ def test_letters_are_states(letters: str, state: JobState) -> None:
     assert one(letters).state is state
 
 
-def test_tasks_that_are_not_told_apart_are_no_jobs() -> None:
-    job = "<job_list><JB_job_number>7</JB_job_number><tasks>3-9:1</tasks></job_list>"
-    assert SGE.parse_status(answer(f"<job_info>{job}</job_info>")) == {}
+@pytest.mark.parametrize("name, id", [("gpc-7f3a2b-1", UNREAD.id), ("theirs", "7.3-9:1")])
+def test_tasks_of_ours_that_are_not_told_apart_cannot_be_read(name: str, id: str) -> None:
+    row = f"<JB_job_number>7</JB_job_number><JB_name>{name}</JB_name><tasks>3-9:1</tasks>"
+    listing = f"<job_info><job_list>{row}</job_list></job_info>"
+    assert [*SGE.parse_status(answer(listing))] == [id]
 
 
 def test_times_are_local() -> None:

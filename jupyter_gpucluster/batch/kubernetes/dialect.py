@@ -174,7 +174,7 @@ class Kubernetes(Backend):
         return ["sh", "-c", LIST, "kubectl", wanted]
 
     def parse_status(self, result: CommandResult) -> dict[str, JobStatus]:
-        return {job.id: job for job in map(status_of, _items(result)) if job.id}
+        return {job.id: job for job in map(status_of, _items(result))}  # `UNREAD` has no name
 
     def explain(self, status: JobStatus) -> str:
         reason, _, message = (part.rstrip(".") for part in status.reason.partition(": "))
@@ -281,4 +281,4 @@ def _items(result: CommandResult) -> list[dict[str, Any]]:
         refuse_without_context(result)
         said = (result.stderr or result.stdout)[-2000:]
         raise BackendUnavailable("Kubernetes did not answer kubectl get.", detail=said)
-    return [item for item in items if isinstance(item, dict)]
+    return [item if isinstance(item, dict) else {} for item in items]
