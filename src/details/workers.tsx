@@ -73,7 +73,7 @@ export function Workers(props: IWorkersProps): JSX.Element {
                 )}
                 <td>{memoryWords(worker, trans)}</td>
                 <td>{worker.tasks}</td>
-                <td>{heardWords(worker, trans)}</td>
+                <td data-bad={isBad(worker)}>{heardWords(worker, trans)}</td>
                 <td className="jp-gpucluster-Jobs-actions">
                   <WorkerButtons {...props} worker={worker} workers={value} />
                 </td>
@@ -84,6 +84,10 @@ export function Workers(props: IWorkersProps): JSX.Element {
       </Shortened>
     </>
   );
+}
+
+function isBad(worker: IWorker): boolean {
+  return worker.silent > SILENT_SECONDS || worker.status !== 'running';
 }
 
 /** Silent ones, then those that Dask has paused, then those with the least memory left. */

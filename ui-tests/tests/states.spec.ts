@@ -323,6 +323,7 @@ test('details have a tab, section by section', async () => {
   await lab.screenshot('details-narrow');
   await details.getByRole('tab', { name: 'Jobs' }).focus();
   await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight');
   await expect(details.getByRole('tabpanel')).toContainText(
     'Scheduler started'
   );
@@ -608,6 +609,79 @@ test('no name of a fact takes the room of its value', async () => {
   }
   await expect(card).toContainText('(a new one follows), 39 min left');
 });
+
+test('details list the workers, the worst first, to restart and to give back', async () => {
+  await page.setViewportSize({ width: 1280, height: 900 });
+  const worker = {
+    name: 'gpc-abc123-1_0',
+    job: 'gpc-abc123-1_0',
+    host: 'gpu01',
+    status: 'running',
+    memory_used: 3e9,
+    memory_limit: 8e9,
+    tasks: 12,
+    silent: 0.4
+  };
+  answers.set('GET clusters/abc123/workers', {
+    workers: [
+      worker,
+      {
+        ...worker,
+        name: 'gpc-abc123-1_1',
+        job: 'gpc-abc123-1_1',
+        host: 'gpu02',
+        silent: 64
+      }
+    ]
+  });
+  await show(cluster());
+  await lab.run('gpucluster:open-details', {
+    cluster: 'abc123',
+    section: 'workers'
+  });
+  const details = page.locator('.jp-gpucluster-Page');
+  await expect(details.getByRole('row').nth(1)).toContainText('1 min ago');
+  await lab.screenshot('workers');
+  answers.set('PATCH clusters/abc123', cluster());
+  await details
+    .getByRole('button', { name: 'Give back gpc-abc123-1_1' })
+    .click();
+  await expect(lab.dialog).toContainText('The cluster keeps 1 worker.');
+  const sent = page.waitForRequest(request => request.method() === 'PATCH');
+  await lab.dialog.getByRole('button', { name: 'Give back' }).click();
+  expect((await sent).postDataJSON()).toEqual({ drop: 'gpc-abc123-1_1' });
+});
+
+for (const [size, viewport] of [
+  ['200 % zoom', { width: 640, height: 950 }],
+  ['220 pixels', { width: 1280, height: 1900 }]
+] as const) {
+  test(`at ${size} each button can be pressed, and says why it cannot be used`, async () => {
+    await page.setViewportSize(viewport);
+    await show(...everyPhase);
+    if (size === '220 pixels') {
+      await page.addStyleTag({
+        content: '.jp-gpucluster-Section { max-width: 220px !important; }'
+      });
+    }
+    const cut = await lab.panel.evaluate(panel =>
+      [...panel.querySelectorAll('.jp-gpucluster-Section')].flatMap(section => {
+        const right = section.getBoundingClientRect().right;
+        return [...section.querySelectorAll('button, p, h3, li, select')]
+          .filter(part => part.getBoundingClientRect().right > right + 1)
+          .map(part => part.textContent);
+      })
+    );
+    expect(cut).toEqual([]);
+    await lab.screenshot(`buttons-${viewport.width}`);
+    const card = lab.card('leaving-swift');
+    // It is no `disabled` button, though Playwright takes it for one.
+    await lab.button('Scale leaving-swift').click({ force: true });
+    await expect(card).toContainText('It is stopping.');
+    await card.scrollIntoViewIfNeeded();
+    await lab.screenshot(`why-${viewport.width}`);
+  });
+}
 
 // Last, for Lab remembers the theme.
 test('a narrow panel in a dark theme shows everything', async () => {
