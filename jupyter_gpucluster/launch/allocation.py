@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..batch import allocation_queries, find_backend, uses_this_machine
 from ..batch.base import AllocationQuery, Backend, least
@@ -29,7 +30,7 @@ MEMORY_HERE = "GPUCLUSTER_MEM_PER_NODE"
 SECONDS = 20.0
 """A user waits for the answer; a Slurm without its controller takes as long."""
 NUMBER = re.compile(r"\d[\w.\[\]+-]{0,80}", re.ASCII)
-FIELD = "allocation"
+refused = partial(InvalidInput, detail="allocation")
 OTHERWISE = "Start the cluster from inside the job instead, which needs no number."
 
 
@@ -170,26 +171,23 @@ def held_from_inside(environ: Mapping[str, str] = os.environ) -> HeldJob | None:
 def check_request(number: str, profile: Profile) -> None:
     """Refuse what is no number, and profiles that have nothing to do with allocations."""
     if not NUMBER.fullmatch(number):
-        raise InvalidInput(
+        raise refused(
             f"{number[:40]!r} is not the number of a job.",
             hint="Give it as the batch system printed it, such as 1234.",
-            detail=FIELD,
         )
     if not is_spread(profile):
-        raise InvalidInput(
+        raise refused(
             "This profile submits its own jobs, so it cannot use a running one."
             if not uses_this_machine(profile.backend)
             else "This profile has no launcher, so it uses this machine only.",
             hint="Choose or write one with `backend: local` and a launcher (srun on Slurm, else"
             " ssh).",
-            detail=FIELD,
         )
     launcher = profile.launcher
     if find_dialect(launcher).inside_only:
-        raise InvalidInput(
+        raise refused(
             f"{launcher.name} starts workers only from inside the job.",
             hint=f"{OTHERWISE} From outside srun (on Slurm) and ssh work.",
-            detail=FIELD,
         )
 
 
@@ -201,11 +199,10 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
     }
     if not queries:
         programs = ", ".join(dict.fromkeys(query.programs[0] for query in possible.values()))
-        raise InvalidInput(
+        raise refused(
             f"No batch system that shows the nodes of job {number} can be asked from here"
             f" (no {programs}).",
             hint=OTHERWISE,
-            detail=FIELD,
         )
     silent: BackendUnavailable | None = None
     for name, query in queries.items():
@@ -220,10 +217,9 @@ def ask(number: str, profile: Profile) -> tuple[str, Allocation]:
     if silent is not None:
         raise silent
     titles = " and ".join(find_backend(name).title for name in queries)
-    raise InvalidInput(
+    raise refused(
         f"{titles} has no waiting or running job {number}.",
         hint="It may have ended, or the number is wrong: look at the list of your jobs.",
-        detail=FIELD,
     )
 
 
@@ -238,10 +234,9 @@ def check_job(backend: Backend, number: str, found: Allocation) -> None:
     """Refuse a job that is not the user's own, or does not run."""
     job, named = found.job, f"{backend.title} job {number}"
     if found.owner and found.owner != user_name():
-        raise InvalidInput(
+        raise refused(
             f"{named} is {found.owner}'s, not yours.",
             hint="Give the number of an allocation of your own.",
-            detail=FIELD,
         )
     if job.state is JobState.RUNNING and found.shares:
         return
@@ -258,7 +253,7 @@ def check_job(backend: Backend, number: str, found: Allocation) -> None:
     else:
         words = "has ended."
     why = backend.explain(job)
-    raise InvalidInput(f"{named} {words} {why}".strip(), hint=hint, detail=FIELD)
+    raise refused(f"{named} {words} {why}".strip(), hint=hint)
 
 
 def plain_variables(shares: Sequence[tuple[list[str], Share]]) -> dict[str, str]:

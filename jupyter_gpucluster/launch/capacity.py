@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..batch import elsewhere, find_backend, is_simulated, on_this_machine
-from ..batch.base import Backend
+from ..batch.base import Backend, program_of
 from ..batch.queue import ProcessRunner, for_user, run_aside
 from ..core.cluster import EXISTING
 from ..core.errors import BackendError, BackendUnavailable
@@ -87,8 +87,7 @@ def ask(backend: Backend, root: Path, variables: Mapping[str, str] | None = None
 
 def _run(backend: Backend, root: Path, variables: Mapping[str, str]) -> CommandResult:
     argv = backend.capacity() or []
-    # A fixed script is called as the program that it runs first.
-    program = argv[3] if argv[0] == "sh" else argv[0]
+    program = program_of(argv)
     there = {**os.environ, **variables}
     runner = ProcessRunner(there, seconds=SECONDS)
     result = run_aside(for_user(backend, runner, root, there).run(argv))

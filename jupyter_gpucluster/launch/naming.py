@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import string
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from ..core.cluster import NAME, SiteRules, Target
@@ -12,6 +13,7 @@ from ..core.errors import ClusterConflict, InvalidInput, LimitReached
 from ..state.view import ClusterView
 
 ALPHABET = string.ascii_lowercase + string.digits
+refused = partial(InvalidInput, detail="target")
 MOST_WORKERS = 100_000
 """Profiles may have no limit; a slip of the keyboard must not fill a site's queue for ever."""
 
@@ -60,28 +62,21 @@ def check_target(target: Target, *, least: int) -> None:
     """Raise `InvalidInput` where a number of workers makes no sense."""
     for value in (target.minimum, target.maximum):
         if type(value) is not int or value < 0:
-            raise InvalidInput(
-                f"{value!r} is not a number of workers.",
-                hint="Use a whole number.",
-                detail="target",
-            )
+            raise refused(f"{value!r} is not a number of workers.", hint="Use a whole number.")
     if target.maximum > MOST_WORKERS:
-        raise InvalidInput(
+        raise refused(
             f"{target.maximum} workers are more than one scheduler can handle.",
             hint=f"Ask for {MOST_WORKERS} or fewer.",
-            detail="target",
         )
     if target.maximum < least:
-        raise InvalidInput(
+        raise refused(
             "A cluster starts with at least one worker.",
             hint="Ask for 1 or more; scale to 0 later.",
-            detail="target",
         )
     if target.minimum > target.maximum:
-        raise InvalidInput(
+        raise refused(
             f"The minimum {target.minimum} is above the maximum {target.maximum}.",
             hint="Give the smaller number first.",
-            detail="target",
         )
 
 

@@ -104,7 +104,7 @@ def translate(section: Section, backend: str) -> tuple[Branch, list[Finding]]:
 class _Translation:
     def __init__(self, section: Section, backend: str) -> None:
         self.backend = backend
-        self.section = section
+        self.section = replace(section, used=set())
         self.findings: list[Finding] = []
         self.keys: dict[str, Any] = {}
         self.directives: list[str] = []
