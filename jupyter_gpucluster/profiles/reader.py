@@ -299,22 +299,16 @@ def _value(event: Any) -> Scalar:
 _YAML_WORDS = (
     (r"found character '\\t'", "a tab; indent with spaces", False),
     (r"found character '(.+)' that cannot start", r"a value cannot start with \1; quote it", False),
-    (
-        r"mapping values are not allowed",
-        "a `:` where no key can stand; quote the value or end the line before",
-        False,
-    ),
+    (r"mapping values are not allowed",
+     "a `:` where no key can stand; quote the value or end the line before", False),
     (r"could not find expected ':'", "a `:` is missing after this key", True),
     (r"found unexpected end of stream", "these quotes are not closed", True),
     (r"expected ',' or '([\]}])'", r"this bracket is not closed; a comma or \1 is missing", True),
-    (
-        r"expected <block end>",
-        "wrong indentation; the keys of one mapping start in one column",
-        False,
-    ),
+    (r"expected <block end>",
+     "wrong indentation; the keys of one mapping start in one column", False),
     (r"expected '<document start>'", "the mapping above has ended; check indentation", False),
     (r"found unknown escape", "unknown escape in double quotes; use single quotes", False),
-)
+)  # fmt: skip
 
 
 def _explained(error: MarkedYAMLError, file: str) -> tuple[Mark, str]:

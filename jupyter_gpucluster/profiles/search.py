@@ -71,12 +71,9 @@ class LoadedProfile:
     site: LoadedSite = NO_SITE
     """The site's settings, if only this profile was read."""
 
-    def matches_host(self, hostname: str = "") -> bool:
-        """Return whether the profile is meant for this host (empty: the one we are on).
-
-        A short host name is compared with the first part of each pattern.
-        """
-        return matches(self.profile.hosts, hostname)
+    def matches_host(self) -> bool:
+        """Return whether the profile is meant for this host."""
+        return matches(self.profile.hosts, socket.gethostname())
 
 
 @dataclass(frozen=True)
@@ -97,13 +94,11 @@ Ranked = tuple[Path, tuple[int, int]]
 """A file or directory of the search path; the smaller the rank, the more central."""
 
 
-def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
+def load_profiles(*, all_sites: bool = False) -> ProfileSet:
     """Read all profiles of the search path; bad files become problems, never exceptions.
 
     Parameters
     ----------
-    hostname
-        Name of this host; empty: find out.
     all_sites
         Also return the built-in profiles of sites that we are not at.
     """
@@ -115,13 +110,13 @@ def load_profiles(hostname: str = "", *, all_sites: bool = False) -> ProfileSet:
     for name in {**found, **dask.offered}:
         paths = found.get(name, [])
         shipped = len(paths) == 1 and paths[0][0].parent == BUILT_IN
-        if shipped and not all_sites and _is_of_another_site(paths[0][0], hostname):
+        if shipped and not all_sites and _is_of_another_site(paths[0][0]):
             continue
         loaded = _load(name, paths, problems, dask)
         usable = loaded is not None and not site.problems
         if loaded is not None and usable and not site.refusal(name, loaded.profile):
             profiles.append(loaded)
-    profiles.sort(key=lambda p: _order(p, hostname))
+    profiles.sort(key=_order)
     return ProfileSet({loaded.name: loaded for loaded in profiles}, problems, site)
 
 
@@ -137,10 +132,10 @@ def _site_problems(site: LoadedSite) -> list[ProfileProblem]:
     return [replace(_problem("", each), blocks=True) for each in found]
 
 
-def _order(loaded: LoadedProfile, hostname: str) -> tuple[bool, bool, bool, str]:
+def _order(loaded: LoadedProfile) -> tuple[bool, bool, bool, str]:
     """Put profiles of this host first, then defaults, then those that name no other hosts."""
     profile = loaded.profile
-    return not loaded.matches_host(hostname), not profile.default, bool(profile.hosts), loaded.name
+    return not loaded.matches_host(), not profile.default, bool(profile.hosts), loaded.name
 
 
 def find_profile(name: str) -> LoadedProfile:
@@ -382,12 +377,12 @@ def _problem(
     return ProfileProblem(mark.file, mark.line, mark.column, finding.message, name, severity)
 
 
-def matches(patterns: Iterable[str], hostname: str = "") -> bool:
-    """Return whether a host name fits one of the patterns (empty: the host we are on).
+def matches(patterns: Iterable[str], hostname: str) -> bool:
+    """Return whether a host name fits one of the patterns.
 
     A short host name is compared with the first part of each pattern.
     """
-    host = (hostname or socket.gethostname()).lower()
+    host = hostname.lower()
     known = [pattern.lower() for pattern in patterns]
     if "." not in host:
         firsts = [pattern.split(".")[0] for pattern in known]
@@ -396,7 +391,7 @@ def matches(patterns: Iterable[str], hostname: str = "") -> bool:
     return any(fnmatch.fnmatchcase(host, pattern) for pattern in known)
 
 
-def _is_of_another_site(shipped: Path, hostname: str = "") -> bool:
+def _is_of_another_site(shipped: Path) -> bool:
     """Return whether the line of hosts of a shipped profile names another site than ours.
 
     Many sites have a host `login1`, so here a short name has to be confirmed by the full one.
@@ -406,7 +401,7 @@ def _is_of_another_site(shipped: Path, hostname: str = "") -> bool:
     if line is None:
         return False
     patterns = re.findall(r'"([^"]+)"', line[1])
-    host = hostname or socket.gethostname()
+    host = socket.gethostname()
     if not matches(patterns, host):
         return True
     full = host if "." in host else socket.getfqdn(host)
