@@ -461,7 +461,7 @@ async def test_every_notebook_is_copied_to_measure_a_cluster(
         values: dict[str, Any] = {}
         exec(code, values)  # noqa: S102  # the package's own notebook
         assert (values["cluster_name"], values["workers"]) == (f"name of {RUNNING}", 7)
-        assert "  # how many workers" in code
+        assert "  # number of workers" in code
 
 
 async def test_no_notebook_is_copied_to_measure_what_is_not_there(
