@@ -135,6 +135,9 @@ test('a day on the simulated site', async ({ page }) => {
   const details = page.locator('.jp-gpucluster-DetailsTab');
   await expect(details.getByRole('row').first()).toBeVisible();
   await picture('details', page);
+  await details.getByRole('tab', { name: 'Workers' }).click();
+  await expect(details.getByRole('row').nth(1)).toContainText('ago');
+  await picture('workers', page);
   await details.getByRole('tab', { name: 'Timeline' }).click();
   await picture('timeline', page);
 
