@@ -95,7 +95,7 @@ export const everyPhase = [
     name: 'silent-wren',
     phase: 'unreachable',
     words: '',
-    reason: 'The head does not answer.',
+    reason: 'Its scheduler process does not answer.',
     dashboard: null
   }),
   cluster({
@@ -103,7 +103,7 @@ export const everyPhase = [
     name: 'broken-jay',
     phase: 'failed',
     ended: NOW - 30,
-    reason: 'The head ended unexpectedly (killed by signal 9).',
+    reason: 'Its scheduler process ended (killed by signal 9).',
     dashboard: null
   }),
   cluster({

@@ -20,6 +20,12 @@ let lab: Lab;
 test.beforeEach(async ({ page }) => {
   await page.setViewportSize({ width: 1120, height: 720 });
   lab = new Lab(page);
+  // The batch systems of the machine that takes the pictures are not the reader's.
+  await page.route('**/gpucluster/api/profiles*', async route => {
+    const response = await route.fetch();
+    const told = (await response.json()) as object;
+    await route.fulfill({ response, json: { ...told, without_profile: [] } });
+  });
 });
 
 /** Take a picture of a part, or of the page, in each theme. */
@@ -44,6 +50,7 @@ function gpucluster(...words: string[]): void {
 test('a day on the simulated site', async ({ page }) => {
   await lab.open();
   await expect(lab.panel).toContainText('No cluster yet.');
+  await expect(lab.button('Start on This machine')).toBeVisible();
   await picture('empty', lab.panel);
 
   // The dialog, and what it would submit.
@@ -51,7 +58,8 @@ test('a day on the simulated site', async ({ page }) => {
   await lab.dialog.getByText('busy queue').click();
   const gpus = lab.dialog.getByRole('spinbutton', { name: 'GPUs' });
   await gpus.fill('8');
-  await expect(lab.dialog).toContainText('8 GPUs = 2 jobs of 4, up to');
+  await expect(lab.dialog).toContainText('8 GPUs = 2 jobs of 4.');
+  await expect(lab.dialog).toContainText('Keeps running without Jupyter');
   await picture('dialog', lab.dialog.locator('.jp-Dialog-content'));
   await lab.dialog.getByText('Job script and submit command').click();
   await lab.dialog
@@ -76,6 +84,7 @@ test('a day on the simulated site', async ({ page }) => {
   await picture('failed', failed);
   await failed.getByRole('button', { name: /^Fix and retry/ }).click();
   await expect(lab.dialog.getByRole('alert')).toBeVisible();
+  await expect(lab.dialog).toContainText('Keeps running without Jupyter');
   await picture('fix', lab.dialog.locator('.jp-Dialog-content'));
   await lab.dialog.getByRole('button', { name: 'Cancel' }).click();
 
@@ -137,7 +146,9 @@ test('a day on the simulated site', async ({ page }) => {
   await picture('details', page);
   await details.getByRole('tab', { name: 'Workers' }).click();
   await expect(details.getByRole('row').nth(1)).toContainText('ago');
+  await page.setViewportSize({ width: 1500, height: 720 });
   await picture('workers', page);
+  await page.setViewportSize({ width: 1120, height: 720 });
   await details.getByRole('tab', { name: 'Timeline' }).click();
   await picture('timeline', page);
 
@@ -220,7 +231,8 @@ test('states that take hours or an accident', async ({ page }) => {
       name: 'silent-wren',
       phase: 'unreachable',
       words: '',
-      reason: 'Its head runs on login2 and has not been heard of for a while.',
+      reason:
+        'Its scheduler runs on login2 and shows no sign of life. To end the cluster: jupyter gpucluster stop --force silent-wren',
       dashboard: null
     })
   );
