@@ -88,6 +88,9 @@ class Option(Section):
     """Regular expression that the whole value must match; for `string` and `path`."""
     choices: tuple[Text, ...] = ()
     """Allowed values; for `enum`, which needs them."""
+    values: Literal["accounts", "queues", "qos"] | None = None
+    """Names that the batch system reports for this user, which the dialog suggests for `string` and
+    marks for `enum`. They allow nothing that the other keys refuse."""
 
 
 def _part(section: type[Section]) -> Any:

@@ -129,6 +129,15 @@ def check_value(option: Option, value: object) -> Value:
     return parsed
 
 
+def takes(option: Option, value: object) -> bool:
+    """Return whether an option accepts a value."""
+    try:
+        check_value(option, value)
+    except ValueError:
+        return False
+    return True
+
+
 def parse_value(option: Option, value: object) -> Value:
     """Return a value of the option's type, whatever its bounds; raises ValueError."""
     return _TYPES[option.type][0](value)
@@ -352,8 +361,9 @@ def options_schema(profile: Profile) -> dict[str, Any]:
     left to the start where JSON Schema has no words: for bounds of durations and memory, for
     patterns, which other readers might take for something else, and for homes of other users.
 
-    Besides the words of JSON Schema a property has ``kind``, the option's type, and ``allowed``,
-    what may be given, in words.  Defaults are written as users write them.
+    Besides the words of JSON Schema a property has ``kind``, the option's type, ``allowed``,
+    what may be given, in words, and perhaps ``values``, as in the profile.  Defaults are written as
+    users write them.
     """
     return {
         "$schema": JSON_SCHEMA,
@@ -379,6 +389,8 @@ def _property(name: str, option: Option) -> dict[str, Any]:
     }
     if option.type == "enum":
         schema["enum"] = list(option.choices)
+    if option.values:
+        schema["values"] = option.values
     if option.type == "integer":
         named = zip(("minimum", "maximum"), bounds(option), strict=True)
         schema |= {key: value for key, value in named if value is not None}

@@ -332,6 +332,8 @@ def _option_checks(profile: Profile, name: str, option: Option) -> Iterator[Prob
     if (option.type == "enum") != bool(option.choices):
         words = "needs `choices`" if option.type == "enum" else "`choices` are for type enum only"
         yield (*here, "choices"), f"{dotted}: {words}"
+    if option.values and option.type not in ("string", "enum"):
+        yield (*here, "values"), f"{dotted}: `values` is for types string and enum only"
     if "" in option.choices:
         yield (*here, "choices"), f"{dotted}: an empty choice means that none was made; remove it"
     if option.pattern is not None:

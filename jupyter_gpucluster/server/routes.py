@@ -132,23 +132,19 @@ class ClusterHandler(ApiHandler):
             self.respond(self.extension.models.model(stopping), HTTPStatus.ACCEPTED)
 
 
-class SetupHandler(ApiHandler):
+class SetupHandler(ReadHandler):
     """The queues that batch systems report, and a profile for one of them."""
 
     @web.authenticated
     @authorized
-    async def get(self) -> None:
-        self.respond({"systems": await self._aside(self.extension.desk.systems)})
-
-    @web.authenticated
-    @authorized
     async def post(self) -> None:
-        wanted = self.body(SetupBody)
-        self.respond(await self._aside(self.extension.desk.proposal, **dict(wanted)))
+        propose = functools.partial(self.extension.desk.proposal, **dict(self.body(SetupBody)))
+        self.respond(await aside(propose))
 
-    async def _aside(self, call: Callable[..., Any], **wanted: Any) -> Any:
-        run = functools.partial(call, **wanted)
-        return await asyncio.get_running_loop().run_in_executor(SETUPS, run)
+
+async def aside(call: Callable[[], Any]) -> Any:
+    """Call what may wait for a batch system in a thread of its own kind."""
+    return await asyncio.get_running_loop().run_in_executor(SETUPS, call)
 
 
 class NotebookHandler(ApiHandler):
@@ -175,6 +171,11 @@ def listed_profiles() -> dict[str, Any]:
     return {**places(), "without_profile": without_profile()}
 
 
+async def read_values(on: ApiHandler, name: str) -> Any:
+    """Return what the batch system reports for the options of a profile."""
+    return await aside(functools.partial(on.extension.desk.values, name))
+
+
 def read(pattern: str, call: Callable[..., Awaitable[Any]], key: str = "") -> Route:
     """Return the route of a `ReadHandler`."""
     return (API + pattern, ReadHandler, {"read": call, "key": key})
@@ -188,6 +189,7 @@ ROUTES: list[Route] = [
     read("profiles", lambda _: asyncio.to_thread(listed_profiles)),
     read(PROFILE, lambda _, name: asyncio.to_thread(one_place, name)),
     read(PROFILE + "/capacity", lambda on, name: on.clusters.capacity(name)),
+    read(PROFILE + "/values", read_values),
     (API + PROFILE + "/script", ScriptHandler, {}),
     (API + PROFILE + "/check", CheckHandler, {}),
     read("environments", lambda _: asyncio.to_thread(list_environments), "environments"),
@@ -200,7 +202,11 @@ ROUTES: list[Route] = [
     read(CLUSTER + "/scripts", lambda on, name: on.clusters.scripts(name), "scripts"),
     read(CLUSTER + "/why", lambda on, name: on.clusters.why(name), "text"),
     read(CLUSTER + "/client-code", lambda on, name: on.clusters.client_code(name)),
-    (API + "setup", SetupHandler, {}),
+    (
+        API + "setup",
+        SetupHandler,
+        {"read": lambda on: aside(on.extension.desk.systems), "key": "systems"},
+    ),
     read("notebooks", lambda _: asyncio.to_thread(notebooks.titles), "notebooks"),
     (API + r"notebooks/(?P<name>[^/]+)", NotebookHandler, {}),
     read("health", lambda on: check_health(on.clusters, on.extension.snapshots)),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..batch import installed
+from ..batch import elsewhere, installed
 from ..batch.base import Backend
 from ..batch.status_cache import REUSED_SECONDS
 from ..core.errors import BackendError, InvalidInput
-from ..core.site import GpuQueue, Site
-from ..doctor.findings import Finding, Result
+from ..core.fast_dataclass import frozen
+from ..core.site import Site
+from ..doctor.findings import failed
 from ..launch.capacity import ask
+from ..profiles import find_profile
+from ..profiles.options import takes
 from ..state.paths import default_root
 from .profile_text import Choices
 from .proposals import (
@@ -34,13 +38,27 @@ SHOWN = ("name", "gpus", "gpu_type", "nodes", "accounts", "open_to", "closed", "
 """Fields of a queue that the dialog shows."""
 
 
+CHECKED = ("result", "found", "way_out")
+"""Fields of a finding that the dialog shows."""
+
+
+@frozen
+class Answer:
+    """A batch system's last answer."""
+
+    asked: float = 0.0
+    """Epoch seconds; 0 = it has not answered yet."""
+    site: Site = Site()
+    trouble: str = ""
+    """The reason why the newest question has no answer."""
+
+
 class Desk:
     """The answers of this host's batch systems, which all pages of a server share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sites: dict[str, tuple[float, Site]] = {}
-        self._decided: dict[str, tuple[float, Choices]] = {}
+        self._known: dict[str, Answer] = {}
 
     def systems(self) -> list[dict[str, Any]]:
         """Ask each batch system for its queues with GPUs, at most once a minute."""
@@ -77,33 +95,56 @@ class Desk:
         if check or save:
             made = rehearsed(made)
         if account in made.refused:
-            refusal = replace(made.rehearsal, result=Result.FAILED, found=made.refused[account])
-            made = replace(made, rehearsal=refusal)
+            made = replace(made, rehearsal=failed(made.refused[account]))
         made = made.with_account(account)
+        finding = made.rehearsal
         return {
             "profile": made.name,
             "text": made.text,
             "accounts": made.choices.accounts,
-            "check": _shown(made.rehearsal) if check or save else None,
+            "check": {key: getattr(finding, key) for key in CHECKED} if check or save else None,
             "saved": _saved(made) if save else "",
         }
 
-    def _site(self, backend: Backend) -> tuple[float, Site]:
+    def values(self, profile: str) -> dict[str, Any]:
+        """Return what the batch system reports for the options of a profile.
+
+        Values that an option does not take are left out.
+        """
+        found = find_profile(profile).profile
+        options = {name: each for name, each in found.options.items() if each.values}
+        asked = [each for each in installed() if each.name == found.backend and each.survey("")]
+        if not (options and asked) or elsewhere(found.backend, found.job):
+            return {"title": "", "asked": 0.0, "values": {}}
+        answer = self.answer(asked[0])
+        queues = [each for each in answer.site.queues if not each.closed]
+        reported = {
+            "queues": [each.name for each in queues],
+            "accounts": [name for each in queues for name in each.accounts],
+            "qos": [name for each in queues for name in each.qos],
+        }
+        values = {}
+        for name, option in options.items():
+            names = dict.fromkeys(reported[str(option.values)])
+            values[name] = [each for each in names if takes(option, each)]
+        return {"title": asked[0].title, "asked": answer.asked, "values": values}
+
+    def answer(self, backend: Backend) -> Answer:
+        """Return the batch system's answer of the last minute, or a new one."""
         with self._lock:
-            known = self._sites.get(backend.name)
-            if known is None or time.time() - known[0] > REUSED_SECONDS:
-                known = self._sites[backend.name] = (time.time(), survey(backend))
+            known = self._known.get(backend.name, Answer())
+            if time.time() - known.asked > REUSED_SECONDS:
+                try:
+                    known = Answer(time.time(), survey(backend))
+                except BackendError as error:
+                    known = replace(known, trouble=f"{error.message} {error.detail}".strip())
+                self._known[backend.name] = known
             return known
 
     def _system(self, backend: Backend) -> dict[str, Any]:
-        trouble = ""
-        try:
-            asked, site = self._site(backend)
-        except BackendError as error:
-            trouble = f"{error.message} {error.detail}".strip()
-            asked, site = self._sites.get(backend.name, (time.time(), Site()))
-        taken, free = taken_names(), _free(backend) if site.queues and not trouble else {}
-        offered, question = offered_account(site), site.questions.get("account", "")
+        answer = self.answer(backend)
+        site, taken = answer.site, taken_names()
+        free = {} if answer.trouble or not site.queues else _free(backend)
         queues = [
             {
                 "profile": (name := proposed_name(backend, site, queue)),
@@ -115,46 +156,36 @@ class Desk:
         ]
         return {
             "title": backend.title,
-            "asked": asked,
-            "error": trouble,
-            "offered": offered,
-            "question": question,
+            "asked": answer.asked,
+            "error": answer.trouble,
+            "offered": offered_account(site),
+            "question": site.questions.get("account", ""),
             "queues": queues,
         }
 
     def _described(self, profile: str, python: str) -> Proposal:
-        for backend, site, queue in self._queues():
-            if proposed_name(backend, site, queue) == profile and not queue.closed:
-                return describe(backend, site, [queue], self._choices(python), taken_names())
+        period = int(time.monotonic() // REUSED_SECONDS)
+        for backend in installed():
+            site = self.answer(backend).site if backend.survey("") else Site()
+            for queue in site.queues:
+                if proposed_name(backend, site, queue) == profile and not queue.closed:
+                    decided = _decided(python, period)
+                    return describe(backend, site, [queue], decided, taken_names())
         raise InvalidInput(f"No queue of yours has the profile {profile!r}.", detail="profile")
 
-    def _queues(self) -> Iterator[tuple[Backend, Site, GpuQueue]]:
-        for backend in installed():
-            if backend.survey(""):
-                # The user chose from this answer, however old it is now.
-                _, site = self._sites.get(backend.name) or self._site(backend)
-                yield from ((backend, site, queue) for queue in site.queues)
 
-    def _choices(self, python: str) -> Choices:
-        when, known = self._decided.get(python, (0.0, None))
-        if known is None or time.time() - when > REUSED_SECONDS:
-            known = decide(python)
-            self._decided[python] = (time.time(), known)
-        return known
+@functools.lru_cache(maxsize=8)
+def _decided(python: str, period: int) -> Choices:
+    """Check a Python once in a period: that takes seconds."""
+    return decide(python)
 
 
 def _free(backend: Backend) -> dict[str, int]:
     """Return the free GPUs of each queue, as far as the batch system reports them."""
-    if backend.capacity() is None:
-        return {}
-    try:
-        return {each.partition: each.free for each in ask(backend, default_root())}
-    except BackendError:
-        return {}
-
-
-def _shown(finding: Finding) -> dict[str, str]:
-    return {"result": finding.result.value, "found": finding.found, "way_out": finding.way_out}
+    with contextlib.suppress(BackendError):
+        if backend.capacity() is not None:
+            return {each.partition: each.free for each in ask(backend, default_root())}
+    return {}
 
 
 def _saved(made: Proposal) -> str:

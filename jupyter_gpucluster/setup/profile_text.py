@@ -154,7 +154,7 @@ def _options(site: Site, queues: Sequence[GpuQueue], choices: Choices) -> Iterat
         names = [each.name for each in queues]
         yield f"  queue: {{type: enum, choices: {_list(names)}, default: {_text(names[0])}}}"
     if choices.for_site and choices.accounts:
-        yield "  account: {type: string, required: true}"
+        yield "  account: {type: string, required: true, values: accounts}"
     elif len(choices.accounts) > 1:
         default = f", default: {_text(choices.account)}" if choices.account else ", required: true"
         yield f"  account: {{type: enum, choices: {_list(choices.accounts)}{default}}}"

@@ -16,6 +16,7 @@ import type {
   IInside,
   IJob,
   IJobScript,
+  ILiveValues,
   IProfile,
   IProfileProblem,
   IProposedProfile,
@@ -202,6 +203,11 @@ export class ClusterApi {
   /** A profile for one queue; on request the batch system checks it, or it is saved. */
   setUp(request: ISetUpRequest): Promise<IProposedProfile> {
     return this._send('POST', ['setup'], request);
+  }
+
+  /** The names that the batch system reports for the options of a profile. */
+  values(profile: string): Promise<ILiveValues> {
+    return this._get(['profiles', profile, 'values']);
   }
 
   /** Ask the scheduler of a cluster for a sign of life; rejects if none comes soon. */

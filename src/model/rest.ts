@@ -81,6 +81,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gpucluster/api/profiles/{name}/values": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of a profile. */
+                name: components["parameters"]["profile"];
+            };
+            cookie?: never;
+        };
+        /** Names that the batch system reports for the options with `values`; it is asked at most once a minute. */
+        get: operations["profileValues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gpucluster/api/profiles/{name}/check": {
         parameters: {
             query?: never;
@@ -590,6 +610,16 @@ export interface components {
             /** @description The same in a sentence for this profile. */
             words: string;
         };
+        LiveValues: {
+            /** @description The batch system; empty if none was asked. */
+            title: string;
+            /** @description When it gave this answer, in epoch seconds; 0 = never. */
+            asked: number;
+            /** @description By option; empty if the batch system does not report such names. */
+            values: {
+                [key: string]: string[];
+            };
+        };
         Inside: {
             name: string;
             /** @description Its nodes as the batch system writes them. */
@@ -882,6 +912,8 @@ export interface components {
             allowed: string;
             default?: components["schemas"]["OptionValue"];
             enum?: string[];
+            /** @enum {unknown} */
+            values?: "accounts" | "queues" | "qos";
             minimum?: number;
             maximum?: number;
             pattern?: string;
@@ -1034,6 +1066,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Capacity"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    profileValues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of a profile. */
+                name: components["parameters"]["profile"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The names, without those that the option refuses. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LiveValues"];
                 };
             };
             default: components["responses"]["Error"];

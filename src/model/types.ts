@@ -20,6 +20,7 @@ export type OptionValue = Schemas['OptionValue'];
 export type IOption = Schemas['Option'];
 export type IOptionsSchema = Schemas['Options'];
 export type IProfile = Schemas['Profile'];
+export type ILiveValues = Schemas['LiveValues'];
 export type IInside = Schemas['Inside'];
 export type IProfileProblem = Schemas['FileProblem'];
 export type IEnvironment = Schemas['Environment'];

@@ -12,6 +12,7 @@ import type {
   ICapacity,
   IEnvironment,
   IInside,
+  ILiveValues,
   IProfile
 } from '../model/tokens';
 import { EnvironmentChoice } from './environment';
@@ -39,6 +40,8 @@ interface INewClusterFormProps {
   taken: string[];
   /** Of the draft; where the browser knows a field to be wrong, with the profile's default for it. */
   script: IScriptPreview | null;
+  /** The names that the batch system reports for the options of a profile. */
+  values: (profile: string) => Promise<ILiveValues>;
   capacity: (profile: string) => Promise<ICapacity | null>;
   /** A draft for another profile that keeps what it can. */
   draftFor: (profile: IProfile) => IDraft;
@@ -57,6 +60,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
     script?.key ?? '',
     TYPING_MS
   );
+  const live = useLiveValues(profile, props.values);
   const settled = useSettled(draft, TYPING_MS);
   // What the server finds in the fields as they are, until something is sent.
   const told =
@@ -98,6 +102,7 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
       schema={profile.options}
       first={first}
       values={draft.options}
+      live={live}
       errors={errors}
       trans={trans}
       onChange={values =>
@@ -175,6 +180,22 @@ export function NewClusterForm(props: INewClusterFormProps): JSX.Element {
       />
     </form>
   );
+}
+
+/** What the batch system reports for the profile's options; null where it is not asked or silent. */
+function useLiveValues(
+  profile: IProfile | undefined,
+  load: (profile: string) => Promise<ILiveValues>
+): ILiveValues | null {
+  const name = profile?.name ?? '';
+  const wanted = Object.values(profile?.options.properties ?? {}).some(
+    option => option.values !== undefined
+  );
+  const { value } = useLoaded(
+    async () => ({ name, live: await load(name) }),
+    wanted ? name : ''
+  );
+  return value?.name === name && value.live.asked > 0 ? value.live : null;
 }
 
 /** What can be left as it is; opens by itself when something in it is wrong. */

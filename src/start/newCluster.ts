@@ -200,6 +200,7 @@ class NewClusterBody extends ReactWidget implements Dialog.IBodyWidget<null> {
           errors: this._errors,
           taken: this._taken,
           script: this._script(),
+          values: profile => this._model.api.values(profile),
           capacity: profile => this._model.api.capacity(profile),
           draftFor: profile => this._firstDraft(profile, this._draft),
           trans: this._trans,

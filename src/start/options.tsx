@@ -12,7 +12,8 @@ import type {
 import * as React from 'react';
 
 import type { FieldErrors, IDraft } from './draft';
-import type { IOptionsSchema, OptionValue } from '../model/tokens';
+import type { ILiveValues, IOptionsSchema, OptionValue } from '../model/tokens';
+import { moment } from '../model/words';
 import { validator } from './validator';
 import { Field, inputProps } from './fields';
 
@@ -21,6 +22,8 @@ interface IOptionFieldsProps {
   /** Whether to draw the options that everyone looks at, or the others. */
   first: boolean;
   values: IDraft['options'];
+  /** What the batch system reports for some of them; null where it does not. */
+  live: ILiveValues | null;
   /** By path, such as `options.account`. */
   errors: FieldErrors;
   trans: TranslationBundle;
@@ -52,10 +55,10 @@ export function isFirst(name: string, schema: IOptionsSchema): boolean {
 
 /** The first options of a profile, or the others. */
 export function OptionFields(props: IOptionFieldsProps): JSX.Element | null {
-  const { schema, first, values, trans } = props;
+  const { schema, first, values, live, trans } = props;
   const drawn = React.useMemo(
-    () => drawnSchema(schema, first, trans),
-    [schema, first, trans]
+    () => drawnSchema(schema, first, live, trans),
+    [schema, first, live, trans]
   );
   const names = Object.keys(drawn.schema.properties ?? {});
   if (names.length === 0) {
@@ -99,6 +102,7 @@ export function OptionFields(props: IOptionFieldsProps): JSX.Element | null {
 function drawnSchema(
   whole: IOptionsSchema,
   first: boolean,
+  live: ILiveValues | null,
   trans: TranslationBundle
 ): { schema: RJSFSchema; uiSchema: Record<string, object> } {
   const properties: Record<string, RJSFSchema> = {};
@@ -112,9 +116,20 @@ function drawnSchema(
         title: required ? trans.__('%1 (required)', title) : title
       };
       delete properties[name].default;
+      const reported = live?.values[name] ?? [];
+      if (live !== null && reported.length > 0) {
+        properties[name].examples = reported;
+        properties[name].description = [
+          option.description,
+          trans.__('%1 answered at %2.', live.title, moment(live.asked))
+        ]
+          .join(' ')
+          .trim();
+      }
       const nothing = required ? trans.__('Choose one') : trans.__('Default');
       uiSchema[name] = {
-        'ui:placeholder': option.enum === undefined ? option.allowed : nothing
+        'ui:placeholder': option.enum === undefined ? option.allowed : nothing,
+        'ui:options': { unreported: trans.__('not reported for you') }
       };
     }
   }
@@ -152,21 +167,39 @@ function OptionField(props: FieldTemplateProps): JSX.Element {
 
 function TextInput(props: WidgetProps): JSX.Element {
   const number = props.schema.type === 'integer';
+  const reported = reportedFor(props);
+  const list = `${props.id}-reported`;
   return (
-    <input
-      {...widgetProps(props)}
-      className="jp-mod-styled"
-      type={number ? 'number' : 'text'}
-      step={number ? 'any' : undefined}
-      placeholder={props.placeholder}
-      spellCheck={false}
-      value={(props.value ?? '') as string}
-      onChange={event => props.onChange(event.target.value)}
-    />
+    <>
+      <input
+        {...widgetProps(props)}
+        className="jp-mod-styled"
+        type={number ? 'number' : 'text'}
+        step={number ? 'any' : undefined}
+        placeholder={props.placeholder}
+        spellCheck={false}
+        list={reported.length > 0 ? list : undefined}
+        value={(props.value ?? '') as string}
+        onChange={event => props.onChange(event.target.value)}
+      />
+      {reported.length > 0 && (
+        <datalist id={list}>
+          {reported.map(name => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+      )}
+    </>
   );
 }
 
+function reportedFor(props: WidgetProps): string[] {
+  return (props.schema.examples ?? []) as string[];
+}
+
+/** A closed list stays as the profile has it; what is not reported is marked. */
 function Choice(props: WidgetProps): JSX.Element {
+  const reported = reportedFor(props);
   return (
     <select
       {...widgetProps(props)}
@@ -177,7 +210,9 @@ function Choice(props: WidgetProps): JSX.Element {
       <option value="">{props.placeholder}</option>
       {props.options.enumOptions?.map(({ value, label }) => (
         <option key={label} value={value as string}>
-          {label}
+          {reported.length === 0 || reported.includes(label)
+            ? label
+            : `${label} (${props.options.unreported as string})`}
         </option>
       ))}
     </select>

@@ -188,6 +188,9 @@ class InMemoryClusters:
 class InMemoryDesk:
     """The calls of `Desk`; no command runs."""
 
+    def values(self, profile: str) -> dict[str, Any]:
+        return {"title": "", "asked": 0.0, "values": {}}
+
     def systems(self) -> list[dict[str, Any]]:
         return []
 

@@ -35,6 +35,7 @@ REQUESTS: list[tuple[str, str, Any, int]] = [
     ("GET", "profiles", None, 200),
     ("GET", "profiles/local", None, 200),
     ("GET", "profiles/local/capacity", None, 200),
+    ("GET", "profiles/local/values", None, 200),
     ("POST", "profiles/local/script", {"workers": 2}, 200),
     ("POST", "profiles/local/check", {"minimum": 1, "maximum": 2}, 200),
     ("GET", "environments", None, 200),

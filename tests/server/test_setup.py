@@ -29,7 +29,7 @@ def slurm(home: Path, monkeypatch: pytest.MonkeyPatch, jp_serverapp: ServerApp) 
     """Put Slurm on PATH; the Python of a server that tests is no matter here."""
     put_slurm(home, monkeypatch)
     quick = Choices(Decision("", "not checked"), Decision("server", ""), Decision("", ""))
-    monkeypatch.setattr(desk, "decide", lambda python: quick)
+    monkeypatch.setattr(desk, "_decided", lambda python, period: quick)
     jp_serverapp.web_app.settings["gpucluster"].desk = Desk()
     return home
 
@@ -72,7 +72,7 @@ async def test_queues_have_type_gpus_accounts_and_what_is_free(
     assert found["slurm-closed"]["closed"] == "its state is DOWN"
     assert {"slurm-mixed-a100", "slurm-mixed-h100"} <= found.keys()
     # Two looks within a minute are one question.
-    assert len(calls(slurm, "scontrol")) == 3
+    assert " ".join(calls(slurm, "scontrol")).count("show partition") == 1
 
 
 async def test_a_profile_is_shown_checked_and_saved_and_an_account_is_never_chosen(
@@ -156,3 +156,41 @@ async def test_a_site_that_turned_it_off_gets_no_profile(ask: Ask, slurm: Path) 
     assert (await ask("gpucluster/api/profiles")).json["without_profile"] == []
     answer = await ask(SETUP, "POST", {"profile": "slurm-gpu", "save": True})
     assert (answer.status, "help@example.org" in answer.json["hint"]) == (422, True)
+
+
+async def test_options_have_values_that_the_batch_system_reports_and_the_profile_allows(
+    ask: Ask, slurm: Path, spec: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder() / "profiles").mkdir(parents=True)
+    options = {
+        "account": "{type: string, values: accounts}",
+        "lab": "{type: string, values: accounts, pattern: 'lab.*', field: job.account}",
+        "queue": "{type: enum, choices: [gpu, other], values: queues}",
+        "qos": "{type: string, values: qos, field: environment.variables.QOS}",
+        "other": "{type: string, field: environment.variables.OTHER}",
+    }
+    text = "".join(f"  {name}: {rest}\n" for name, rest in options.items())
+    for name, backend in (("mine", "slurm"), ("elsewhere", "pbs")):
+        (folder() / f"profiles/{name}.yaml").write_text(
+            f"title: x\nbackend: {backend}\noptions:\n{text}"
+        )
+    answer = await ask("gpucluster/api/profiles/mine/values")
+    check(spec, answer.json, schema_of(spec, "GET", "profiles/mine/values", 200))
+    assert answer.json["title"] == "Slurm"
+    assert answer.json["values"] == {
+        "account": ["chem", "lab1"],
+        "lab": ["lab1"],
+        "queue": ["gpu"],
+        "qos": ["long", "normal"],
+    }
+    shown = await ask("gpucluster/api/profiles/mine")
+    assert shown.json["options"]["properties"]["account"]["values"] == "accounts"
+    await ask(SETUP)
+    # Commands run at the same time, so their lines may mix.
+    assert " ".join(calls(slurm, "sacctmgr")).count("show assoc") == 1
+    nothing = {"title": "", "asked": 0.0, "values": {}}
+    assert (await ask("gpucluster/api/profiles/elsewhere/values")).json == nothing
+    # A silent system leaves the last answer with its time.
+    monkeypatch.setattr(desk, "REUSED_SECONDS", -1.0)
+    (slurm / "bin/scontrol").write_text("#!/bin/sh\nexit 1\n")
+    assert (await ask("gpucluster/api/profiles/mine/values")).json == answer.json

@@ -159,6 +159,42 @@ describe('the dialog for a new cluster', () => {
     await result;
   });
 
+  it('suggests what the batch system reports, and marks what it does not', async () => {
+    server.profiles[1].options = optionsOf({
+      account: anOption({ values: 'accounts' }),
+      queue: anOption({
+        kind: 'enum',
+        title: 'Queue',
+        enum: ['gpu', 'old'],
+        values: 'queues'
+      })
+    });
+    server.routes['GET profiles/big/values'] = () => ({
+      body: {
+        title: 'Slurm',
+        asked: 1_700_000_000,
+        values: { account: ['chem', 'lab1'], queue: ['gpu'] }
+      }
+    });
+    await open('big');
+    const help = `Slurm answered at ${moment(1_700_000_000)}.`;
+    await waitFor(() => expect(screen.getAllByText(help)).toHaveLength(2));
+    const account = field('options.account');
+    expect(account.value).toBe('');
+    expect(
+      [...(account.list?.options ?? [])].map(option => option.value)
+    ).toEqual(['chem', 'lab1']);
+    expect(
+      [...field<HTMLSelectElement>('options.queue').options].map(
+        option => option.text
+      )
+    ).toEqual(['Default', 'gpu', 'old (not reported for you)']);
+    type('options.account', 'other');
+    expect(account.value).toBe('other');
+    press('Cancel');
+    await result;
+  });
+
   it('counts in GPUs, and tells how many jobs they are', async () => {
     await open('big');
     screen.getByText('GPUs');
