@@ -135,3 +135,7 @@ class BackendUnavailable(BackendError):
     """The scheduler did not answer; nothing is known to have changed."""
 
     status = 503
+
+
+class UsageError(Exception):
+    """A request to a job server that makes no sense; the text goes back to the head."""

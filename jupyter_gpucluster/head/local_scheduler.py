@@ -32,6 +32,7 @@ from typing import Any, NoReturn
 
 import psutil
 
+from ..core.errors import UsageError
 from ..host.private_files import DAMAGE
 from ..host.processes import signal_group, start_time
 
@@ -400,10 +401,6 @@ def end_adopted() -> None:
                 child.kill()
                 os.waitpid(child.pid, os.WNOHANG)
         time.sleep(0.01)
-
-
-class UsageError(Exception):
-    """A request that makes no sense; the text goes back to the head."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...core.errors import UsageError
 from ...core.serialize import from_json, to_json
 from ...host.processes import start_time
-from ..local_scheduler import UsageError
 
 NODES = ("demo01", "demo02", "demo03", "demo04")
 GPUS_PER_NODE = 4
