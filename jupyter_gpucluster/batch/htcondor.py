@@ -275,7 +275,12 @@ class HTCondor(Backend):
         return ["condor_rm", *ids]
 
     def routing(self, job: Sent) -> Routing:
-        return Routing(elsewhere(job.submit_args))
+        found = {}
+        for word, value in pairwise(job.submit_args):
+            if word in ("-name", "-pool", "-remote") and not value.startswith("-"):
+                part = "COLLECTOR" if word == "-pool" else "SCHEDD"
+                found[f"_CONDOR_{part}_HOST"] = value
+        return Routing(found)
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         return ["condor_ssh_to_job", id, shlex.join(words)]
@@ -294,15 +299,6 @@ class HTCondor(Backend):
                 if _text(ad.get("State")) == "Unclaimed":
                     free += _whole(ad.get("GPUs")) or 0
         return [Capacity("pool", free, sum(total.values()))] if total else []
-
-
-def elsewhere(arguments: Sequence[str]) -> dict[str, str]:
-    """Return the variables that tell commands of the schedd and the pool that jobs are sent to."""
-    found = {}
-    for word, value in pairwise(arguments):
-        if word in ("-name", "-pool", "-remote") and not value.startswith("-"):
-            found["_CONDOR_COLLECTOR_HOST" if word == "-pool" else "_CONDOR_SCHEDD_HOST"] = value
-    return found
 
 
 def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:

@@ -120,8 +120,7 @@ class _Writer:
     def forget(self) -> None:
         """Begin without a child; that of a process which forks is not its child's, too."""
         self.lock = threading.Lock()
-        self.child: subprocess.Popen[bytes] | None = None
-        self.line: BufferedRWPair | None = None
+        self.child: tuple[subprocess.Popen[bytes], BufferedRWPair] | None = None
 
     def begin(self) -> None:
         """Start the child unless it runs; skip if a question holds the lock."""
@@ -160,17 +159,17 @@ class _Writer:
         return text
 
     def _living(self) -> BufferedRWPair:
-        if self.child is None or self.line is None or self.child.poll() is not None:
+        if self.child is None or self.child[0].poll() is not None:
             self.end()
-            self.child, self.line = _started()
-        return self.line
+            self.child = _started()
+        return self.child[1]
 
     def end(self) -> None:
         """End the child."""
-        child, line = self.child, self.line
-        self.child = self.line = None
-        if child is None or line is None:
+        ended, self.child = self.child, None
+        if ended is None:
             return
+        child, line = ended
         child.kill()
         with contextlib.suppress(OSError):
             line.close()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..core.errors import BackendUnavailable, InvalidInput
+from ..core.errors import BackendUnavailable
 from ..core.job import (
     Allocation,
     Capacity,
@@ -44,8 +44,6 @@ NOT_STARTED = 9
 """oarsub's exit code when the server is down; "Job is killed", it says, yet the job runs later."""
 SILENT = re.compile(r"DB connection error|DBI connect|Cannot connect to executor", re.IGNORECASE)
 """No answer, as opposed to a refusal: the database or the server is down."""
-USER = re.compile(r"[\w.@-]+", re.ASCII)
-"""It goes into SQL."""
 FOR_PEOPLE = re.compile(r"R=\d+,W=[\d:]+,J=\w.*?(?:\(Karma=[\d.]+(?:,quota_ok)?\))?$")
 """The usual message of a job, which is no reason to wait."""
 STATES = by_word(
@@ -182,8 +180,7 @@ class Oar(Backend):
         raise unsubmitted(self, submission, result, REASONS.phrases, unclear)
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
-        if not USER.fullmatch(user):
-            raise InvalidInput(f"OAR cannot list the jobs of a user called {user!r}.")
+        user = directive_value(user, "the user's name")  # without quotes it is a value in SQL
         # Lists the ended too, for ever; so the ids say which of those to list.
         over = f" OR job_id IN ({','.join(id for id in ids if id.isdecimal())})" if ids else ""
         living = "state NOT IN ('Terminated','Error')"

@@ -197,15 +197,10 @@ class Pbs(Backend):
         if result.exit_code == 0 and len(found) == 1:
             number, array, server = found.pop()
             if bool(array) == (submission.count > 1):
-                return self.ids(number, server, submission.count)
+                tasks = [f"[{task}]" for task in range(submission.count)] if array else [""]
+                return tuple(f"{number}{task}{server}" for task in tasks)
         lost = SILENT.search(result.stderr) and not MISSET.search(result.stderr)
         raise unsubmitted(self, submission, result, REASONS.phrases, found or lost)
-
-    def ids(self, number: str, server: str, count: int) -> tuple[str, ...]:
-        """Return what qstat will call the jobs."""
-        if count == 1:
-            return (f"{number}{server}",)
-        return tuple(f"{number}[{task}]{server}" for task in range(count))
 
     def status(self, user: str, ids: Sequence[str]) -> list[str]:
         # Without -x, which is an error for living jobs too where the site keeps no history.

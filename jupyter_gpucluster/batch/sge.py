@@ -18,14 +18,13 @@ from ..core.job import (
     Share,
     Submission,
 )
-from ..core.site import Site
-from . import sge_site
 from .base import UNREAD, AllocationQuery, Backend, answered, ended_with, local_time, xml_of
 from .directives import Syntax
 from .job_classes import head, named
 from .quoting import directive_value, gpu_kind, resource_name
 from .reasons import Reasons
 from .refusal import unsubmitted
+from .sge_site import SgeSurvey
 
 REASONS = Reasons("sge")
 ID = re.compile(r"^(?:Your job(?:-array)? )?(\d+)(\.\d+-\d+:\d+)?(?: \(.*)?$", re.MULTILINE)
@@ -69,7 +68,7 @@ SYNTAX = Syntax(
 )  # fmt: skip
 
 
-class Sge(Backend):
+class Sge(SgeSurvey, Backend):
     """Dialect of qsub, qstat, qacct and qdel."""
 
     name = "sge"
@@ -215,12 +214,6 @@ class Sge(Backend):
 
     def allocation(self) -> AllocationQuery | None:
         return AllocationQuery(("qstat", "qconf"), _ask_about, _read_about, _job_of)
-
-    def survey(self, user: str) -> dict[str, list[str]]:
-        return sge_site.survey(user)
-
-    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
-        return sge_site.parse_survey(answers)
 
 
 def described(text: str) -> dict[str, JobStatus]:

@@ -23,41 +23,45 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 Block = Mapping[str, str]
 
 
-def survey(user: str) -> dict[str, list[str]]:
-    """Return the commands; each only reads."""
-    each = ["sh", "-c", EACH, "qconf"]
-    return {
-        "queues": ["qconf", "-sq", "*"],
-        "hosts": [*each, "-sel", "-se"],
-        "instances": ["qhost", "-q", "-xml"],
-        "complexes": ["qconf", "-sc"],
-        "environments": [*each, "-spl", "-sp"],
-        "projects": ["qconf", "-sprjl"],
-    }
+class SgeSurvey:
+    """The calls of a dialect that describe a site."""
 
+    def survey(self, user: str) -> dict[str, list[str]]:
+        """Return the commands; each only reads."""
+        each = ["sh", "-c", EACH, "qconf"]
+        return {
+            "queues": ["qconf", "-sq", "*"],
+            "hosts": [*each, "-sel", "-se"],
+            "instances": ["qhost", "-q", "-xml"],
+            "complexes": ["qconf", "-sc"],
+            "environments": [*each, "-spl", "-sp"],
+            "projects": ["qconf", "-sprjl"],
+        }
 
-def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
-    """Return the site; see `Backend.parse_survey`."""
-    for name in ("queues", "hosts", "instances"):
-        answered("Grid Engine", answers[name])
-    lines = [line.split() for line in answers["complexes"].stdout.splitlines()]
-    consumed = {words[0]: words[5] for words in lines if len(words) > 5}
-    gpu = next((name for name in GPU_NAMES if name in consumed), "")
-    hosts = {block["hostname"]: _values(block) for block in _blocks(answers["hosts"].stdout)}
-    instances = _instances(answers["instances"])
-    queues = []
-    for queue in _blocks(answers["queues"].stdout) if gpu else ():
-        there = {host: slots for (name, host), slots in instances.items() if name == queue["qname"]}
-        kinds: dict[str, list[str]] = {}
-        for host in there:
-            if _number(hosts.get(host, {}).get(gpu)):
-                kinds.setdefault(hosts[host].get("gpu_type", ""), []).append(host)
-        for kind, members in kinds.items():
-            counts = {host: _number(hosts[host][gpu]) for host in members}
-            shares = [(hosts[host], counts[host], there[host]) for host in members]
-            queues.append(_queue(queue, kind, members, shares, consumed, gpu, answers))
-    asks = {"account": "Which project is charged?"} if answers["projects"].stdout.strip() else {}
-    return Site(tuple(queues), questions=asks)
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        """Return the site; see `Backend.parse_survey`."""
+        for name in ("queues", "hosts", "instances"):
+            answered("Grid Engine", answers[name])
+        lines = [line.split() for line in answers["complexes"].stdout.splitlines()]
+        consumed = {words[0]: words[5] for words in lines if len(words) > 5}
+        gpu = next((name for name in GPU_NAMES if name in consumed), "")
+        hosts = {block["hostname"]: _values(block) for block in _blocks(answers["hosts"].stdout)}
+        instances = _instances(answers["instances"])
+        queues = []
+        for queue in _blocks(answers["queues"].stdout) if gpu else ():
+            name = queue["qname"]
+            there = {host: slots for (each, host), slots in instances.items() if each == name}
+            kinds: dict[str, list[str]] = {}
+            for host in there:
+                if _number(hosts.get(host, {}).get(gpu)):
+                    kinds.setdefault(hosts[host].get("gpu_type", ""), []).append(host)
+            for kind, members in kinds.items():
+                counts = {host: _number(hosts[host][gpu]) for host in members}
+                shares = [(hosts[host], counts[host], there[host]) for host in members]
+                queues.append(_queue(queue, kind, members, shares, consumed, gpu, answers))
+        asks = {"account": "Which project is charged?"}
+        charged = answers["projects"].stdout.strip()
+        return Site(tuple(queues), questions=asks if charged else {})
 
 
 def _queue(

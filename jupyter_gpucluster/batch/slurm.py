@@ -20,8 +20,6 @@ from ..core.job import (
     Share,
     Submission,
 )
-from ..core.site import Site
-from . import slurm_site
 from .base import (
     AllocationQuery,
     Amounts,
@@ -40,7 +38,7 @@ from .job_classes import head, named, without
 from .quoting import directive_value, gpu_kind, gpu_way, memory_of
 from .reasons import Reasons
 from .refusal import unsubmitted
-from .slurm_site import fields_of
+from .slurm_site import SlurmSurvey, fields_of
 
 # Asked for and parsed by one list.  The name comes last, since it may hold the separator.
 LISTED = ("JobArrayID", "State", "Reason", "NodeList", "StartTime", "EndTime", "exit_code", "Name")
@@ -152,7 +150,7 @@ SYNTAX = SlurmSyntax(
 )  # fmt: skip
 
 
-class Slurm(Backend):
+class Slurm(SlurmSurvey, Backend):
     """Dialect of sbatch, squeue, sacct, scancel and sinfo."""
 
     name = "slurm"
@@ -335,7 +333,10 @@ class Slurm(Backend):
         return ["scancel", *_by_array(ids)]
 
     def routing(self, job: Sent) -> Routing:
-        return Routing(elsewhere(job.directives, job.submit_args))
+        # What a command is told counts more than what a script says.
+        options = map(SYNTAX.option_of, (*options_in(job.submit_args), *job.directives))
+        clusters = [value for option, value in options if option == "--clusters"]
+        return Routing({"SLURM_CLUSTERS": clusters[0]} if clusters else {})
 
     def enter(self, id: str, node: str, words: Sequence[str], *, terminal: bool) -> list[str]:
         # Another step beside the workers, which hold all that the job has.
@@ -372,21 +373,6 @@ class Slurm(Backend):
                 free[name] += max(0, gpus_of(has) - gpus_of(used))
         return [Capacity(name, free[name], total[name]) for name in total if total[name]]
 
-    def survey(self, user: str) -> dict[str, list[str]]:
-        return slurm_site.survey(user)
-
-    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
-        return slurm_site.parse_survey(answers)
-
-
-def elsewhere(directives: Sequence[str], arguments: Sequence[str]) -> dict[str, str]:
-    """Return the variable that tells commands of the cluster that a job is sent to."""
-    # What a command is told counts more than what a script says.
-    texts = (*options_in(arguments), *directives)
-    options = map(SYNTAX.option_of, texts)
-    clusters = [value for option, value in options if option == "--clusters"]
-    return {"SLURM_CLUSTERS": clusters[0]} if clusters else {}
-
 
 def _row(fields: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     """Return a job of another command as a row of the listing.
@@ -404,26 +390,14 @@ def _row(fields: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
 
 def _by_array(ids: Sequence[str]) -> list[str]:
     """Write tasks of one array together: scancel sends a request for each of its arguments."""
-    arrays: dict[str, list[int]] = {}
+    arrays: dict[str, list[str]] = {}
     for id in ids:
         array, _, task = id.partition("_")
-        arrays.setdefault(array, []).extend([int(task)] if task.isdecimal() else [])
+        arrays.setdefault(array, []).extend([task] if task.isdecimal() else [])
     return [
-        array if not tasks else f"{array}_{tasks[0]}" if len(tasks) == 1 else
-        f"{array}_[{_ranges(tasks)}]"
+        f"{array}_[{','.join(tasks)}]" if len(tasks) > 1 else "_".join([array, *tasks])
         for array, tasks in arrays.items()
-    ]  # fmt: skip
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Write numbers as ``0-3,7``."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    ]
 
 
 def _failure(code: int | None) -> str:

@@ -41,49 +41,51 @@ class Node:
     address: str
 
 
-def survey(user: str) -> dict[str, list[str]]:
-    """Return the commands; each only reads."""
-    listed = ["sacctmgr", "-n", "-P", "show"]
-    return {
-        "partitions": ["scontrol", "-a", "show", "partition", "-o"],
-        "nodes": ["scontrol", "-a", "show", "node", "-o"],
-        "config": ["scontrol", "show", "config"],
-        "associations": [*listed, "assoc", f"user={user}", ASSOCIATED],
-        "qos": [*listed, "qos", QUALITIES],
-        "groups": ["id", "-Gn", user],
-    }
+class SlurmSurvey:
+    """The calls of a dialect that describe a site."""
 
+    def survey(self, user: str) -> dict[str, list[str]]:
+        """Return the commands; each only reads."""
+        listed = ["sacctmgr", "-n", "-P", "show"]
+        return {
+            "partitions": ["scontrol", "-a", "show", "partition", "-o"],
+            "nodes": ["scontrol", "-a", "show", "node", "-o"],
+            "config": ["scontrol", "show", "config"],
+            "associations": [*listed, "assoc", f"user={user}", ASSOCIATED],
+            "qos": [*listed, "qos", QUALITIES],
+            "groups": ["id", "-Gn", user],
+        }
 
-def parse_survey(answers: Mapping[str, CommandResult]) -> Site:
-    """Return the site; see `Backend.parse_survey`."""
-    for name in ("partitions", "nodes"):
-        answered("Slurm", answers[name])
-    config = fields_of(_output(answers, "config"))
-    cluster = config.get("ClusterName", "")
-    mine = [
-        row for row in _table(answers, "associations") if row.get("Cluster", cluster) == cluster
-    ]
-    qos = {row["Name"]: row for row in _table(answers, "qos")}
-    kinds = _kinds(_output(answers, "nodes"))
-    groups = _output(answers, "groups").split()
-    queues = []
-    for line in _output(answers, "partitions").splitlines():
-        partition = fields_of(line)
-        name = partition.get("PartitionName", "")
-        for (where, gpu_type), nodes in kinds.items():
-            if where == name:
-                described = _queue(partition, config, gpu_type, nodes)
-                queues.append(_for_user(described, partition, mine, qos, groups))
-    questions = {}
-    if not mine and config.get("AccountingStorageType") == "accounting_storage/slurmdbd":
-        questions["account"] = "Which account is charged? Slurm's accounting did not answer."
-    return Site(
-        tuple(queues),
-        ("SBATCH_ACCOUNT", "SLURM_ACCOUNT"),
-        {name: _limits(row) for name, row in qos.items()},
-        "--qos={qos}",
-        questions,
-    )
+    def parse_survey(self, answers: Mapping[str, CommandResult]) -> Site:
+        """Return the site; see `Backend.parse_survey`."""
+        for name in ("partitions", "nodes"):
+            answered("Slurm", answers[name])
+        config = fields_of(_output(answers, "config"))
+        cluster = config.get("ClusterName", "")
+        mine = [
+            row for row in _table(answers, "associations") if row.get("Cluster", cluster) == cluster
+        ]
+        qos = {row["Name"]: row for row in _table(answers, "qos")}
+        kinds = _kinds(_output(answers, "nodes"))
+        groups = _output(answers, "groups").split()
+        queues = []
+        for line in _output(answers, "partitions").splitlines():
+            partition = fields_of(line)
+            name = partition.get("PartitionName", "")
+            for (where, gpu_type), nodes in kinds.items():
+                if where == name:
+                    described = _queue(partition, config, gpu_type, nodes)
+                    queues.append(_for_user(described, partition, mine, qos, groups))
+        questions = {}
+        if not mine and config.get("AccountingStorageType") == "accounting_storage/slurmdbd":
+            questions["account"] = "Which account is charged? Slurm's accounting did not answer."
+        return Site(
+            tuple(queues),
+            ("SBATCH_ACCOUNT", "SLURM_ACCOUNT"),
+            {name: _limits(row) for name, row in qos.items()},
+            "--qos={qos}",
+            questions,
+        )
 
 
 # The nodes and the partition.

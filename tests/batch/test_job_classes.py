@@ -142,8 +142,8 @@ def test_what_a_site_has_each_python_print_is_no_answer(
 @pytest.mark.usefixtures("anew")
 def test_an_answer_to_an_interrupted_question_is_not_taken_for_the_next_one() -> None:
     job_classes.begin()
-    child = job_classes._WRITER.child
-    assert child is not None
+    assert job_classes._WRITER.child is not None
+    child, _ = job_classes._WRITER.child
     child.send_signal(signal.SIGSTOP)
 
     def interrupt(*_: object) -> None:
@@ -165,8 +165,8 @@ def test_an_answer_to_an_interrupted_question_is_not_taken_for_the_next_one() ->
 def test_a_child_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_classes, "READING_SECONDS", 0.1)
     job_classes.begin()
-    child = job_classes._WRITER.child
-    assert child is not None
+    assert job_classes._WRITER.child is not None
+    child, _ = job_classes._WRITER.child
     child.send_signal(signal.SIGSTOP)
     with pytest.raises(BackendError) as caught:
         job_classes.head("slurm.SLURMJob", {"job_name": "m"})
@@ -182,8 +182,8 @@ def test_a_process_that_forks_keeps_its_child_to_itself() -> None:
 def test_a_child_that_has_ended_is_followed_by_another() -> None:
     job_classes.begin()
     assert job_classes.head("sge.SGEJob", {"job_name": "one"})[0] == "#$ -N one"
-    child = job_classes._WRITER.child
-    assert child is not None
+    assert job_classes._WRITER.child is not None
+    child, _ = job_classes._WRITER.child
     os.kill(child.pid, signal.SIGKILL)
     assert job_classes.head("sge.SGEJob", {"job_name": "two"})[0] == "#$ -N two"
     # What is known is not asked for again.
