@@ -886,7 +886,7 @@ export interface components {
             /** @description Why it cannot be started in the batch job that Jupyter runs in; else empty. */
             unusable: string;
         };
-        /** @description JSON Schema of the `options` of a start. A start may refuse more: where a duration or an amount of memory must lie between bounds, and patterns that not all readers read alike. */
+        /** @description JSON Schema of the `options` of a start. A start may refuse more: where a duration or an amount of memory must lie between bounds, and where text must match a pattern. */
         Options: {
             /** @constant */
             $schema: "https://json-schema.org/draft/2020-12/schema";
