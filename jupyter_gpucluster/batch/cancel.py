@@ -197,7 +197,7 @@ async def cancel_jobs_of(
     record = replace(record, unaccounted=None)
     if not expected(record):
         return record, ""
-    queue = _queue(record, None if directory is None else directory.path.parent, runner)
+    queue = _queue(record, None if directory is None else directory.root, runner)
     exits = {} if directory is None else directory.exit_codes()
     found: _Found | None = None
     with contextlib.suppress(GpuClusterError, TimeoutError):

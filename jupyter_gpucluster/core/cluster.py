@@ -229,6 +229,8 @@ class Spec:
     routing: Mapping[str, str] | None = None
     """Variables at the start that select the batch system; None in records of older versions."""
     site: SiteRules = field(default_factory=SiteRules)
+    root: str = ""
+    """The state root, if the cluster directory lies elsewhere."""
 
 
 def spec_of_group(spec: Spec, name: str) -> Spec:

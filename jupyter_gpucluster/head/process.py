@@ -180,7 +180,7 @@ def make_runner(directory: ClusterDirectory, record: Record, scratch: Path) -> R
         if spec.worker_argv:
             argv.append("--preload")
         if spec.simulated:
-            argv += ["--site", str(site_file(directory.path.parent))]
+            argv += ["--site", str(site_file(directory.root))]
         return argv
 
     environment = {**os.environ, **spec.variables}

@@ -54,7 +54,7 @@ class Service:
     ) -> None:
         self.directory = directory
         self.own_job = OwnJob(directory, workers)
-        self.held = HeldJobWatch(record.spec.allocation, directory.path.parent)
+        self.held = HeldJobWatch(record.spec.allocation, directory.root)
         self.record = record
         self.seen = Observation()
         self.files = StateFiles(directory, summarise(record, self.seen, time.time()))

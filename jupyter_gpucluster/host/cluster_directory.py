@@ -132,6 +132,12 @@ class ClusterDirectory:
         """The cluster's id is its directory's name."""
         return self.path.name
 
+    @property
+    def root(self) -> Path:
+        """The state root; on a node that does not see it, the folder of this directory."""
+        root = (self.entry or self.path).parent
+        return root if root.is_dir() else self.path.parent
+
     def check(self) -> None:
         """Raise `StateError` if another user could have made or could change the directory."""
         if self.fault is not None:
@@ -230,7 +236,7 @@ class ClusterDirectory:
             if not jobs:
                 data.pop("jobs", None)
             if version <= RECORD_VERSION:
-                return self._with_dialect(from_json(Record, data))
+                return self._completed(from_json(Record, data))
         except DAMAGE as error:
             raise self._quarantine(path, error) from error
         raise NewerRecord(
@@ -263,9 +269,11 @@ class ClusterDirectory:
         age = self.lease_age()
         return age is not None and age < LAPSED_SECONDS
 
-    def _with_dialect(self, record: Record) -> Record:
+    def _completed(self, record: Record) -> Record:
         """Return a record whose backend leads to the copy of its dialect, if there is one."""
         spec, copy = record.spec, record.spec.dialect
+        if self.entry is None and spec.root:
+            self.entry = Path(spec.root, self.id)
         if copy is None:
             return record
         name = CopiedBackend(spec.backend, self.path / Path(copy.file).name, copy)

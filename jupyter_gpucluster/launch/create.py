@@ -247,6 +247,7 @@ def make_files(directory: ClusterDirectory, plan: Plan, record: Record) -> Recor
         allocation=held,
         started_in=started_in,
         site=rules(plan),
+        root="" if directory.entry is None else str(directory.root),
     )
     if spec.encrypted or spec.in_job:
         lifetime = spec.policy.max_lifetime

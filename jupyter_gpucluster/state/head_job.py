@@ -58,7 +58,7 @@ def submit(directory: ClusterDirectory, record: Record) -> None:
         text=text,
         arguments=record.spec.job.submit_args,
     )
-    runner, root = ProcessRunner(variables_of(record)), directory.path.parent
+    runner, root = ProcessRunner(variables_of(record)), directory.root
     queue = Queue(find_backend(record.spec.backend), runner, root=root)
     write_private(directory.command(job.mark), submit_line(queue.backend, sent).encode())
     try:

@@ -266,7 +266,7 @@ def starter_died(directory: ClusterDirectory) -> bool:
     """Return whether a cluster has no head, and its starter on this host is at work no more."""
     from ..host.processes import heads  # not needed by a look that finds all well
 
-    path = (directory.entry or directory.path).parent / START_LOCK
+    path = directory.root / START_LOCK
     with contextlib.suppress(OSError), locked(path) as held:
         here = path.read_text("utf-8", "replace").endswith(f" on {os.uname().nodename}")
         if held is True and here and str(directory.path) not in {at for _, at in heads()}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_a_cluster_elsewhere_is_listed_and_found_like_the_others(
         ]
     for name in ("abc123", "far"):
         assert find(root, name).directory.path == elsewhere.path
+
+
+def test_who_opens_a_directory_elsewhere_learns_its_root_from_the_record(
+    root: Path, elsewhere: ClusterDirectory
+) -> None:
+    record = elsewhere.read_record()
+    elsewhere.write_record(replace(record, spec=replace(SPEC, root=str(root))))
+    opened = ClusterDirectory(elsewhere.path)
+    assert opened.root == elsewhere.path.parent
+    opened.read_record()
+    assert opened.root == root
+    root.rename(root.with_name("unmounted"))
+    assert opened.root == elsewhere.path.parent
 
 
 def test_its_entry_is_its_owners_alone_and_goes_with_it(

@@ -22,7 +22,7 @@ KEPT = ("unresponsive_since", "silence", "cure", "traced")
 
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
     """Return the batch system of a cluster; that of a site is shared with other heads."""
-    root, spec = directory.path.parent, record.spec
+    root, spec = directory.root, record.spec
     shared = None if on_this_machine(spec.backend) else queues.shared_cache(root, record)
     return Queue(find_backend(spec.backend), runner, shared, spec.job.cancel_args, root)
 
