@@ -222,7 +222,7 @@ def _outcome(record: Record, found: _Found) -> str:
     """Describe the result for the jobs that were cancelled."""
     if found.left:
         ids = sorted([*found.left, *found.doubtful])
-        return _by_hand(record, "These jobs were cancelled, but are still listed", ids)
+        return _by_hand(record, "Its jobs were cancelled, but some are still listed", ids)
     if found.doubtful:
         return _unproved_words(record, list(found.doubtful))
     cancelled = sorted(found.asked)
@@ -428,7 +428,7 @@ def _why(queue: Queue) -> str:
 
 def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:
     ids = ids or [job.id for job in expected(record) if job.id]
-    told = f"{why}: its jobs may be there yet, and end by themselves minutes after they start."
+    told = f"{why}: jobs may be left; they end by themselves minutes after they start."
     if not ids:
         return told
     return f"{told} To end them now: {_typed(record, ids)}"

@@ -234,7 +234,7 @@ class Cluster(Control):
         if record.target.adaptive or key not in jobs or jobs[key] == heads_job(record):
             raise errors.ClusterConflict(
                 f"Job {key} cannot be given back.",
-                hint="It must run, without the scheduler, in a cluster with a fixed target.",
+                hint="It must run and not hold the scheduler; the target must be a fixed number.",
             )
         target = max(0, record.target.maximum - record.spec.worker.per_job)
         self.scale_or_rename(None, Target(target, target))

@@ -91,7 +91,7 @@ class Desk:
         require_allowed()
         made = self._described(profile, python)
         if account and account not in (made.choices.accounts or (account,)):
-            raise InvalidInput(f"{account!r} is no account of yours here.", detail="account")
+            raise InvalidInput(f"{account!r} is not one of your accounts here.", detail="account")
         if check or save:
             made = rehearsed(made)
         if account in made.refused:

@@ -70,7 +70,7 @@ def add_bench(parser: Parser) -> None:
     presets = (f"{name} ({rows}x{columns})" for name, ((rows, columns), _) in PRESETS.items())
     add("--preset", metavar="NAME", help=f"a published size: {', '.join(presets)}")
     add = parser.add_argument_group("run").add_argument
-    mode = "of the sum: as published, or as fast as the devices can (default: peak on GPUs)"
+    mode = "sum: as published, or as fast as the devices can (default: peak on GPUs)"
     add("--mode", metavar="|".join(MODES), help=mode)
     device = "the device that computes; both gives their ratio (default: GPUs if there are any)"
     add("--device", metavar="gpu|cpu|both", help=device)

@@ -75,7 +75,7 @@ def run_show(arguments: argparse.Namespace, session: Session) -> Outcome:
 
 def add_connect(parser: Parser) -> None:
     """Add the arguments of ``connect``."""
-    parser.add_argument("--form", choices=TITLES, help="print only this one, to be pasted")
+    parser.add_argument("--form", choices=TITLES, help="print only this form, ready to paste")
 
 
 def run_connect(arguments: argparse.Namespace, session: Session) -> Outcome:
@@ -177,7 +177,10 @@ def _wait(ids: Sequence[str], wait: float, session: Session) -> list[GpuClusterE
 def add_forget(parser: Parser) -> None:
     """Add the arguments of ``forget``."""
     parser.add_argument("names", metavar="NAME", nargs="*", help="names or ids of ended clusters")
-    older, days = "every cluster that ended so many days ago", whole_number("--older-than", 0)
+    older, days = (
+        "every cluster that ended DAYS days ago or earlier",
+        whole_number("--older-than", 0),
+    )
     parser.add_argument("--older-than", metavar="DAYS", type=days, help=older)
     parser.flag("--force", "also while the end of its jobs is not proved")
 
