@@ -125,7 +125,7 @@ function WorkerButtons(
       <Button
         label={trans.__('Restart')}
         name={trans.__('Restart %1', worker.name)}
-        tip={trans.__('Start this worker anew, with empty memory')}
+        tip={trans.__('Restart this worker with empty memory')}
         onClick={() =>
           void change(
             'restart',

@@ -62,8 +62,8 @@ function insideWords(inside: IInside, trans: TranslationBundle): string {
 function queuedWords(profiles: IProfile[], trans: TranslationBundle): string {
   return profiles.length === 1
     ? trans.__(
-        'New jobs on %1: queued, charged besides',
+        'New jobs on %1: queued, charged in addition',
         profiles[0].title || profiles[0].name
       )
-    : trans.__('New jobs: queued, charged besides');
+    : trans.__('New jobs: queued, charged in addition');
 }

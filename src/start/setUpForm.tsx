@@ -129,7 +129,7 @@ function Answers(props: ISetUpFormProps): JSX.Element {
           {queues.length === 0
             ? error
             : trans.__(
-                '%1 The answers of %2 are of %3.',
+                '%1 The answers of %2 are from %3.',
                 error,
                 title,
                 moment(asked)

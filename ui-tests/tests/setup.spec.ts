@@ -129,7 +129,7 @@ test('in a batch job the dialog leads with the GPUs of this job', async ({
   );
   await expect(first.getByRole('radio')).toBeChecked();
   await expect(second).toHaveAccessibleName(
-    'New jobs: queued, charged besides'
+    'New jobs: queued, charged in addition'
   );
   const other = second.getByRole('radio', { name: /^Other site/ });
   await expect(other).toBeDisabled();

@@ -148,7 +148,7 @@ describe('the dialog for a new cluster', () => {
     ].map(group => group.getAttribute('aria-label'));
     expect(words).toEqual([
       `Use this job's GPUs: 4 A100, until ${moment(ends)}, no waiting`,
-      'New jobs: queued, charged besides'
+      'New jobs: queued, charged in addition'
     ]);
     const radio = (name: RegExp): HTMLInputElement =>
       screen.getByLabelText<HTMLInputElement>(name);

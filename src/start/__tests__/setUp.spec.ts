@@ -235,7 +235,7 @@ describe('the dialog that sets up a batch system', () => {
     slurm([aQueue()], { error: 'Slurm did not answer scontrol.' });
     press('Ask again');
     await screen.findByText(
-      `Slurm did not answer scontrol. The answers of Slurm are of ${moment(ASKED)}.`
+      `Slurm did not answer scontrol. The answers of Slurm are from ${moment(ASKED)}.`
     );
     server.reachable = false;
     press('Ask again');
