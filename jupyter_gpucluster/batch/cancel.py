@@ -145,11 +145,9 @@ async def _strays(
             origins = [await _origin(queue, status.id, root) for status in strays]
     except TimeoutError:
         return [f"perhaps jobs: {backend.title} does not answer{_why(queue)}"]
-    where = "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
     return [
         f"job {status.id} of {status.mark} ({status.state.value}), {origin}; to end it: "
-        + where
-        + shlex.join(backend.cancel([status.id]))
+        + _shell(variables, backend.cancel([status.id]))
         for status, origin in zip(strays, origins, strict=True)
     ]
 
@@ -438,6 +436,9 @@ def _typed(record: Record, ids: Sequence[str]) -> str:
     """Return what to type in a shell to end jobs of a cluster; some say in arguments where."""
     by_arguments = arguments_elsewhere(record.spec.backend, record.spec.job)
     there = {} if by_arguments else routing(record.spec)
-    where = "".join(f"{name}={shlex.quote(value)} " for name, value in there.items())
     backend = find_backend(record.spec.backend)
-    return where + shlex.join(cancel_command(backend, ids, record.spec.job.cancel_args))
+    return _shell(there, cancel_command(backend, ids, record.spec.job.cancel_args))
+
+
+def _shell(variables: Mapping[str, str], argv: Sequence[str]) -> str:
+    return " ".join([*(f"{k}={shlex.quote(v)}" for k, v in variables.items()), shlex.join(argv)])

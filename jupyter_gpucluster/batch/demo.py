@@ -8,8 +8,8 @@ from ..core.errors import BackendError
 from ..core.job import CommandResult, JobShape, JobState, JobStatus, Submission
 from .base import ENDS, ended_with
 from .directives import Syntax
+from .job_classes import named
 from .local import Local
-from .quoting import directive_value, hours
 
 WAITING = {
     "priority": "Other jobs are before it in the queue.",
@@ -56,16 +56,13 @@ class Demo(Local):
     most_tasks = 100
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        asked = {"job-name": directive_value(mark, "mark"), "output": output}
-        if job.queue:
-            asked["queue"] = directive_value(job.queue, "job.queue")
-        if job.account:
-            asked["account"] = directive_value(job.account, "job.account")
-        asked["nodes"] = str(job.nodes)
-        asked["gpus"] = str(job.gpus)
-        if job.walltime is not None:
-            asked["walltime"] = hours(job.walltime)
-        return [f"#DEMO --{name}={value}" for name, value in asked.items()]
+        told = named(job, mark)
+        asked = {
+            "job-name": told["job_name"], "output": output, "queue": told.get("queue"),
+            "account": told.get("account"), "nodes": job.nodes, "gpus": job.gpus,
+            "walltime": told.get("walltime"),
+        }  # fmt: skip
+        return [f"#DEMO --{name}={value}" for name, value in asked.items() if value is not None]
 
     def unused_keys(self, launcher: str) -> tuple[str, ...]:
         return UNUSED

@@ -410,9 +410,11 @@ class Queue:
         ``expected`` are the jobs that have not ended as far as is known; by default ``ids``.
         """
         expected = ids if expected is None else expected
-        if self.shared is None:
-            return Poll(True, await self.poll(ids, expected))
-        poll = await self.shared.poll(ids, period, self.answer)
+        if self.shared is not None:
+            poll = await self.shared.poll(ids, period, self.answer)
+        else:
+            found = await self.answer(ids)
+            poll = Poll(True) if found is None else Poll(True, found.jobs, found.words)
         if poll.listing is None:
             return poll
         # Perhaps it is another head's.
@@ -423,10 +425,7 @@ class Queue:
         self, ids: Sequence[str], expected: Sequence[str] | None = None
     ) -> dict[str, JobStatus] | None:
         """List all jobs in one call; None without an answer.  ``expected`` as in `look`."""
-        listing = await self.answer(ids)
-        if listing is None:
-            return None
-        return await asyncio.to_thread(self.whole, listing, ids if expected is None else expected)
+        return (await self.look(ids, PERIOD, expected)).listing
 
     async def answer(self, ids: Sequence[str]) -> Listing | None:
         """List all jobs in one call, with what stood on standard error."""

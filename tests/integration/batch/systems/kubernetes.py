@@ -51,9 +51,6 @@ def answer(
     site: Site, user: str, method: str, path: str, query: Mapping[str, str], body: dict[str, Any]
 ) -> dict[str, Any] | str:
     """Answer a request, with the text of a log or an object; raises `Refused`."""
-    if path == "/api/v1/nodes":
-        check_rights(user, "list", "", "nodes")
-        return listing("NodeList", [pods.node(name, site) for name in pods.NODES])
     match = PODS.fullmatch(path)
     if match is None:
         raise Refused(404, "NotFound", "the server could not find the requested resource")

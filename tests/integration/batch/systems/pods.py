@@ -279,14 +279,5 @@ def terminated(job: Job) -> dict[str, Any]:
     return {"exitCode": code, "reason": reason, "containerID": "containerd://0", **times}
 
 
-def node(name: str, site: Site) -> dict[str, Any]:
-    """Return a node as the API shows it."""
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    closed = {} if site.slots else {"unschedulable": True}
-    meta = {"name": name, "labels": labels(name), "uid": f"node-{name}"}
-    said = {"capacity": CAPACITY, "allocatable": CAPACITY, "conditions": [ready]}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": closed, "status": said}
-
-
 def stamp(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
