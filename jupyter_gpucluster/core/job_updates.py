@@ -124,11 +124,8 @@ def by_our_clock(job: Job, status: JobStatus, now: float) -> JobStatus:
     elif told > now + SKEW_SECONDS:
         # The first guess stays: else it would move with every look.
         shift = (job.started or now) - told
-    moved = {
-        name: time + shift
-        for name in ("started", "ended", "ends")
-        if (time := getattr(status, name)) is not None
-    }
+    times = {name: getattr(status, name) for name in ("started", "ended", "ends")}
+    moved = {name: time + shift for name, time in times.items() if time is not None}
     if "ended" in moved:
         moved["ended"] = min(moved["ended"], now)
     return replace(status, **moved)

@@ -61,11 +61,9 @@ def make_scheduler(directory: ClusterDirectory, spec: Spec) -> Scheduler:
     if spec.in_job:
         interface = spec.scheduler_interface
         address = f"{get_ip_interface(interface)}:0" if interface else ":0"
-        settings |= {
-            "distributed.scheduler.dashboard.tls.cert": str(tls / "scheduler-cert.pem"),
-            "distributed.scheduler.dashboard.tls.key": str(tls / "scheduler-key.pem"),
-            "distributed.scheduler.dashboard.tls.ca-file": str(tls / "ca.pem"),
-        }
+        files = {"cert": "scheduler-cert.pem", "key": "scheduler-key.pem", "ca-file": "ca.pem"}
+        for name, file in files.items():
+            settings[f"distributed.scheduler.dashboard.tls.{name}"] = str(tls / file)
     with dask.config.set(settings):
         return Scheduler(
             host=spec.host or None,

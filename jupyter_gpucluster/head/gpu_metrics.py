@@ -112,9 +112,9 @@ class IdleGpus:
 
     def words(self, count: int, hours: float, now: float) -> str:
         """Return e.g. ``8 GPUs held, under 2 % for 20 min, 2.7 GPU-hours``; empty for 5 minutes."""
-        if self.since is None or now - self.since < 300 or not count:
+        minutes = 0 if self.since is None else int((now - self.since) / 60)
+        if minutes < 5 or not count:
             return ""
-        minutes = int((now - self.since) / 60)
         gpus = "1 GPU" if count == 1 else f"{count} GPUs"
         return f"{gpus} held, under {IDLE_PERCENT} % for {minutes} min, {hours:.1f} GPU-hours"
 

@@ -81,7 +81,7 @@ class OwnJob:
 
     def status(self, job: Job) -> JobStatus:
         """Return the state of the job's workers."""
-        if self.began is not None and start_time(self.group) == self.began:
+        if self.runs():
             return copied(JobStatus, job, state=JobState.RUNNING)
         code = self.directory.exit_codes().get(job.key)
         state = JobState.DONE if code == 0 else JobState.FAILED
@@ -98,11 +98,14 @@ class OwnJob:
 
     def end_workers(self) -> None:
         """End the job's workers, and not the job; asked again in vain, for good."""
-        if self.began is None or start_time(self.group) != self.began:
-            return
         now = time.time()
         self.asked = self.asked or now
-        signal_group(self.group, 9 if now - self.asked > PATIENCE else 15)
+        if self.runs():
+            signal_group(self.group, 9 if now - self.asked > PATIENCE else 15)
+
+    def runs(self) -> bool:
+        """Return whether the workers are there."""
+        return self.began is not None and start_time(self.group) == self.began
 
 
 PERIOD = 120.0

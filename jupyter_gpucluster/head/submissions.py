@@ -56,8 +56,7 @@ class Submissions:
         refusal = ""
         ids: tuple[str, ...] = ()
         try:
-            submission = await self.prepare(action)
-            ids = await self.queue.submit(submission)
+            ids = await self.queue.submit(await self.prepare(action))
         except BackendUnavailable:
             pass
         except GpuClusterError as error:

@@ -32,8 +32,7 @@ def check_memory(spec: Spec, workers: int, *, automatic: bool = False) -> None:
     total, limit = spec.shared_memory, spec.worker.memory_limit
     if total is None or not workers:
         return
-    others = _of_groups(spec)
-    share = share_of(spec, workers)
+    others, share = _of_groups(spec), share_of(spec, workers)
     if share is None and automatic:
         share = limit
     if share is not None and share < LEAST_SHARE:

@@ -30,12 +30,9 @@ def check_private(path: Path) -> None:
         status = path.lstat()
     except OSError as error:
         raise trouble(error, path) from error
+    fault = foreign(status) if stat.S_ISDIR(status.st_mode) else "is not a directory"
     if stat.S_ISLNK(status.st_mode):
         fault = "is a symbolic link"
-    elif not stat.S_ISDIR(status.st_mode):
-        fault = "is not a directory"
-    else:
-        fault = foreign(status)
     if fault:
         raise StateError(
             f"The state directory {path} {fault}; refusing to use it.",

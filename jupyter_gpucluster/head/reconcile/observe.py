@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -99,7 +100,7 @@ class Watch(SchedulerPlugin):
 
     def results(self) -> Counter[str]:
         """Return the bytes of results in the memory of each job's workers."""
-        held: Counter[str] = Counter()
+        held = Counter[str]()
         for ws in self.scheduler.workers.values():
             held[job_of(str(ws.name))] += ws.nbytes
         return held
@@ -158,11 +159,8 @@ class Watch(SchedulerPlugin):
         came and went between two looks counts, else a user of short tasks would lose the cluster.
         """
         before, self.transitions = self.transitions, self.scheduler.transition_counter
-        works = (
-            any(ws.processing for ws in self.scheduler.workers.values())
-            or bool(self.scheduler.queued)
-            or bool(self.scheduler.unrunnable)
-        )
+        works = any(ws.processing for ws in self.scheduler.workers.values())
+        works = works or bool(self.scheduler.queued or self.scheduler.unrunnable)
         if works or self.tasks != self.tasks_before:
             self.used, self.tasks_before = now, self.tasks
         busy = works or self.transitions != before
@@ -177,14 +175,12 @@ class Watch(SchedulerPlugin):
         """Return once for each job what its GPU workers' start warns of; reads files."""
         found: dict[str, list[str]] = {}
         for key in keys:
-            try:
+            with contextlib.suppress(OSError):  # a file server may show it later
                 with (self.logs / f"{key}.log").open("rb") as stream:
                     start = stream.read(LOG_START).decode("utf-8", "replace")
-            except OSError:
-                continue  # a file server may show it later
-            self.read.add(key)
-            for words in remarks(start):
-                found.setdefault(words, []).append(key)
+                self.read.add(key)
+                for words in remarks(start):
+                    found.setdefault(words, []).append(key)
         return [f"{', '.join(keys)}: {words}" for words, keys in found.items()]
 
     def first_error(self, key: str) -> str:
