@@ -327,40 +327,23 @@ class TestProcesses:
         assert [json.loads(server.answers.readline())["number"] for _ in range(2)] == [1, 2]
 
 
-def a_server(tmp_path: Path) -> local_scheduler.JobServer:
-    mine, theirs = socket.socketpair()
-    mine.close()
-    return local_scheduler.JobServer(theirs, tmp_path, tmp_path, [])
-
-
-def submit(server: local_scheduler.JobServer, mark: str) -> dict[str, Any]:
-    argv = ["jobs", "submit", "--mark", mark, "/tmp/script.sh"]
-    return server.answer(json.dumps({"number": 1, "argv": argv}).encode())
-
-
-def test_a_machine_without_room_for_a_process_ends_the_job_and_says_why(
+def test_a_machine_without_room_for_a_process_ends_the_job_and_only_the_last_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", full)
-    server = a_server(tmp_path)
-    assert submit(server, MARK)["exit_code"] == 0
-    [task] = server.tasks.values()
+    monkeypatch.setattr(local_scheduler, "KEPT_TASKS", 3)
+    mine, theirs = socket.socketpair()
+    mine.close()
+    server = local_scheduler.JobServer(theirs, tmp_path, tmp_path, [])
+    for number in range(6):
+        argv = ["jobs", "submit", "--mark", f"gpc-jobsrv-{number}", "/tmp/script.sh"]
+        answer = server.answer(json.dumps({"number": 1, "argv": argv}).encode())
+        assert answer["exit_code"] == 0
+    assert list(server.tasks) == [f"gpc-jobsrv-{number}_0" for number in (3, 4, 5)]
+    task = server.tasks["gpc-jobsrv-5_0"]
     assert task.state == "ended"
     assert task.reason == "no process: Resource temporarily unavailable"
-    server.channel.close()
-
-
-def test_only_the_last_ended_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full() -> int:
-        raise OSError(12, "Cannot allocate memory")
-
-    monkeypatch.setattr(os, "fork", full)
-    monkeypatch.setattr(local_scheduler, "KEPT_TASKS", 3)
-    server = a_server(tmp_path)
-    for number in range(6):
-        submit(server, f"gpc-jobsrv-{number}")
-    assert list(server.tasks) == [f"gpc-jobsrv-{number}_0" for number in (3, 4, 5)]
     server.channel.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,59 +16,52 @@ from tests.commands import put_command
 ON_THIS_MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+HIDDEN = "hides all GPUs."
+
+
 @pytest.mark.parametrize(
-    "chosen, expected",
+    "chosen, expected, trouble",
     [
-        ("0,1", ("0", "1")),
-        (" 2 , 3 ", ("2", "3")),
-        ("GPU-8a56,MIG-1b2c", ("GPU-8a56", "MIG-1b2c")),
-        ("0,-1,1", ("0",)),
-        ("0,,1", ("0",)),
+        ("0,1", ("0", "1"), ""),
+        (" 2 , 3 ", ("2", "3"), ""),
+        ("GPU-8a56,MIG-1b2c", ("GPU-8a56", "MIG-1b2c"), ""),
+        ("0,-1,1", ("0",), ""),
+        ("0,,1", ("0",), ""),
+        ("", (), f"CUDA_VISIBLE_DEVICES='' {HIDDEN}"),
+        ("-1", (), f"CUDA_VISIBLE_DEVICES='-1' {HIDDEN}"),
+        ("NoDevFiles", (), f"CUDA_VISIBLE_DEVICES='NoDevFiles' {HIDDEN}"),
+        (" ", (), f"CUDA_VISIBLE_DEVICES=' ' {HIDDEN}"),
     ],
 )
 def test_the_variable_that_names_gpus_is_taken_as_cuda_takes_it(
-    monkeypatch: pytest.MonkeyPatch, chosen: str, expected: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, chosen: str, expected: tuple[str, ...], trouble: str
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    assert hardware.visible_gpus() == (expected, "")
+    assert hardware.visible_gpus() == (expected, trouble)
 
 
-@pytest.mark.parametrize("chosen", ["", "-1", "NoDevFiles", " "])
-def test_a_variable_that_hides_all_gpus_is_named_as_the_reason(
-    monkeypatch: pytest.MonkeyPatch, chosen: str
+@pytest.mark.parametrize(
+    "script, expected, told",
+    [
+        ("printf '0\\n1\\n'", ("0", "1"), ""),
+        ('echo "NVIDIA-SMI has failed: couldn\'t communicate"; exit 9', (), "couldn't communicate"),
+        ("exec sleep 30", (), "does not answer"),
+    ],
+)
+def test_the_driver_names_the_gpus_or_its_trouble(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    expected: tuple[str, ...],
+    told: str,
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    gpus, trouble = hardware.visible_gpus()
-    assert gpus == ()
-    assert "CUDA_VISIBLE_DEVICES" in trouble
-
-
-@pytest.fixture
-def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return lambda script: put_command(tmp_path, monkeypatch, "nvidia-smi", script)
-
-
-def test_the_driver_names_the_gpus(nvidia_smi: Callable[[str], Path]) -> None:
-    nvidia_smi("printf '0\\n1\\n'")
-    assert hardware.visible_gpus() == (("0", "1"), "")
-
-
-def test_a_failed_driver_is_reported_in_its_own_words(nvidia_smi: Callable[[str], Path]) -> None:
-    nvidia_smi('echo "NVIDIA-SMI has failed because it couldn\'t communicate"; exit 9')
+    monkeypatch.setattr(hardware, "NVIDIA_SMI_SECONDS", 2.0 if expected else 0.5)
+    put_command(tmp_path, monkeypatch, "nvidia-smi", script)
     gpus, trouble = hardware.visible_gpus()
-    assert gpus == ()
-    assert "couldn't communicate" in trouble
-
-
-def test_a_driver_that_hangs_is_given_up(
-    nvidia_smi: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hardware, "NVIDIA_SMI_SECONDS", 0.2)
-    nvidia_smi("exec sleep 30")
-    gpus, trouble = hardware.visible_gpus()
-    assert gpus == ()
-    assert "does not answer" in trouble
+    assert gpus == expected
+    assert told in trouble
+    assert bool(trouble) == bool(told)
 
 
 def test_no_driver_is_no_gpu_and_no_trouble(
