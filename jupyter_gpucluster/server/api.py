@@ -63,8 +63,10 @@ class ApiHandler(ShowsErrors, APIHandler):
 
     @classmethod
     def verbs(cls) -> list[str]:
-        """Return the methods that a handler has of its own."""
-        return [v for v in cls.SUPPORTED_METHODS if v.lower() in vars(cls)] + ["OPTIONS"]
+        """Return the methods that a handler has."""
+        names = [(verb, verb.lower()) for verb in cls.SUPPORTED_METHODS]
+        plain = web.RequestHandler  # answers 405
+        return [verb for verb, name in names if getattr(cls, name) != getattr(plain, name)]
 
     def body(self, kind: type[B]) -> B:
         """Return the request's body, checked; raises `InvalidInput` naming the field."""

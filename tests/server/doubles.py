@@ -110,7 +110,7 @@ class InMemoryClusters:
         self.views[view.id] = changed
         return changed
 
-    async def stop(self, name: str, *, force: bool = False) -> ClusterView:
+    async def stop(self, name: str, *, force: bool = False, reason: str = "") -> ClusterView:
         view = await self._alive(name)
         phase = Phase.STOPPED if force else Phase.STOPPING
         self.views[view.id] = dataclasses.replace(view, phase=phase)
