@@ -239,8 +239,9 @@ class Clusters:
         target: Target | None = None,
         drop: str = "",
         restart: str = "",
+        keep: bool = False,
     ) -> ClusterView:
-        """Rename or scale a cluster, give a job of it back, or restart a worker.
+        """Rename, scale or keep a cluster, give a job of it back, or restart a worker.
 
         Parameters
         ----------
@@ -248,6 +249,8 @@ class Clusters:
             A worker whose job ends; the target falls by the workers of that job.
         restart
             A worker that starts anew.
+        keep
+            Whether an idle cluster gets another hour, unless something else ends it earlier.
 
         Raises
         ------
@@ -272,7 +275,7 @@ class Clusters:
             words = f"Cluster {look.record.name} is {look.record.phase.value}."
             hint = "Start another one."
             raise ClusterConflict(words, hint=hint)
-        given = {"name": new_name, "target": target, "drop": drop, "restart": restart}
+        given = {"name": new_name, "target": target, "drop": drop, "restart": restart, "keep": keep}
         body = {key: to_json(value) for key, value in given.items() if value}
         ask_started(look.directory, "PATCH", "/gpucluster/cluster", body)
         return self.get(look.record.id)

@@ -190,7 +190,7 @@ class Summary(Control):
 
 
 class Cluster(Control):
-    """Rename or scale the cluster, give one of its jobs back, or restart a worker."""
+    """Rename, scale or keep the cluster, give one of its jobs back, or restart a worker."""
 
     async def patch(self) -> None:
         body = self.body()
@@ -202,6 +202,8 @@ class Cluster(Control):
             self.drop(job_of(worker))
         if worker := str(body.get("restart") or ""):
             await self.restart(worker)
+        if body.get("keep"):
+            self.service.watch.keep(time.time(), self.service.record.spec.policy.idle_timeout)
         await self.on_disk()
         runner = self.service.queue.runner
         if target is not None and isinstance(runner, JobServerRunner):

@@ -88,6 +88,7 @@ class UpdateBody(Body):
     target: TargetBody | None = None
     drop: str = ""
     restart: str = ""
+    keep: bool = False
 
 
 class TrialBody(AmountBody):

@@ -113,10 +113,10 @@ class ClusterHandler(ApiHandler):
     async def patch(self, cluster_id: str) -> None:
         body = self.body(UpdateBody)
         target = body.target.target() if body.target else None
-        workers = {"drop": body.drop, "restart": body.restart}
-        if body.name is None and target is None and not any(workers.values()):
+        more: dict[str, Any] = {"drop": body.drop, "restart": body.restart, "keep": body.keep}
+        if body.name is None and target is None and not any(more.values()):
             raise InvalidInput("Nothing to change.", hint="Give a name, a target or a worker.")
-        view = await self.clusters.update(cluster_id, new_name=body.name, target=target, **workers)
+        view = await self.clusters.update(cluster_id, new_name=body.name, target=target, **more)
         self.respond(self.extension.models.model(view))
 
     @web.authenticated
@@ -134,6 +134,8 @@ class ClusterHandler(ApiHandler):
 
 class SetupHandler(ReadHandler):
     """The queues that batch systems report, and a profile for one of them."""
+
+    get = ReadHandler.get
 
     @web.authenticated
     @authorized

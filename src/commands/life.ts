@@ -75,6 +75,15 @@ export function addLifeCommands(options: ICommandOptions): void {
       }
     }
   });
+  addClusterCommand(options, CommandIDs.keep, {
+    label: trans.__('Keep cluster for 1 h'),
+    caption: trans.__('Give an idle cluster another hour'),
+    applies: cluster =>
+      isOurs(cluster) &&
+      isSteerable(cluster.phase) &&
+      cluster.clocks.some(({ kind, ends }) => kind === 'idle' && ends !== null),
+    execute: cluster => model.keep(cluster.id)
+  });
   addClusterCommand(options, CommandIDs.stop, {
     label: trans.__('Stop cluster…'),
     caption: trans.__('End a cluster and all its workers'),

@@ -135,6 +135,8 @@ export class ClusterApi {
       drop?: string;
       /** A worker that starts anew. */
       restart?: string;
+      /** Whether an idle cluster gets another hour. */
+      keep?: boolean;
     }
   ): Promise<ICluster> {
     return this._send('PATCH', ['clusters', id], changes);

@@ -16,6 +16,7 @@ export const CommandIDs = {
   autoConnect: 'gpucluster:auto-connect',
   notify: 'gpucluster:notify',
   scale: 'gpucluster:scale',
+  keep: 'gpucluster:keep',
   rename: 'gpucluster:rename',
   stop: 'gpucluster:stop',
   stopByForce: 'gpucluster:stop-by-force',

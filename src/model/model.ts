@@ -171,6 +171,11 @@ export class ClustersModel implements IClustersModel {
     await this.refresh();
   }
 
+  async keep(id: string): Promise<void> {
+    await this.api.update(id, { keep: true });
+    await this.refresh();
+  }
+
   async rename(id: string, name: string): Promise<void> {
     await this.api.update(id, { name });
     await this.refresh();

@@ -174,7 +174,7 @@ export interface paths {
         delete: operations["stopCluster"];
         options?: never;
         head?: never;
-        /** Rename or scale a cluster, give one of its jobs back, or restart a worker. */
+        /** Rename, scale or keep a cluster, give one of its jobs back, or restart a worker. */
         patch: operations["updateCluster"];
         trace?: never;
     };
@@ -1292,6 +1292,8 @@ export interface operations {
                     drop?: string;
                     /** @description A worker that starts anew. */
                     restart?: string;
+                    /** @description Whether an idle cluster gets another hour, unless something else ends it earlier. Schedulers of older versions ignore it. */
+                    keep?: boolean;
                 };
             };
         };

@@ -56,6 +56,8 @@ export interface IClustersModel extends IDisposable {
   start(request: IStartRequest): Promise<ICluster>;
   scale(id: string, target: TargetRequest): Promise<void>;
   rename(id: string, name: string): Promise<void>;
+  /** Give an idle cluster another hour. */
+  keep(id: string): Promise<void>;
   /** Restart a worker, or end its job and keep the cluster smaller. */
   changeWorker(
     id: string,

@@ -55,14 +55,19 @@ export function isQueued(cluster: ICluster): boolean {
   return cluster.phase === 'pending' && cluster.workers.ready === 0;
 }
 
+export interface IEnd {
+  name: string;
+  ends: number;
+  /** Whether it is the time-out of an idle cluster, which may be kept. */
+  idle: boolean;
+}
+
 /** What ends a cluster first, not one job of it; null where nothing does by itself. */
-export function nextEnd(
-  cluster: ICluster
-): { name: string; ends: number } | null {
-  return cluster.clocks.reduce<{ name: string; ends: number } | null>(
-    (first, { name, ends, job }) =>
+export function nextEnd(cluster: ICluster): IEnd | null {
+  return cluster.clocks.reduce<IEnd | null>(
+    (first, { name, ends, job, kind }) =>
       ends !== null && !job && (first === null || ends < first.ends)
-        ? { name, ends }
+        ? { name, ends, idle: kind === 'idle' }
         : first,
     null
   );

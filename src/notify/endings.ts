@@ -6,6 +6,7 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { CommandIDs } from '../model/commandIds';
 import type { ICluster, IClustersModel } from '../model/tokens';
+import type { IEnd } from '../model/words';
 import { amount, bytes, isSteerable, moment, nextEnd } from '../model/words';
 import { actionFor } from './actions';
 
@@ -35,11 +36,7 @@ export function warnOfEndings(options: IEndingOptions): void {
   });
 }
 
-function warn(
-  cluster: ICluster,
-  end: { name: string; ends: number },
-  options: IEndingOptions
-): void {
+function warn(cluster: ICluster, end: IEnd, options: IEndingOptions): void {
   const { commands, trans } = options;
   const action = actionFor.bind(null, commands, cluster.id);
   Notification.emit(
@@ -50,7 +47,9 @@ function warn(
     {
       autoClose: false,
       actions: [
-        action(trans.__('Start a replacement'), CommandIDs.startAgain),
+        end.idle
+          ? action(trans.__('Keep for 1 h'), CommandIDs.keep)
+          : action(trans.__('Start a replacement'), CommandIDs.startAgain),
         action(trans.__('Show cluster'), CommandIDs.showPanel)
       ]
     }

@@ -100,9 +100,10 @@ class InMemoryClusters:
         target: Target | None = None,
         drop: str = "",
         restart: str = "",
+        keep: bool = False,
     ) -> ClusterView:
         view = await self._alive(name)
-        self.changed += [worker for worker in (drop, restart) if worker]
+        self.changed += [worker for worker in (drop, restart, keep and "kept") if worker]
         self._check(target)
         changed = dataclasses.replace(
             view, name=new_name or view.name, target=target or view.target

@@ -303,10 +303,12 @@ async def test_a_change_is_answered_with_the_cluster(ask: Ask) -> None:
     assert answer.json["target"] == {"minimum": 1, "maximum": 5}
 
 
-async def test_a_worker_is_given_back_or_restarted(ask: Ask, clusters: InMemoryClusters) -> None:
-    for change in ({"drop": "one"}, {"restart": "another"}):
+async def test_a_worker_is_given_back_or_restarted_and_a_cluster_kept(
+    ask: Ask, clusters: InMemoryClusters
+) -> None:
+    for change in ({"drop": "one"}, {"restart": "another"}, {"keep": True}):
         assert (await ask(API + f"clusters/{RUNNING}", "PATCH", change)).status == 200
-    assert clusters.changed == ["one", "another"]
+    assert clusters.changed == ["one", "another", "kept"]
 
 
 async def test_an_ended_cluster_is_not_changed_connected_to_or_measured(ask: Ask) -> None:

@@ -25,6 +25,7 @@ READ_SECONDS = 1.0
 """Longest wait for it."""
 DONE = ("memory", "released", "erred", "forgotten")
 """Dask's states of tasks that have run."""
+KEPT_SECONDS = 3600.0
 NOT_A_USER = "fire-and-forget"
 ITS_OWN_END = "worker-close-gracefully-"
 """Dask's name for the end of a worker at the lifetime of Dask's configuration."""
@@ -151,6 +152,12 @@ class Watch(SchedulerPlugin):
             "tasks_done": sum(states[state] for state in DONE),
             "busy": round(working / threads, 2) if threads else None,
         }
+
+    def keep(self, now: float, timeout: float | None) -> None:
+        """Count the cluster as used now; if it is idle, its time-out ends in an hour at least."""
+        self.used = now
+        if self.idle_since is not None:
+            self.idle_since = now + max(0.0, KEPT_SECONDS - (timeout or KEPT_SECONDS))
 
     def look(self, now: float, *, waiting: bool) -> None:
         """Note since when nothing is computed, and since when no client is connected.

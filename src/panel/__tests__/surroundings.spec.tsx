@@ -67,6 +67,22 @@ describe('a warning before the end', () => {
     expect(Notification.manager.notifications).toHaveLength(2);
   });
 
+  it('offers to keep an idle cluster', async () => {
+    warnOfEndings({ model, commands, trans });
+    const ends = Date.now() / 1000 + 500;
+    const idle = { name: 'idle time-out', seconds: 3600, ends, kind: 'idle' };
+    await know(aCluster({ clocks: [idle] }));
+    const [notice] = Notification.manager.notifications;
+    expect(notice.message).toContain('3.0 GiB in their memory is lost');
+    const [keep] = notice.options.actions ?? [];
+    expect(keep.label).toBe('Keep for 1 h');
+    keep.callback(new MouseEvent('click'));
+    expect(executed).toHaveBeenCalledWith(CommandIDs.keep, 'c1');
+    await know(aCluster({ clocks: [{ ...idle, ends: ends + 3600 }] }));
+    await know(aCluster({ clocks: [idle] }));
+    expect(Notification.manager.notifications).toHaveLength(2);
+  });
+
   it('is not given for what is stopping anyway', async () => {
     warnOfEndings({ model, commands, trans });
     const ends = Date.now() / 1000 + 60;

@@ -40,6 +40,25 @@ def test_work_between_two_looks_sets_the_idle_clock_back(tmp_path: Path, work: b
     assert (third, last) == ((None, 4.0) if work else (first, first))
 
 
+@pytest.mark.parametrize("timeout, ends", [(600.0, 4600.0), (7200.0, 8200.0), (None, None)])
+def test_a_kept_cluster_has_another_hour_at_least_and_counts_as_used(
+    tmp_path: Path, timeout: float | None, ends: float | None
+) -> None:
+    async def kept() -> Watch:
+        async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as dask:
+            watch = Watch(dask, tmp_path, asyncio.Event())
+            watch.look(10.0, waiting=False)
+            watch.look(500.0, waiting=False)
+            watch.keep(1000.0, timeout)
+            watch.look(1100.0, waiting=False)
+            return watch
+
+    watch = asyncio.run(kept())
+    assert watch.used == 1000.0
+    assert watch.idle_since is not None
+    assert ends in (None, watch.idle_since + (timeout or 0))
+
+
 async def ended_in_peace(logs: Path, lifetime: str | None, *, holds: bool) -> set[str]:
     """Return the jobs whose end is no death, after a worker has ended that was alone."""
     async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:

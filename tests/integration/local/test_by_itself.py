@@ -57,6 +57,19 @@ def test_an_idle_cluster_ends_but_not_while_a_task_runs(
     assert over.reason == "Idle time-out reached."
 
 
+def test_a_kept_cluster_has_another_hour(
+    clusters: Clusters, start: Start, write_profile: WriteProfile
+) -> None:
+    view = start(write_profile("idle", "policy: {idle_timeout: 20 min}\n"))
+
+    def ends() -> float:
+        return clusters.get(view.id).clocks[0].ends or 0.0
+
+    until(lambda: 0 < ends() - time.time() <= 1200)
+    clusters.update(view.id, keep=True)
+    until(lambda: 3500 < ends() - time.time() <= 3600)
+
+
 def test_a_cluster_without_a_client_ends_but_not_while_one_is_connected(
     clusters: Clusters, start: Start, write_profile: WriteProfile
 ) -> None:
