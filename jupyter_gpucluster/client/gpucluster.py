@@ -211,10 +211,7 @@ class GPUCluster(Attachment):
         """Names of the workers that are here; which will come, only the head knows."""
         return set(self.observed)
 
-    @property
-    def requested(self) -> set[Any]:
-        """As `plan`."""
-        return set(self.observed)
+    requested = plan
 
     # Looking.
 

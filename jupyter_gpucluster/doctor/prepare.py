@@ -16,6 +16,7 @@ from ..batch import find_backend, programs_of
 from ..core.cluster import Phase, Record, Spec, Target, heads_mark
 from ..core.errors import InvalidInput
 from ..core.job import Job
+from ..core.serialize import to_json
 from ..host.cluster_directory import ClusterDirectory
 from ..host.private_files import make_private, write_private
 from ..launch.naming import new_id
@@ -92,13 +93,10 @@ def prepare(directory: ClusterDirectory, plan: Plan, listener: probe.Listener) -
     write_node_files(directory)
     submits = expected.in_job and profile.head.submit == "direct"
     settings = {
+        **to_json(expected),
         "secret": listener.secret,
         "port": listener.port,
         "addresses": _addresses(expected),
-        "ranks": expected.ranks,
-        "nodes": expected.nodes,
-        "interface": expected.interface,
-        "python": expected.python,
         "modules": ["distributed", *(["dask_cuda"] if expected.gpus else [])],
         "programs": programs_of(find_backend(profile.backend)) if submits else [],
     }
@@ -173,9 +171,8 @@ def _rendered(
         login = f"{_python(spec.python)} {script} ssh {place} {shlex.join(_ssh(profile, spec))}"
         # Each rank runs the prologue, too.
         line = f'[ -n "${{GPUCLUSTER_RANK:-}}" ] || {login}'
-        environment = profile.environment
-        prologue = (*environment.prologue, line)
-        changed = environment.model_copy(update={"prologue": prologue})
+        prologue = (*profile.environment.prologue, line)
+        changed = profile.environment.model_copy(update={"prologue": prologue})
         profile = profile.model_copy(update={"environment": changed})
     text = render(profile, spec, directory, work=work)
     return spec, profile, text
