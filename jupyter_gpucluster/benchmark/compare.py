@@ -46,12 +46,8 @@ def verdict(report: Report, baseline: Report | None = None) -> tuple[str, ...]:
 def _stragglers(result: DeviceResult) -> Iterator[str]:
     if len(result.shares) < 2:
         return
-    usual = statistics.median(share.rate for share in result.shares)
+    usual = statistics.median_high(share.rate for share in result.shares)  # of two the faster
     slow = [share for share in result.shares if share.rate < SLOW * usual]
-    if len(result.shares) == 2 and not slow:
-        low, high = sorted(result.shares, key=lambda share: share.rate)
-        slow = [low] if low.rate < SLOW * high.rate else []
-        usual = high.rate
     hosts = {share.host for share in result.shares}
     for host in sorted(hosts):
         here = [share for share in result.shares if share.host == host]

@@ -229,9 +229,11 @@ def _cold_start(results: Sequence[DeviceResult]) -> list[str]:
 
 def _versions(workers: Sequence[WorkerFacts]) -> dict[str, str]:
     """Versions on the workers; several, where they differ."""
-    names = ("python", "dask", "distributed", "numpy", "cupy")
-    found = {name: sorted({getattr(worker, name) for worker in workers} - {""}) for name in names}
-    return {name: ", ".join(versions) for name, versions in found.items() if versions}
+    found: dict[str, set[str]] = {}
+    for worker in workers:
+        for name, version in worker.versions.items():
+            found.setdefault(name, set()).add(version)
+    return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
 
 
 def run_scaling(

@@ -149,8 +149,7 @@ def _small_chunks(crew: Crew) -> Size:
     edges = [edge for edge in EDGES if edge <= largest]
     # A quarter of a thread's share: Dask's workers begin to spill at 60 %, and CuPy keeps a pool.
     room = crew.memory_per_thread / 4 if crew.memory_per_thread else math.inf
-    fitting = [edge for edge in edges if COPIES * edge * edge * ITEM_BYTES <= room]
-    edge = fitting[0] if fitting else edges[-1]
+    edge = next((edge for edge in edges if COPIES * edge * edge * ITEM_BYTES <= room), edges[-1])
     return edge, edge
 
 

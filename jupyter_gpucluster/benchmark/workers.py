@@ -18,19 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """One worker.  Memory is in bytes, 0 = unknown; a version is empty where the library is not."""
+    """One worker.  Memory is in bytes, 0 = unknown; a library that is not there has no version."""
 
     address: str
     host: str
     threads: int
     memory_limit: int
     processor: str
-    python: str
-    dask: str
-    distributed: str
-    numpy: str
+    versions: Mapping[str, str]
     name: str = ""
-    cupy: str = ""
     gpu: str = ""
     """Name of the GPU that CuPy would use; empty without one."""
     gpu_id: str = ""
@@ -52,8 +48,8 @@ def ask_workers(client: Client, least: int, *, look_for_gpus: bool) -> list[Work
         ) from None
     facts = [from_json(WorkerFacts, {**answer, "address": a}) for a, answer in answers.items()]
     for worker in facts:
-        if not worker.numpy:
-            words = f"The workers' Python {worker.python} lacks NumPy."
+        if "numpy" not in worker.versions:
+            words = f"The workers' Python {worker.versions['python']} lacks NumPy."
             hint = "Install numpy into the environment that the cluster was started with."
             raise UnsuitableEnvironment(words, hint=hint)
     return sorted(facts, key=lambda worker: (worker.host, worker.address))
@@ -108,7 +104,7 @@ def remarks(
         found += hidden_gpus(chosen)
     elif trouble := _gpu_trouble(chosen):
         found.append(f"CPUs were used, since the workers cannot use their GPUs: {trouble}")
-    if len({worker.numpy for worker in chosen}) > 1:
+    if len({worker.versions["numpy"] for worker in chosen}) > 1:
         found.append("the workers do not all have the same NumPy version")
     return found
 
@@ -155,13 +151,15 @@ def _probe() -> Callable[..., dict[str, Any]]:
         import os
         import platform
         import socket
+        from contextlib import suppress
         from pathlib import Path
 
-        def version(library: str) -> str:
-            try:
-                return str(importlib.import_module(library).__version__)
-            except ImportError:
-                return ""
+        def versions() -> dict[str, str]:
+            found = {"python": platform.python_version()}
+            for library in ("dask", "distributed", "numpy", *(["cupy"] if look_for_gpus else [])):
+                with suppress(ImportError):
+                    found[library] = str(importlib.import_module(library).__version__)
+            return found
 
         def processor() -> str:
             with Path("/proc/cpuinfo").open(errors="replace") as lines:
@@ -184,14 +182,12 @@ def _probe() -> Callable[..., dict[str, Any]]:
                 import cupy
             except ImportError:
                 return {"gpu_trouble": "CuPy is not installed"} if machine_has_gpu() else {}
-            found: dict[str, Any] = {"cupy": cupy.__version__}
             try:
                 device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
             except RuntimeError as error:  # CuPy's CUDARuntimeError is one
                 trouble = str(error) if machine_has_gpu() else ""
-                return {**found, "gpu_trouble": trouble}
+                return {"gpu_trouble": trouble}
             return {
-                **found,
                 "gpus_of_host": gpus_of_host(),
                 "gpu": bytes(device["name"]).decode(errors="replace"),
                 "gpu_id": bytes(device["uuid"]).hex(),
@@ -204,10 +200,7 @@ def _probe() -> Callable[..., dict[str, Any]]:
             "threads": dask_worker.state.nthreads,
             "memory_limit": dask_worker.memory_manager.memory_limit or 0,
             "processor": processor(),
-            "python": platform.python_version(),
-            "dask": version("dask"),
-            "distributed": version("distributed"),
-            "numpy": version("numpy"),
+            "versions": versions(),
             **(gpu() if look_for_gpus else {}),
         }
 

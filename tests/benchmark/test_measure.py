@@ -211,8 +211,8 @@ def test_a_library_that_the_scheduler_lacks_is_named(client: Client, a_cupy: Pat
 def test_workers_without_numpy_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def probe(look_for_gpus: bool) -> dict[str, Any]:
         return {
-            **dict.fromkeys(("host", "processor", "python", "dask", "distributed"), "x"),
-            **{"threads": 1, "memory_limit": 0, "numpy": ""},
+            **{"host": "x", "processor": "x", "threads": 1, "memory_limit": 0},
+            "versions": {"python": "3.11.7"},
         }
 
     monkeypatch.setattr("jupyter_gpucluster.benchmark.workers._probe", lambda: probe)

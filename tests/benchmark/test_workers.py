@@ -16,10 +16,7 @@ CPU = WorkerFacts(
     threads=4,
     memory_limit=16 * 10**9,
     processor="Xeon",
-    python="3.11.7",
-    dask="2026.8.0",
-    distributed="2026.8.0",
-    numpy="2.4.6",
+    versions={"python": "3.11.7", "numpy": "2.4.6"},
 )
 GPU = dataclasses.replace(CPU, threads=1, gpu="H100", gpu_id="a1", gpu_memory=80 * 10**9)
 
@@ -93,7 +90,7 @@ def test_gpus_that_no_worker_uses_are_remarked_for_each_host() -> None:
 
 
 def test_different_numpy_versions_are_remarked() -> None:
-    old = worker(CPU, numpy="1.26")
+    old = worker(CPU, versions={"python": "3.11.7", "numpy": "1.26"})
     assert remarks([CPU, old], [CPU, old], ("cpu",)) == [
         "the workers do not all have the same NumPy version"
     ]
