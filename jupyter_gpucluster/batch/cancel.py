@@ -421,7 +421,7 @@ def _unproved_words(record: Record, ids: Sequence[str]) -> str:
 
 
 def _why(queue: Queue) -> str:
-    return f" ({queue.cure.rstrip('.')})" if queue.cure else ""
+    return f" ({queue.fix.rstrip('.')})" if queue.fix else ""
 
 
 def _by_hand(record: Record, why: str, ids: Sequence[str] = ()) -> str:

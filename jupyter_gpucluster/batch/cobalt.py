@@ -97,10 +97,10 @@ class Cobalt(Backend):
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
         file = directive_value(output, "output")
         minutes = None if job.walltime is None else -(-job.walltime // 60) * 60
-        told = named(replace(job, walltime=minutes), mark)
-        lines = [f"--jobname {told['job_name']}", f"-o {file}", f"-e {file}"]
+        values = named(replace(job, walltime=minutes), mark)
+        lines = [f"--jobname {values['job_name']}", f"-o {file}", f"-e {file}"]
         options = {"queue": "-q", "account": "-A", "walltime": "-t"}
-        lines += [f"{option} {told[key]}" for key, option in options.items() if key in told]
+        lines += [f"{option} {values[key]}" for key, option in options.items() if key in values]
         return [f"#COBALT {line}" for line in (*lines, f"-n {self.amount(job)}")]
 
     def amount(self, job: JobShape) -> int:

@@ -56,11 +56,11 @@ class Demo(Local):
     most_tasks = 100
 
     def directives(self, job: JobShape, mark: str, output: str) -> list[str]:
-        told = named(job, mark)
+        values = named(job, mark)
         asked = {
-            "job-name": told["job_name"], "output": output, "queue": told.get("queue"),
-            "account": told.get("account"), "nodes": job.nodes, "gpus": job.gpus,
-            "walltime": told.get("walltime"),
+            "job-name": values["job_name"], "output": output, "queue": values.get("queue"),
+            "account": values.get("account"), "nodes": job.nodes, "gpus": job.gpus,
+            "walltime": values.get("walltime"),
         }  # fmt: skip
         return [f"#DEMO --{name}={value}" for name, value in asked.items() if value is not None]
 
@@ -79,7 +79,7 @@ class Demo(Local):
             words = result.stderr.strip().rstrip(".")
             raise BackendError(
                 f"The simulated site refused the job: {words}.",
-                hint=next((cure for part, cure in REFUSALS if part in words), ""),
+                hint=next((fix for part, fix in REFUSALS if part in words), ""),
             )
         return tuple(str(id) for id in self.answer(result))
 

@@ -364,7 +364,7 @@ class Queue:
         self.runner = runner
         self.user = user_name()
         self.shared = shared
-        self.cure = ""
+        self.fix = ""
         """Cause and fix of a missing answer that does not pass by itself."""
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
@@ -436,7 +436,7 @@ class Queue:
         except BackendError as error:
             personal = await asyncio.to_thread(personal_settings, self.backend)
             fix = " ".join(filter(None, (error.hint, personal)))
-            self.cure = f"{error.message} {fix}" if fix else ""
+            self.fix = f"{error.message} {fix}" if fix else ""
             return None
         return Listing(jobs, words_of(self.backend, result))
 
@@ -455,15 +455,15 @@ class Queue:
                 jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
         lacks = any(id not in jobs for id in expected)
         if lacks and unread:
-            self.cure = f"{self.backend.title} listed a job in a form that cannot be read."
+            self.fix = f"{self.backend.title} listed a job in a form that cannot be read."
             return None
         if lacks and (unusual := lines.keys() - self.usual()):
             output = next(line for bare, line in lines.items() if bare in unusual)
-            self.cure = f"{self.backend.title} left out jobs and wrote: {output[:200]}"
+            self.fix = f"{self.backend.title} left out jobs and wrote: {output[:200]}"
             return None
         if expected and not lacks:
             self.remember(frozenset(lines))
-        self.cure = ""
+        self.fix = ""
         return jobs
 
     def remember(self, remarks: frozenset[str]) -> None:

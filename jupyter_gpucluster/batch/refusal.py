@@ -108,7 +108,7 @@ class Phrases:
 
     Parameters
     ----------
-    cures
+    fixes
         Pattern in a line -> what to change, names before sentences.  ``{reason}`` in it is the
         text found.
     prefix
@@ -123,7 +123,7 @@ class Phrases:
         Lines that tell nothing: usage texts, lines that accepted jobs get as well.
     """
 
-    cures: tuple[Cure, ...]
+    fixes: tuple[Cure, ...]
     prefix: str = ""
     own: re.Pattern[str] = NOTHING
     system: re.Pattern[str] = NOTHING
@@ -140,7 +140,7 @@ class Line:
     text
         Without frame and prefix, as it is shown.
     whole
-        As it was printed, in which cures are looked up.
+        As it was printed, in which fixes are looked up.
     own
         Whether the submit command printed it, with its prefix.
     system, general
@@ -173,19 +173,19 @@ def refusal(title: str, result: CommandResult, phrases: Phrases, count: int = 1)
     """
     said = result.stderr.strip() or result.stdout.strip()
     lines = [*_lines(result.stderr, phrases), *_lines(result.stdout, phrases)]
-    line, cure = _known(lines, phrases.cures)
+    line, fix = _known(lines, phrases.fixes)
     line = line or _first(lines)
     if line is not None:
-        sites = _sites(lines, line, phrases.cures)
+        sites = _sites(lines, line, phrases.fixes)
         words = _sentences(each.text for each in lines if each in (*sites, line))
-        cure = _fitting(cure, line, sites, count)
+        fix = _fitting(fix, line, sites, count)
     elif said:
-        words, cure = "it printed its help in place of a reason", NOT_UNDERSTOOD
+        words, fix = "it printed its help in place of a reason", NOT_UNDERSTOOD
     else:
         words = "no reason given"
     return BackendError(
         f"{title} refused the job: {words}",
-        hint=cure,
+        hint=fix,
         detail=f"$ {' '.join(result.argv)}\nexit code {result.exit_code}\n{said}",
     )
 
@@ -245,13 +245,13 @@ def _unframed(text: str) -> str:
     return text.strip()
 
 
-def _known(lines: list[Line], cures: tuple[Cure, ...]) -> tuple[Line | None, str]:
-    """Return the line with a cure, and the cure: those that report trouble come first."""
+def _known(lines: list[Line], fixes: tuple[Cure, ...]) -> tuple[Line | None, str]:
+    """Return the line with a fix, and the fix: those that report trouble come first."""
     for candidates in ([line for line in lines if line.telling], lines):
-        for part, cure in ((USED_UP, BUDGET_USED_UP), *cures):
+        for part, fix in ((USED_UP, BUDGET_USED_UP), *fixes):
             for line in candidates:
                 if reason := _found(part, line):
-                    return line, cure.replace("{reason}", reason)
+                    return line, fix.replace("{reason}", reason)
     return None, ""
 
 
@@ -262,7 +262,7 @@ def _found(part: str | re.Pattern[str], line: Line) -> str:
 
 
 def _first(lines: list[Line]) -> Line | None:
-    """Return the line that tells most where no cure is known."""
+    """Return the line that tells most where no fix is known."""
     for fits in (
         lambda line: line.own and not line.general,
         lambda line: FAILED.search(line.text) and not line.general,
@@ -273,10 +273,10 @@ def _first(lines: list[Line]) -> Line | None:
     return lines[0] if lines else None
 
 
-def _sites(lines: list[Line], shown: Line, cures: tuple[Cure, ...]) -> list[Line]:
+def _sites(lines: list[Line], shown: Line, fixes: tuple[Cure, ...]) -> list[Line]:
     """Return the lines that the site wrote itself, beside the line that is shown."""
     others = [line for line in lines if line != shown and not line.system]
-    others = [line for line in others if not any(_found(part, line) for part, _ in cures)]
+    others = [line for line in others if not any(_found(part, line) for part, _ in fixes)]
     reporting = [line for line in others if line.telling]
     if reporting or (shown.telling and not shown.general):
         return reporting[-MOST_SITES_LINES:]
@@ -284,16 +284,16 @@ def _sites(lines: list[Line], shown: Line, cures: tuple[Cure, ...]) -> list[Line
     return others[-MOST_SITES_LINES:]
 
 
-def _fitting(cure: str, line: Line, sites: list[Line], count: int) -> str:
-    """Return the cure, or another one where the answer contradicts it."""
-    if cure == SMALLER_ARRAYS and count == 1:
+def _fitting(fix: str, line: Line, sites: list[Line], count: int) -> str:
+    """Return the fix, or another one where the answer contradicts it."""
+    if fix == SMALLER_ARRAYS and count == 1:
         return NO_ARRAYS
     if line.general and any(each.telling for each in sites):
         return SITES_RULE
-    if LOWER.search(cure) and MINIMUM.search(line.text):
+    if LOWER.search(fix) and MINIMUM.search(line.text):
         return TOO_SMALL
     by_site = not line.own and not line.system and line.telling
-    return cure or (SITES_RULE if by_site or WRITTEN_BY_SITE.search(line.whole) else "")
+    return fix or (SITES_RULE if by_site or WRITTEN_BY_SITE.search(line.whole) else "")
 
 
 def _sentences(texts: Iterable[str]) -> str:

@@ -127,7 +127,7 @@ def summarise(record: Record, seen: Observation, now: float) -> Summary:
         record,
         profile=record.spec.profile,
         reason=record.reason
-        or seen.cure
+        or seen.fix
         or seen.held
         or absence(record, now)
         or ("" if ended else unlisted(record, seen))

@@ -64,9 +64,9 @@ class ApiHandler(ShowsErrors, APIHandler):
     @classmethod
     def verbs(cls) -> list[str]:
         """Return the methods that a handler has."""
-        names = [(verb, verb.lower()) for verb in cls.SUPPORTED_METHODS]
+        names = [(method, method.lower()) for method in cls.SUPPORTED_METHODS]
         plain = web.RequestHandler  # answers 405
-        return [verb for verb, name in names if getattr(cls, name) != getattr(plain, name)]
+        return [method for method, name in names if getattr(cls, name) != getattr(plain, name)]
 
     def body(self, kind: type[B]) -> B:
         """Return the request's body, checked; raises `InvalidInput` naming the field."""

@@ -96,7 +96,7 @@ def test_an_unclear_answer_to_submit_is_no_refusal(
 
 
 @pytest.mark.parametrize(
-    "system,line,err,cure",
+    "system,line,err,fix",
     [
         ("cobalt", -1, "Script /shared/m.sh is not executable\n", "executable"),
         ("cobalt", -1, "queue nosuch does not exist\n", "job.queue"),
@@ -142,14 +142,14 @@ def test_an_unclear_answer_to_submit_is_no_refusal(
         ("pbs", 0, "qsub: Unknown queue\n", "qstat -Q"),
     ],
 )  # fmt: skip
-def test_a_refusal_says_what_to_change(system: str, line: int, err: str, cure: str) -> None:
+def test_a_refusal_says_what_to_change(system: str, line: int, err: str, fix: str) -> None:
     with pytest.raises(BackendError) as caught:
         submitted(system, 2, 1, "", err)
     assert not isinstance(caught.value, BackendUnavailable)
     told = err.strip().splitlines()[line].removeprefix("qsub: ").removeprefix("Unable to run job: ")
     assert told.removeprefix("ERROR:").strip() in caught.value.message or "No such file" in told
-    assert cure in caught.value.hint
-    assert bool(caught.value.hint) == bool(cure)
+    assert fix in caught.value.hint
+    assert bool(caught.value.hint) == bool(fix)
     assert caught.value.detail == f"$ submit\nexit code 1\n{err.strip()}"
 
 
@@ -257,4 +257,4 @@ async def test_a_record_in_which_no_id_is_found_proves_no_absence(system: str, o
     queue = Queue(find_backend(system), Prints())
     assert len(await queue.poll(["7"], []) or {}) == 1
     assert await queue.poll(["9"]) is None
-    assert queue.cure.endswith("listed a job in a form that cannot be read.")
+    assert queue.fix.endswith("listed a job in a form that cannot be read.")

@@ -349,15 +349,15 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind,words,cure", REFUSALS)
-def test_a_refusal_has_a_way_out(kind: str, words: str, cure: str) -> None:
+@pytest.mark.parametrize("kind,words,fix", REFUSALS)
+def test_a_refusal_has_a_way_out(kind: str, words: str, fix: str) -> None:
     error = refused(FROM_SERVER.format(kind, words))
     assert words in error.message
-    assert cure in error.hint
+    assert fix in error.hint
 
 
 @pytest.mark.parametrize(
-    "code,stderr,cure",
+    "code,stderr,fix",
     [
         (127, "kubectl: No such file or directory", "where Jupyter runs"),
         (1, "The connection to the server localhost:8080 was refused - did you specify the right"
@@ -367,8 +367,8 @@ def test_a_refusal_has_a_way_out(kind: str, words: str, cure: str) -> None:
          " provide credentials)", "log in again"),
     ],
 )  # fmt: skip
-def test_who_has_no_access_is_told_so(code: int, stderr: str, cure: str) -> None:
-    assert cure in refused(stderr, code).hint
+def test_who_has_no_access_is_told_so(code: int, stderr: str, fix: str) -> None:
+    assert fix in refused(stderr, code).hint
     with pytest.raises(BackendUnavailable):
         KUBERNETES.parse_status(answer("", code, stderr))
 

@@ -305,5 +305,5 @@ async def test_an_answer_that_cannot_be_read_names_the_file_that_changes_command
     (home / file).write_text(text)
     queue = Queue(find_backend(system), Says(1))
     assert await queue.poll(["7"]) is None
-    assert (f"Your file ~/{file} may be the cause" in queue.cure) is named
+    assert (f"Your file ~/{file} may be the cause" in queue.fix) is named
     assert (personal_settings(queue.backend) != "") is named

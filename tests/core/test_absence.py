@@ -205,7 +205,7 @@ DBD = "DBD::Pg::st execute failed: ERROR: could not access status of transaction
 async def test_oar_that_exits_with_0_while_its_database_fails_has_not_answered() -> None:
     queue = Queue(find_backend("oar"), Site({"oarstat": (0, "", DBD)}))
     assert await queue.poll((), ["7"]) is None
-    assert "DBD::Pg" in queue.cure
+    assert "DBD::Pg" in queue.fix
 
 
 async def test_words_beside_all_jobs_are_no_harm_and_the_same_words_are_none_later(
@@ -222,7 +222,7 @@ async def test_words_beside_all_jobs_are_no_harm_and_the_same_words_are_none_lat
     assert await Queue(find_backend("slurm"), site).poll(["7_0"]) is None
     site.answers["squeue"] = (0, "", banner + "squeue: error: Invalid user: ann\n")
     assert await queue.poll(["7_0"]) is None
-    assert "Invalid user" in queue.cure
+    assert "Invalid user" in queue.fix
 
 
 async def test_what_came_with_an_accepted_submission_is_the_site_s_own() -> None:

@@ -181,10 +181,10 @@ def test_a_context_may_have_any_name(file: Path, name: str) -> None:
         ProcessRunner(elsewhere(profile.backend, profile.job) | dict(os.environ)),
     )
     assert asyncio.run(queue.poll(["gpc-abc123-1-0"])) is None
-    assert queue.cure == ""  # the context was found, and its server asked in vain
+    assert queue.fix == ""  # the context was found, and its server asked in vain
     file.write_text(json.dumps(access | {"contexts": []}))
     assert asyncio.run(queue.poll(["gpc-abc123-1-0"])) is None
-    assert shlex.quote(name) in queue.cure
+    assert shlex.quote(name) in queue.fix
 
 
 def test_a_head_in_a_job_of_another_system_looks_for_no_file_of_kubectls(

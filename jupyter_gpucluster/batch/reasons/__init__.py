@@ -8,7 +8,7 @@ The first rule that fits counts.  A rule is a sentence, or a table with the sent
 - ``state``: the state of a job with this reason,
 - ``unsatisfiable``: true if neither time nor the site can end the wait.
 
-``[lines]`` has the patterns of `Phrases`, and ``[refusals]`` its cures.  ``{reason}`` in a sentence
+``[lines]`` has the patterns of `Phrases`, and ``[refusals]`` its fixes.  ``{reason}`` in a sentence
 is the text found; the names in `SHARED` stand for sentences that several systems have.
 """
 
@@ -118,9 +118,9 @@ class Reasons:
         lines = dict(self._tables.get("lines", {}))
         prefix = lines.pop("prefix", "")
         patterns = {name: re.compile(text) for name, text in lines.items()}
-        cures = []
-        for part, cure in self._tables["refusals"].items():
+        fixes = []
+        for part, fix in self._tables["refusals"].items():
             for name, sentence in SHARED.items():
-                cure = cure.replace(f"{{{name}}}", sentence)
-            cures.append((re.compile(part), cure))
-        return Phrases(tuple(cures), prefix=prefix, **patterns)
+                fix = fix.replace(f"{{{name}}}", sentence)
+            fixes.append((re.compile(part), fix))
+        return Phrases(tuple(fixes), prefix=prefix, **patterns)

@@ -16,7 +16,7 @@ from ...core.job_updates import find_status
 from ...host.cluster_directory import ClusterDirectory
 from .model import Reported
 
-KEPT = ("unresponsive_since", "silence", "cure", "traced")
+KEPT = ("unresponsive_since", "silence", "fix", "traced")
 """Parts of a report that hold until the system answers again."""
 
 
@@ -56,7 +56,7 @@ async def ask(
         return Reported(**kept, again=poll.again)
     if poll.listing is None:
         since = before.unresponsive_since or now
-        return Reported(**kept | {"unresponsive_since": since, "cure": queue.cure})
+        return Reported(**kept | {"unresponsive_since": since, "fix": queue.fix})
     gone = [job for job in alive if job.id not in poll.listing]
     # The system has given such an id to another job.
     reused = {

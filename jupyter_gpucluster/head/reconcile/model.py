@@ -57,7 +57,7 @@ class Reported(Evidence):
     unresponsive_since: float | None = None
     silence: float = 0.0
     """Seconds without an answer since the cluster began to stop, up to the last answer."""
-    cure: str = ""
+    fix: str = ""
     """The fix of the silence, if it does not pass by itself."""
     personal: str = ""
     """Names files of the user that may hide jobs, if listings lack some."""

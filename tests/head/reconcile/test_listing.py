@@ -110,7 +110,7 @@ async def test_what_ends_a_silence_that_does_not_pass_by_itself_is_told(home: Pa
     record = with_jobs(Job(MARK, 0, JobState.RUNNING, f"{MARK}-0"))
     told = await ask(queue, directory, record, kept, 1000.0, 10.0)
     assert (told.listing, told.unresponsive_since) == (None, 900.0)
-    summary = summarise(record, Observation(unresponsive_since=900.0, cure=told.cure), 1000.0)
+    summary = summarise(record, Observation(unresponsive_since=900.0, fix=told.fix), 1000.0)
     assert summary.reason.startswith("kubectl's file lacks the context 'far'")
     assert "kubectl config rename-context OTHER far" in summary.reason
 

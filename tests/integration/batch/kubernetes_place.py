@@ -37,7 +37,7 @@ WORDS = Words(
     said='namespaces "nosuch" not found',
     command="$ kubectl",
     code=1,
-    cure="job.account is the namespace",
+    fix="job.account is the namespace",
     waits="0/2 nodes are available",
     held="Waits for its turn in Kueue's queue",
 )

@@ -98,7 +98,7 @@ def live_and_end_clean(
 
     told = refused.ended()
     assert told.phase is Phase.FAILED
-    for part in (words.said, words.command, f"exit code {words.code}", words.cure):
+    for part in (words.said, words.command, f"exit code {words.code}", words.fix):
         assert part in told.reason
 
     view = life.until(lambda v: v.reason.startswith(words.waits))

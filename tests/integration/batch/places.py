@@ -28,7 +28,7 @@ class Words:
     """The system's own words then, with the command and its exit code."""
     command: str
     code: int
-    cure: str
+    fix: str
     waits: str
     """Beginning of the reason of a job that waits."""
     held: str = HELD
@@ -195,7 +195,7 @@ REAL = {
             said="invalid partition specified: nosuch",
             command="$ sbatch",
             code=1,
-            cure="Set job.queue to a partition of this site",
+            fix="Set job.queue to a partition of this site",
             waits="The partition takes jobs but starts none now",
         ),
         Commands(
@@ -213,7 +213,7 @@ REAL = {
             said='project "nosuch" does not exist',
             command="$ qsub -terse",
             code=1,
-            cure="set job.queue, job.account or the directive -pe",
+            fix="set job.queue, job.account or the directive -pe",
             waits="Waits in the queue; `qalter -w p",
             held="Held by you, by an operator",
         ),
@@ -232,7 +232,7 @@ REAL = {
             said="ERROR : The queue nosuch does not exist",
             command="$ oarsub",
             code=248,
-            cure="Set job.queue to a queue of this site",
+            fix="Set job.queue to a queue of this site",
             waits="Waits in the queue",
             held="Held: release it with `oarresume`",
         ),
@@ -254,7 +254,7 @@ SIMULATED = {
             said="Job violates queue and/or server resource limits",
             command="$ qsub",
             code=188,
-            cure="job.walltime within the queue's limits",
+            fix="job.walltime within the queue's limits",
             waits="Waits until enough GPUs are free",
         ),
     ),
@@ -266,7 +266,7 @@ SIMULATED = {
             said="submit error (Unknown queue MSG=cannot locate queue)",
             command="$ qsub",
             code=170,
-            cure="Set job.queue to a queue of this site",
+            fix="Set job.queue to a queue of this site",
             waits="Waits in the queue",
         ),
     ),
@@ -278,7 +278,7 @@ SIMULATED = {
             said="nosuch: No such queue. Job not submitted.",
             command="$ bsub",
             code=255,
-            cure="Set job.queue to a queue of this site (see: bqueues)",
+            fix="Set job.queue to a queue of this site (see: bqueues)",
             waits="Not enough free GPUs",
         ),
     ),
@@ -290,7 +290,7 @@ SIMULATED = {
             said="ERROR: nosuch is not a valid accounting group",
             command="$ condor_submit",
             code=1,
-            cure="Set job.account to an accounting group of yours",
+            fix="Set job.account to an accounting group of yours",
             waits="Waits for a machine that fits and is free",
         ),
     ),
@@ -302,7 +302,7 @@ SIMULATED = {
             said="queue nosuch does not exist",
             command="$ qsub --mode script",
             code=1,
-            cure="Set job.queue to a queue of this site (see: qstat -Q)",
+            fix="Set job.queue to a queue of this site (see: qstat -Q)",
             waits="Waits in the queue",
             arrays=False,
         ),

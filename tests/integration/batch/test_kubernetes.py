@@ -236,9 +236,9 @@ def test_pods_are_left_alone_while_their_context_is_missing(
     submitted.until(RUNNING)
     place.configure("rename-context", "site", "moved")
     assert asyncio.run(submitted.queue.poll(())) is None
-    assert "rename-context OTHER site" in submitted.queue.cure
+    assert "rename-context OTHER site" in submitted.queue.fix
     with pytest.raises(BackendUnavailable, match="lacks the context 'site'"):
         submitted.submit("sleep 60", 1, job)
     place.configure("rename-context", "moved", "site")
     submitted.until(RUNNING)
-    assert submitted.queue.cure == ""
+    assert submitted.queue.fix == ""
