@@ -144,11 +144,6 @@ test('a day on the simulated site', async ({ page }) => {
   const details = page.locator('.jp-gpucluster-DetailsTab');
   await expect(details.getByRole('row').first()).toBeVisible();
   await picture('details', page);
-  await details.getByRole('tab', { name: 'Workers' }).click();
-  await expect(details.getByRole('row').nth(1)).toContainText('ago');
-  await page.setViewportSize({ width: 1500, height: 720 });
-  await picture('workers', page);
-  await page.setViewportSize({ width: 1120, height: 720 });
   await details.getByRole('tab', { name: 'Timeline' }).click();
   await picture('timeline', page);
 
@@ -244,6 +239,25 @@ test('states that take hours or an accident', async ({ page }) => {
   await picture('starting', lab.card('early-lark'));
   await picture('stopping', lab.card('leaving-swift'));
   await picture('unreachable', lab.card('silent-wren'));
+  answers.set('GET clusters/abc123/workers', {
+    workers: gpus.map(({ worker }, index) => ({
+      name: worker,
+      job: 'gpc-abc123-1_0',
+      host: 'gpu07',
+      status: index === 2 ? 'paused' : 'running',
+      memory_used: index === 2 ? 192e9 : 44e9 + index * 1e9,
+      memory_limit: 240e9,
+      tasks: 6 - index,
+      silent: 0.5
+    }))
+  });
+  await lab.run('gpucluster:open-details', {
+    cluster: 'abc123',
+    section: 'workers'
+  });
+  const workers = page.locator('.jp-gpucluster-DetailsTab');
+  await expect(workers.getByRole('row').nth(1)).toContainText('paused');
+  await picture('workers', workers);
   answers.cut('GET clusters');
   await lab.run('gpucluster:refresh');
   await expect(lab.panel).toContainText('what you see may be out of date');
