@@ -46,7 +46,8 @@ def main() -> None:
         )  # fmt: skip
         try:
             _wait(f"http://127.0.0.1:{port}/api")
-            print(f"http://127.0.0.1:{port}/lab?reset&token={token}", home, flush=True)
+            # In one piece, which the reader takes for the whole line.
+            print(f"http://127.0.0.1:{port}/lab?reset&token={token} {home}", flush=True)
             sys.stdin.read()
         finally:
             server.terminate()

@@ -94,8 +94,9 @@ for (const theme of ['JupyterLab Dark', 'JupyterLab Dark High Contrast']) {
     await lab.setTheme(theme);
     await page.setViewportSize({ width: 420, height: 1000 });
     const closed = lab.run('gpucluster:set-up');
-    const taken = lab.dialog.getByRole('radio', { name: /^gpu/ });
-    await expect(taken).toBeDisabled();
+    await expect(
+      lab.dialog.getByRole('radio', { name: /^closed/ })
+    ).toBeDisabled();
     await lab.dialog.getByRole('radio', { name: /^long/ }).check();
     await expect(
       lab.dialog.getByRole('region', { name: /^Profile/ })
