@@ -22,6 +22,7 @@ from jupyter_gpucluster.batch.kubernetes.manifest import escaped, pod_of, steps_
 from jupyter_gpucluster.batch.kubernetes.pod_status import DISRUPTED, FAILED, REASONS
 from jupyter_gpucluster.core.errors import BackendError, BackendUnavailable, InvalidInput
 from jupyter_gpucluster.core.job import (
+    Capacity,
     CommandResult,
     JobShape,
     JobState,
@@ -29,6 +30,7 @@ from jupyter_gpucluster.core.job import (
     Submission,
 )
 from tests.batch.answers import answer
+from tests.batch.recorded import recordings
 
 KUBERNETES = Kubernetes()
 MARK = "gpc-abc123-1"
@@ -549,3 +551,60 @@ def test_every_reason_of_an_end_has_a_sentence(reason: str) -> None:
     state = {**DISRUPTED, **FAILED}[reason]
     words = KUBERNETES.explain(JobStatus("p", state, reason=f"{reason}: something"))
     assert words == REASONS.say("ended", reason, message="something")
+
+
+def node(name: str, gpus: str, product: str = "A100", **more: Any) -> dict[str, Any]:
+    ready = {"conditions": [{"type": "Ready", "status": more.pop("ready", "True")}]}
+    labels = {"nvidia.com/gpu.product": product} if product else {}
+    amounts = {"allocatable": {"cpu": "64", "memory": "1Ti", "nvidia.com/gpu": gpus, **more}}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {**ready, **amounts},
+    }
+
+
+def user_of(where: str, gpus: object, phase: str = "Running") -> dict[str, Any]:
+    limits = {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    spec = {"nodeName": where, "containers": [limits, {"name": "proxy"}]}
+    return {"kind": "Pod", "spec": spec, "status": {"phase": phase}}
+
+
+def test_free_gpus_are_those_that_no_pod_on_an_open_node_has() -> None:
+    closed = node("gpu03", "4")
+    closed["spec"] = {"unschedulable": True}
+    found = KUBERNETES.parse_capacity(
+        listing(
+            node("gpu01", "4"),
+            node("gpu02", "4"),
+            closed,
+            node("gpu04", "4", ready="False"),
+            node("old01", "2", "", **{"amd.com/gpu": "8"}),
+            node("cpu01", "0", ""),
+            user_of("gpu01", "3"),
+            user_of("gpu02", 1),
+            user_of("gpu02", "4", "Succeeded"),
+            user_of("gpu03", "4"),
+            user_of("", "4", "Pending"),
+            user_of("gpu01", "many"),
+        )
+    )
+    assert found == [
+        Capacity("A100", 0, 16),
+        Capacity("amd.com/gpu", 8, 8),
+        Capacity("nvidia.com/gpu", 2, 2),
+    ]
+
+
+def test_nothing_is_known_of_gpus_where_nodes_may_not_be_listed() -> None:
+    stderr = 'Error from server (Forbidden): nodes is forbidden: User "ann" cannot list resource'
+    with pytest.raises(BackendError, match="free GPUs are unknown"):
+        KUBERNETES.parse_capacity(answer("", 1, stderr))
+    with pytest.raises(BackendUnavailable):
+        KUBERNETES.parse_capacity(answer("", 1, "Unable to connect to the server: EOF"))
+
+
+def test_gpus_are_counted_on_the_nodes_and_in_the_pods() -> None:
+    [recording] = recordings("kubernetes", "capacity")
+    [found] = KUBERNETES.parse_capacity(recording.result)
+    assert (found.partition, found.free, found.total) == ("NVIDIA-A100-SXM4-40GB", 6, 8)

@@ -83,6 +83,16 @@ def test_a_system_that_cannot_tell_is_not_asked(home: Path) -> None:
     }
 
 
+def test_a_context_is_not_taken_for_the_namespace_of_that_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = put_command(home, monkeypatch, "kubectl", """echo '{"items": []}'""")
+    for job in ("account: lab", "submit_args: [--context=lab]"):
+        look(home, profile(home, f"backend: kubernetes\njob: {{{job}}}"))
+    asked = "get nodes,pods --all-namespaces --output=json"
+    assert calls.read_text().splitlines() == [asked, f"--context=lab {asked}"]
+
+
 def test_a_command_that_is_not_here_says_where_to_ask(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.errors import BackendError, BackendUnavailable, InvalidInput
-from ...core.job import CommandResult, JobShape, JobState, JobStatus, Submission
+from ...core.job import Capacity, CommandResult, JobShape, JobState, JobStatus, Submission
 from ..base import Backend, Destination, Question, Routing, Sent, ended_with
 from ..directives import Syntax
 from ..quoting import memory_of
@@ -23,6 +23,7 @@ from ..refusal import refusal
 from .kubectl import (
     CONTEXT,
     DNS_LABEL,
+    FREE,
     IMAGE,
     LIST,
     NAMESPACE,
@@ -36,7 +37,7 @@ from .kubectl import (
     without_file,
 )
 from .manifest import PREFIX, RESERVED, Fields, escaped, look, pod_of, read_object
-from .pod_status import MARK, OURS, PRODUCT, REASONS, TASK, TASK_VARIABLE, status_of
+from .pod_status import MARK, OURS, PRODUCT, REASONS, TASK, TASK_VARIABLE, gpus_of, status_of
 
 MANAGED, KUEUE = "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"
 LIMITS = "spec.containers[0].resources.limits"
@@ -86,10 +87,7 @@ class Kubernetes(Backend):
     name = "kubernetes"
     title = "Kubernetes"
     syntax: Syntax = SYNTAX
-    # Free GPUs would take a listing of all pods of the cluster, which few may have.
-    lacks = frozenset(
-        "look_up denies history parse_history find allocation capacity parse_capacity".split()
-    )
+    lacks = frozenset("look_up denies history parse_history find allocation".split())
     job_class = ""
     most_tasks = 100
     task = "${GPUCLUSTER_TASK:-0}"
@@ -226,6 +224,19 @@ class Kubernetes(Backend):
 
     def on_a_node(self, variables: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
         return without_file(variables)
+
+    def capacity(self) -> list[str] | None:
+        return ["sh", "-c", FREE, "kubectl"]
+
+    def parse_capacity(self, result: CommandResult) -> list[Capacity]:
+        if result.exit_code and "(Forbidden)" in result.stderr:
+            raise BackendError(
+                "Kubernetes does not show you the nodes and all pods, so free GPUs are unknown.",
+                hint="Starting works without it; a role that may list nodes and the pods of all"
+                " namespaces shows them.",
+                detail=result.stderr,
+            )
+        return gpus_of(_items(result))
 
 
 def _name(text: str, what: str, pattern: re.Pattern[str]) -> str:

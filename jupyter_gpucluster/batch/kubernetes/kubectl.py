@@ -28,6 +28,7 @@ LIST = (
     f'{KUBECTL} ${{{NAMESPACE}:+--namespace="${NAMESPACE}"}} get pods --output=json --selector="$1"'
 )
 """The script is fixed, and so is that nothing but a selector may be added."""
+FREE = f"{KUBECTL} get nodes,pods --all-namespaces --output=json"
 ARGUMENT = "--context="
 NO_CONTEXT = re.compile(
     r'^error: context "(?P<name>.+)" does not exist$'

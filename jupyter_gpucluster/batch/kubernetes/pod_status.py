@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.job import JobState, JobStatus
+from ...core.job import Capacity, JobState, JobStatus
 from ..base import by_word, local_time
 from ..reasons import Reasons
 from .manifest import look
@@ -16,7 +18,9 @@ MARK, TASK = f"{OURS}/mark", f"{OURS}/task"
 """Labels of a pod of ours."""
 TASK_VARIABLE = "GPUCLUSTER_TASK"
 """By which a shell in the pod knows its number; no other container of the pod has it."""
-PRODUCT = "nvidia.com/gpu.product"
+GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
+GPUS = re.compile(r"[\w.-]+/gpu|nvidia\.com/mig-[\w.-]+", re.ASCII)
+"""Resources that are GPUs or slices of them."""
 KUEUE = "kueue.x-k8s.io/"
 """Beginning of the scheduling gates that Kueue takes away by itself."""
 
@@ -94,6 +98,36 @@ def _waiting(pod: dict[str, Any], container: dict[str, Any]) -> tuple[JobState, 
         return JobState.HELD, _told(unplaced)
     why = _told(unplaced) or _told(_dict(look(container, "state", "waiting")))
     return JobState.PENDING, why
+
+
+def gpus_of(items: Sequence[dict[str, Any]]) -> list[Capacity]:
+    """Return free and total GPUs of each kind, from all nodes and all pods."""
+    kinds: dict[tuple[str, str], str] = {}
+    total: Counter[str] = Counter()
+    free: Counter[str] = Counter()
+    for node in (item for item in items if item.get("kind") == "Node"):
+        ready = bool(_condition(node, "Ready", "True"))
+        closed = look(node, "spec", "unschedulable") is True or not ready
+        for resource, count in _gpus(look(node, "status", "allocatable")):
+            product = _text(look(node, "metadata", "labels", PRODUCT)) if resource == GPU else ""
+            kind = kinds[_text(look(node, "metadata", "name")), resource] = product or resource
+            total[kind] += count
+            free[kind] += 0 if closed else count
+    for pod in (item for item in items if item.get("kind") == "Pod"):
+        if look(pod, "status", "phase") in ("Succeeded", "Failed"):
+            continue
+        node_name = _text(look(pod, "spec", "nodeName"))
+        for container in _dicts(look(pod, "spec", "containers")):
+            for resource, count in _gpus(look(container, "resources", "limits")):
+                if kind := kinds.get((node_name, resource), ""):
+                    free[kind] -= count
+    return [Capacity(kind, max(0, free[kind]), total[kind]) for kind in sorted(total)]
+
+
+def _gpus(amounts: object) -> Iterator[tuple[str, int]]:
+    for resource, amount in _dict(amounts).items():
+        if GPUS.fullmatch(resource) and re.fullmatch(r"\d{1,6}", str(amount), re.ASCII):
+            yield resource, int(amount)
 
 
 def _container(pod: dict[str, Any]) -> dict[str, Any]:
