@@ -34,10 +34,7 @@ export function StartSummary(props: IStartSummaryProps): JSX.Element {
         <span title={script.survival}>
           {script.survives
             ? trans.__('Keeps running without Jupyter: yes.')
-            : trans.__(
-                'Keeps running without Jupyter: no. %1',
-                script.survival
-              )}
+            : trans.__('Keeps running without Jupyter? %1', script.survival)}
         </span>
       )}
     </p>
