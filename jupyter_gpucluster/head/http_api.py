@@ -21,6 +21,7 @@ from ..batch.queue import JobServerRunner
 from ..core import errors
 from ..core.cluster import ENDED, NAME, TOKEN_HEADER, Phase, Record, Target, heads_job
 from ..core.errors import GpuClusterError, InvalidInput
+from ..core.job import Job
 from ..core.serialize import to_json
 from ..core.summary import Event
 from ..core.summary import Summary as ClusterSummary
@@ -171,6 +172,14 @@ def read_target(data: object) -> Target:
     )
 
 
+def droppable(record: Record) -> dict[str, Job]:
+    """Return the jobs that can be given back, by their keys; none if the target is a range."""
+    if record.target.adaptive:
+        return {}
+    head = heads_job(record)
+    return {job.key: job for job in active(record) if not job.group and job != head}
+
+
 class Summary(Control):
     """The summary of this moment; with ``after``, as soon as it is newer than that revision.
 
@@ -232,8 +241,8 @@ class Cluster(Control):
     def drop(self, key: str) -> None:
         """Give a job back with all its workers, and lower the target by as many."""
         record = self.service.record
-        jobs = {job.key: job for job in active(record) if not job.group}
-        if record.target.adaptive or key not in jobs or jobs[key] == heads_job(record):
+        jobs = droppable(record)
+        if key not in jobs:
             raise errors.ClusterConflict(
                 f"Job {key} cannot be given back.",
                 hint="It must run and not hold the scheduler; the target must be a fixed number.",
@@ -262,7 +271,13 @@ class Workers(Control):
     """The connected workers, one by one."""
 
     async def get(self) -> None:
-        self.answer({"workers": self.service.watch.each_worker()})
+        record = self.service.record
+        jobs, per_job = droppable(record), record.spec.worker.per_job
+        workers = [
+            {**each, "can_be_dropped": each["job"] in jobs, "per_job": per_job}
+            for each in self.service.watch.each_worker()
+        ]
+        self.answer({"workers": workers})
 
 
 class Stop(Control):

@@ -799,6 +799,10 @@ export interface components {
             tasks: number;
             /** @description Seconds since it reported to the scheduler. */
             silent: number;
+            /** @description True if its job can be given back. */
+            can_be_dropped: boolean;
+            /** @description Workers of each job that can be given back. */
+            per_job: number;
         };
         Event: {
             time: number;

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jupyter_gpucluster.core.cluster import Phase, Target
-from jupyter_gpucluster.head.http_api import with_requests
+from jupyter_gpucluster.core.cluster import Phase, Target, heads_mark
+from jupyter_gpucluster.core.job import Job, JobState
+from jupyter_gpucluster.head.http_api import droppable, with_requests
 from jupyter_gpucluster.head.reconcile.model import Observation
 from jupyter_gpucluster.head.summary import summarise
 
@@ -23,3 +24,13 @@ def test_a_request_is_answered_before_the_loop_has_seen_it() -> None:
     assert (told.phase, told.words, told.phase_since) == (Phase.STOPPING, "stopping", 110.0)
     ending = summarise(replace(stopped, phase=Phase.STOPPING), Observation(), 120.0)
     assert with_requests(ending, stopped) == ending
+
+
+def test_only_own_jobs_without_the_head_can_be_given_back_and_none_of_a_range() -> None:
+    record = a_record()
+    own, head, other = (Job(mark, 0, JobState.RUNNING, id=mark) for mark in ("a", "b", "c"))
+    head = replace(head, mark=heads_mark(record.id))
+    jobs = (own, head, replace(other, group="readers"))
+    record = replace(record, spec=replace(record.spec, in_job=True), jobs=jobs)
+    assert droppable(record) == {own.key: own}
+    assert droppable(replace(record, target=Target(0, 2))) == {}

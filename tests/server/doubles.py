@@ -130,7 +130,8 @@ class InMemoryClusters:
     async def workers(self, name: str) -> Sequence[dict[str, Any]]:
         await self._alive(name)
         known = {"name": "gpc-1-1_0", "job": "gpc-1-1_0", "host": "n1", "status": "running"}
-        return [{**known, "memory_used": 1, "memory_limit": 2, "tasks": 3, "silent": 0.5}]
+        figures = {"memory_used": 1, "memory_limit": 2, "tasks": 3, "silent": 0.5}
+        return [{**known, **figures, "can_be_dropped": True, "per_job": 1}]
 
     async def logs(self, name: str, job: str = "", *, lines: int = 500) -> str:
         await self.get(name)

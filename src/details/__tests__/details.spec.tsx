@@ -78,6 +78,8 @@ function aWorker(name: string, changes: Partial<IWorker> = {}): IWorker {
     memory_limit: 4 * 1024 ** 3,
     tasks: 3,
     silent: 0.4,
+    can_be_dropped: true,
+    per_job: 1,
     ...changes
   };
 }

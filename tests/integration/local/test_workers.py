@@ -16,6 +16,7 @@ def test_a_worker_is_given_back_and_another_restarted(clusters: Clusters) -> Non
     view = start_ready(clusters, workers=2)
     one, two = clusters.workers(view.id)
     assert one["memory_limit"] > one["memory_used"] > 0
+    assert (one["can_be_dropped"], one["per_job"]) == (True, 1)
     assert clusters.update(view.id, drop=one["name"]).target == Target(1, 1)
     until(lambda: [each["name"] for each in clusters.workers(view.id)] == [two["name"]])
     assert [event.job for event in clusters.events(view.id) if event.kind == "scale"] == [
