@@ -68,6 +68,8 @@ def make_spec(plan: Plan, directory: ClusterDirectory, scratch: Path) -> Spec:
     groups = []
     for name, group in profile.groups.items():
         own = group_profile(profile, name)
+        if not sizes.here:
+            check_container(own, directory.path)
         parts = shapes(own, sizes_of(own, machine), machine, sharing, scratch)
         groups.append(WorkerGroup(name, group.count, *parts))
     network, idle = profile.network, profile.policy.idle_gpus

@@ -94,7 +94,8 @@ class Snapshots:
         views = await self.latest()
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=seconds)
-        silent = set(asked_ids(views)) - self._answers.keys() | self._tasks.keys()
+        silent = self._resting.keys() - self._answers.keys() | self._tasks.keys()
+        silent &= {*asked_ids(views)}
         return [view for view in views if view.id in silent]
 
     async def close(self) -> None:

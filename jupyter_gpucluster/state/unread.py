@@ -77,8 +77,13 @@ def find_unread(root: Path, name: str) -> ClusterDirectory | None:
 
 def ask_to_stop(directory: ClusterDirectory, seconds: float) -> None:
     """Ask the head over HTTP."""
+    if not (address := directory.read_http_address()):
+        raise HeadUnreachable(
+            f"Where the scheduler of cluster {directory.id} listens is not known.",
+            hint=f"Kill it: jupyter gpucluster stop --force {directory.id}",
+        )
     try:
-        endpoint = endpoint_at(directory, directory.read_http_address())
+        endpoint = endpoint_at(directory, address)
         ask(endpoint, "POST", "/gpucluster/stop", {"reason": ""}, seconds=seconds)
     except (HeadUnreachable, OSError, ValueError) as error:
         raise HeadUnreachable(

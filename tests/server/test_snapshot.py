@@ -187,6 +187,19 @@ async def test_a_head_that_fails_is_left_alone_for_a_while(
     assert asked == 2
 
 
+async def test_only_a_head_that_was_asked_and_has_not_answered_is_silent(
+    clusters: InMemoryClusters, talking: type[TalkingHead], snapshots: Snapshots
+) -> None:
+    assert await snapshots.silent(5.0) == []
+    clusters.views["new"] = a_view("new", Phase.RUNNING)
+    clusters.endpoints["new"] = Endpoint("127.0.0.1", 1, TOKEN)
+    snapshots.expire()
+    assert await snapshots.silent(5.0) == []  # it was asked nothing yet
+    snapshots._asked = float("-inf")
+    snapshots.expire()
+    assert [view.id for view in await snapshots.silent(5.0)] == ["new"]
+
+
 async def test_a_directory_that_cannot_be_read_is_reported_and_read_again(
     ask: Ask, clusters: InMemoryClusters
 ) -> None:

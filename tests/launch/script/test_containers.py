@@ -97,6 +97,17 @@ def test_what_cannot_work_is_refused(directory: str, profile: dict[str, Any], wo
     assert caught.value.hint
 
 
+def test_a_group_on_one_node_has_no_srun_for_pyxis() -> None:
+    group = {"count": 1, "job": {"cpus": 2}}
+    with pytest.raises(InvalidInput, match="Pyxis is a part of srun"):
+        script_of(
+            environment=a_container("pyxis"),
+            launcher="srun",
+            job={"nodes": 2},
+            groups={"readers": group},
+        )
+
+
 def test_a_pod_s_image_is_a_field_of_the_pod_and_nothing_goes_before_the_command() -> None:
     image = {"runtime": "pod", "image": "registry.example.org/dask:1", "python": "/opt/py"}
     script = script_of(backend="kubernetes", environment={"container": image})
