@@ -205,10 +205,17 @@ def survey(backend: Backend) -> Site:
 
 
 def proposed_name(backend: Backend, site: Site, queue: GpuQueue) -> str:
-    """Return the name of a queue's profile."""
+    """Return the name of a queue's profile; the queues of a site have different ones."""
+    names = [_name_of(backend, site, each) for each in site.queues]
+    at = site.queues.index(queue)
+    earlier = names[:at].count(names[at])
+    return f"{names[at]}-{earlier + 1}" if earlier else names[at]
+
+
+def _name_of(backend: Backend, site: Site, queue: GpuQueue) -> str:
     several = [each.name for each in site.queues].count(queue.name) > 1
     words = [backend.name, queue.name or "gpus", queue.gpu_type if several else ""]
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(filter(None, words)))[:63]
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(filter(None, words)))[:60]
 
 
 def describe(

@@ -75,7 +75,7 @@ export function Workers(props: IWorkersProps): JSX.Element {
                 <td>{worker.tasks}</td>
                 <td data-bad={isBad(worker)}>{heardWords(worker, trans)}</td>
                 <td className="jp-gpucluster-Jobs-actions">
-                  <WorkerButtons {...props} worker={worker} workers={value} />
+                  <WorkerButtons {...props} worker={worker} />
                 </td>
               </tr>
             ))}
@@ -100,11 +100,9 @@ function worstFirst(workers: IWorker[]): IWorker[] {
 }
 
 function WorkerButtons(
-  props: IWorkersProps & { worker: IWorker; workers: IWorker[] }
+  props: IWorkersProps & { worker: IWorker }
 ): JSX.Element {
   const { cluster, model, worker, trans } = props;
-  const together = props.workers.filter(({ job }) => job === worker.job).length;
-  const { minimum, maximum } = cluster.target;
   const change = async (
     kind: 'drop' | 'restart',
     title: string,
@@ -141,20 +139,18 @@ function WorkerButtons(
         label={trans.__('Give back')}
         name={trans.__('Give back %1', worker.name)}
         tip={trans.__('End its job, and keep the cluster smaller')}
-        why={
-          minimum === maximum
-            ? ''
-            : trans.__(
-                'This cluster scales automatically. Give it a fixed number first.'
-              )
-        }
+        why={worker.can_be_dropped ? '' : whyKept(cluster, trans)}
         onClick={() =>
           void change(
             'drop',
             trans.__('Give %1 back?', worker.name),
             trans.__(
               'Its results move to other workers, and its job ends. The cluster keeps %1.',
-              amount(Math.max(0, maximum - together), cluster.unit, trans)
+              amount(
+                Math.max(0, cluster.target.maximum - worker.per_job),
+                cluster.unit,
+                trans
+              )
             ),
             trans.__('Give back')
           )
@@ -162,6 +158,18 @@ function WorkerButtons(
       />
     </>
   );
+}
+
+/** Why a worker cannot be given back. */
+function whyKept(cluster: ICluster, trans: TranslationBundle): string {
+  const { minimum, maximum } = cluster.target;
+  return minimum === maximum
+    ? trans.__(
+        'Its job cannot be given back: it belongs to a group, holds the scheduler, or is ending.'
+      )
+    : trans.__(
+        'This cluster scales automatically. Give it a fixed number first.'
+      );
 }
 
 function gpuWords(

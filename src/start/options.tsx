@@ -129,7 +129,13 @@ function drawnSchema(
       const nothing = required ? trans.__('Choose one') : trans.__('Default');
       uiSchema[name] = {
         'ui:placeholder': option.enum === undefined ? option.allowed : nothing,
-        'ui:options': { unreported: trans.__('not reported for you') }
+        'ui:options': {
+          // The batch system is asked about queues with GPUs only.
+          unreported:
+            option.values === 'queues'
+              ? trans.__('not one of your queues with GPUs')
+              : trans.__('not reported for your queues with GPUs')
+        }
       };
     }
   }

@@ -127,6 +127,10 @@ class SetUpBody extends ReactWidget implements Dialog.IBodyWidget<null> {
       this._change({ errors: errorsOf(error, ['profile', 'account']) });
     } finally {
       this._change({ busy: null });
+      if (action === 'save') {
+        // The dialog may be closed by now, and the profile be saved all the same.
+        void this._model.loadProfiles();
+      }
     }
     return this._saved !== null;
   }
@@ -162,9 +166,15 @@ class SetUpBody extends ReactWidget implements Dialog.IBodyWidget<null> {
     try {
       const systems = await this._model.api.queues();
       this._survey = { systems, failure: null, asking: false };
-      const usable = systems.flatMap(system => system.queues).filter(isOpen);
-      if (usable.length === 1) {
-        this._draft = { ...this._draft, profile: usable[0].profile };
+      const usable = systems
+        .flatMap(system => system.queues)
+        .filter(isOpen)
+        .map(queue => queue.profile);
+      const { profile } = this._draft;
+      if (profile === '' && usable.length === 1) {
+        this._draft = { ...this._draft, profile: usable[0] };
+      } else if (!usable.includes(profile)) {
+        this._draft = { ...this._draft, profile: '', account: '' };
       }
     } catch (error) {
       const failure = error instanceof Error ? error : new Error(String(error));

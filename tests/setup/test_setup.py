@@ -16,10 +16,12 @@ import pytest
 from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.cli import perform
 from jupyter_gpucluster.cli.terminal import Terminal
+from jupyter_gpucluster.core.site import GpuQueue, Site
 from jupyter_gpucluster.node.probe import usual_address
 from jupyter_gpucluster.profiles import read_profile
 from jupyter_gpucluster.setup import decisions
 from jupyter_gpucluster.setup.profile_text import template
+from jupyter_gpucluster.setup.proposals import proposed_name
 from tests.batch.recorded import CAPTURED
 from tests.commands import put_command
 from tests.setup.facts import TRUTH, answers, by_key, measure
@@ -280,6 +282,12 @@ def _suitable(python: str) -> Any:
 
     versions = {"python": "3.11", "distributed": "2026.8.0", "dask_cuda": "26.08"}
     return Environment("", "", python, suitable=True, versions=versions)
+
+
+def test_each_queue_of_a_site_has_its_own_profile() -> None:
+    site = Site((GpuQueue("gpu x"), GpuQueue("gpu-x"), GpuQueue("long", gpu_type="a100")))
+    names = [proposed_name(find_backend("slurm"), site, each) for each in site.queues]
+    assert names == ["slurm-gpu-x", "slurm-gpu-x-2", "slurm-long"]
 
 
 @pytest.mark.parametrize("node", ["", "127.0.0.1", "nosuch.invalid"])

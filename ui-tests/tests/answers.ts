@@ -95,7 +95,8 @@ export const everyPhase = [
     name: 'silent-wren',
     phase: 'unreachable',
     words: '',
-    reason: 'Its scheduler process does not answer.',
+    reason:
+      'Its scheduler runs on login2 and shows no sign of life. To end the cluster: jupyter gpucluster stop --force silent-wren',
     dashboard: null
   }),
   cluster({
@@ -116,7 +117,7 @@ export const everyPhase = [
   })
 ];
 
-/** What has happened to a cluster so far, the way its head tells it. */
+/** What has happened to a cluster so far, in the words of its scheduler process. */
 export const timeline = [
   { time: NOW - 260, kind: 'head', message: 'Scheduler started', job: '' },
   {

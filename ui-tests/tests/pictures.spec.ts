@@ -248,7 +248,9 @@ test('states that take hours or an accident', async ({ page }) => {
       memory_used: index === 2 ? 192e9 : 44e9 + index * 1e9,
       memory_limit: 240e9,
       tasks: 6 - index,
-      silent: 0.5
+      silent: 0.5,
+      can_be_dropped: true,
+      per_job: 4
     }))
   });
   await lab.run('gpucluster:open-details', {

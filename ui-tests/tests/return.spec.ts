@@ -46,14 +46,16 @@ test('tabs come back with the page, and the dashboard’s says when its cluster 
   answers.clusters(
     cluster({
       phase: 'failed',
-      reason: 'The head was killed.',
+      reason: 'Its scheduler process ended (killed by signal 9).',
       dashboard: null
     })
   );
   await lab.run('gpucluster:refresh');
   await expect(page.getByText('quiet-fox has ended.')).toBeVisible();
   await expect(
-    page.getByRole('status').getByText('The head was killed.')
+    page
+      .getByRole('status')
+      .getByText('Its scheduler process ended (killed by signal 9).')
   ).toBeVisible();
   await lab.screenshot('ended-dashboard');
   await page.getByRole('button', { name: 'Show the cluster' }).click();

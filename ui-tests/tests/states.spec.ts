@@ -451,7 +451,10 @@ test('history starts a cluster again, and tells how to elsewhere', async () => {
         id: `h${index}`,
         name: `old-${index}`,
         phase: index === 1 ? 'failed' : 'stopped',
-        reason: index === 1 ? 'The head was killed.' : 'Stopped by you.',
+        reason:
+          index === 1
+            ? 'Its scheduler process ended (killed by signal 9).'
+            : 'Stopped by you.',
         ended: Date.now() / 1000 - 3600 * (index + 1),
         target: { minimum: 1, maximum: 3 },
         options: { threads: 1 },
@@ -620,7 +623,9 @@ test('details list the workers, the worst first, to restart and to give back', a
     memory_used: 3e9,
     memory_limit: 8e9,
     tasks: 12,
-    silent: 0.4
+    silent: 0.4,
+    can_be_dropped: true,
+    per_job: 1
   };
   answers.set('GET clusters/abc123/workers', {
     workers: [

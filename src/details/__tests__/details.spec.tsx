@@ -106,7 +106,7 @@ describe('the workers of a cluster', () => {
   });
 
   it('are restarted and given back once the user is sure', async () => {
-    const workers = [aWorker('w0', { job: 'j' }), aWorker('w1', { job: 'j' })];
+    const workers = [aWorker('w1', { per_job: 2 })];
     server.routes['GET clusters/c1/workers'] = () => ({ body: { workers } });
     server.routes['PATCH clusters/c1'] = () => ({ body: aCluster() });
     await page(aCluster(), 'workers');
@@ -123,15 +123,18 @@ describe('the workers of a cluster', () => {
     );
   });
 
-  it('of one that scales automatically cannot be given back, which says why', async () => {
+  it.each([
+    [0, /Give it a fixed number first/],
+    [2, /belongs to a group, holds the scheduler, or is ending/]
+  ])('say why they cannot be given back (from %i)', async (minimum, reason) => {
     server.routes['GET clusters/c1/workers'] = () => ({
-      body: { workers: [aWorker('w0')] }
+      body: { workers: [aWorker('w0', { can_be_dropped: false })] }
     });
-    await page(aCluster({ target: { minimum: 0, maximum: 2 } }), 'workers');
+    await page(aCluster({ target: { minimum, maximum: 2 } }), 'workers');
     fireEvent.click(
       await screen.findByRole('button', { name: 'Give back w0' })
     );
-    screen.getByText(/Give it a fixed number first/);
+    screen.getByText(reason);
     expect(screen.queryByRole('dialog')).toBeNull();
   });
 

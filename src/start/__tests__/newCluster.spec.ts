@@ -188,7 +188,7 @@ describe('the dialog for a new cluster', () => {
       [...field<HTMLSelectElement>('options.queue').options].map(
         option => option.text
       )
-    ).toEqual(['Default', 'gpu', 'old (not reported for you)']);
+    ).toEqual(['Default', 'gpu', 'old (not one of your queues with GPUs)']);
     type('options.account', 'other');
     expect(account.value).toBe('other');
     press('Cancel');

@@ -208,6 +208,44 @@ describe('the dialog that sets up a batch system', () => {
     await cancel();
   });
 
+  it('closed during a save, shows the saved profile in the list', async () => {
+    const answer = server.routes['POST setup'];
+    let goOn = (): void => undefined;
+    server.routes['POST setup'] = body =>
+      (body as ISetUpRequest).save
+        ? new Promise(resolve => {
+            goOn = () => resolve(answer(body));
+          })
+        : answer(body);
+    await openAndChoose(/^long:/);
+    press('Save and start…');
+    await waitFor(() => expect(sent().at(-1)?.save).toBe(true));
+    await cancel();
+    expect(server.countOf('GET profiles')).toBe(0);
+    goOn();
+    await waitFor(() => expect(server.countOf('GET profiles')).toBe(1));
+  });
+
+  it('keeps the chosen queue when it asks again, and clears it once it is gone', async () => {
+    await openAndChoose(/^gpu:/);
+    fireEvent.change(await screen.findByLabelText('Account'), {
+      target: { value: 'lab1' }
+    });
+    slurm([aQueue({ free: 7 })]);
+    press('Ask again');
+    await screen.findByText(/^7 GPUs free now/);
+    await screen.findByText(/account: lab1/);
+    slurm([aQueue({ profile: 'slurm-long', name: 'long' })]);
+    press('Ask again');
+    const other = await screen.findByLabelText<HTMLInputElement>(/^long:/);
+    expect(other.checked).toBe(false);
+    press('Ask again');
+    await waitFor(() => expect(other.checked).toBe(true));
+    const account = await screen.findByLabelText<HTMLSelectElement>('Account');
+    expect(account.value).toBe('');
+    await cancel();
+  });
+
   it('asks for the account where none is reported', async () => {
     slurm([aQueue({ accounts: [] })], { question: 'Which one is charged?' });
     open();
