@@ -104,7 +104,8 @@ export const everyPhase = [
     name: 'broken-jay',
     phase: 'failed',
     ended: NOW - 30,
-    reason: 'Its scheduler process ended (killed by signal 9).',
+    reason:
+      'Its scheduler is gone: it was killed, or the machine was restarted.',
     dashboard: null
   }),
   cluster({

@@ -46,7 +46,8 @@ test('tabs come back with the page, and the dashboard’s says when its cluster 
   answers.clusters(
     cluster({
       phase: 'failed',
-      reason: 'Its scheduler process ended (killed by signal 9).',
+      reason:
+        'Its scheduler is gone: it was killed, or the machine was restarted.',
       dashboard: null
     })
   );
@@ -55,7 +56,9 @@ test('tabs come back with the page, and the dashboard’s says when its cluster 
   await expect(
     page
       .getByRole('status')
-      .getByText('Its scheduler process ended (killed by signal 9).')
+      .getByText(
+        'Its scheduler is gone: it was killed, or the machine was restarted.'
+      )
   ).toBeVisible();
   await lab.screenshot('ended-dashboard');
   await page.getByRole('button', { name: 'Show the cluster' }).click();
