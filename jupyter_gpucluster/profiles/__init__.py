@@ -18,4 +18,5 @@ from .search import ProfileSet as ProfileSet
 from .search import find_profile as find_profile
 from .search import load_profiles as load_profiles
 from .search import load_site as load_site
+from .search import profile_names as profile_names
 from .search import read_profile as read_profile

@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -118,6 +118,12 @@ def load_profiles(*, all_sites: bool = False) -> ProfileSet:
             profiles.append(loaded)
     profiles.sort(key=_order)
     return ProfileSet({loaded.name: loaded for loaded in profiles}, problems, site)
+
+
+def profile_names() -> Collection[str]:
+    """Return the names of all profiles, also of those that this user cannot start."""
+    found, _ = _candidates()
+    return {*found, *read_dask_config().offered}
 
 
 def load_site() -> LoadedSite:

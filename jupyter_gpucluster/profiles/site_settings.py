@@ -60,7 +60,7 @@ class SiteSettings(Section):
     local: Literal["on", "off"] = "on"
     """`off`: no clusters on the machine that Jupyter runs on, except inside a batch job."""
     setup: Literal["on", "off"] = "on"
-    """`off`: the command `setup` saves no profiles."""
+    """`off`: the command `setup` and Lab save no profiles."""
     visible: dict[Text, tuple[Text, ...]] = Field({})
     """Groups whose members see a profile, by the profile's name or a pattern of it (`gpu-*`)."""
     poll_period: DurationOrNone = None

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..core.fast_dataclass import frozen
 from ..core.site import Site
 from ..doctor.findings import failed
 from ..launch.capacity import ask
-from ..profiles import find_profile
+from ..profiles import find_profile, profile_names
 from ..profiles.options import takes
 from ..state.paths import default_root
 from .profile_text import Choices
@@ -30,7 +31,6 @@ from .proposals import (
     rehearsed,
     require_allowed,
     survey,
-    taken_names,
 )
 from .proposals import save as write_profile
 
@@ -48,6 +48,8 @@ class Answer:
 
     asked: float = 0.0
     """Epoch seconds; 0 = it has not answered yet."""
+    tried: float = 0.0
+    """Epoch seconds of the newest question, with or without an answer."""
     site: Site = Site()
     trouble: str = ""
     """The reason why the newest question has no answer."""
@@ -61,7 +63,14 @@ class Desk:
         self._known: dict[str, Answer] = {}
 
     def systems(self) -> list[dict[str, Any]]:
-        """Ask each batch system for its queues with GPUs, at most once a minute."""
+        """Ask each batch system for its queues with GPUs, at most once a minute.
+
+        Raises
+        ------
+        InvalidInput
+            The site forbids to save profiles.
+        """
+        require_allowed()
         return [self._system(each) for each in installed() if each.survey("")]
 
     def proposal(
@@ -92,11 +101,14 @@ class Desk:
         made = self._described(profile, python)
         if account and account not in (made.choices.accounts or (account,)):
             raise InvalidInput(f"{account!r} is not one of your accounts here.", detail="account")
+        wanted = made = made.with_account(account)
+        if (check or save) and wanted.undecided:
+            yours = ", ".join(wanted.choices.accounts)
+            raise InvalidInput("Choose the account that is charged.", hint=yours, detail="account")
         if check or save:
             made = rehearsed(made)
         if account in made.refused:
-            made = replace(made, rehearsal=failed(made.refused[account]))
-        made = made.with_account(account)
+            made = replace(wanted, rehearsal=failed(made.refused[account]))
         finding = made.rehearsal
         return {
             "profile": made.name,
@@ -133,23 +145,26 @@ class Desk:
         """Return the batch system's answer of the last minute, or a new one."""
         with self._lock:
             known = self._known.get(backend.name, Answer())
-            if time.time() - known.asked > REUSED_SECONDS:
+            if (now := time.time()) - known.tried > REUSED_SECONDS:
                 try:
-                    known = Answer(time.time(), survey(backend))
+                    known = Answer(now, now, survey(backend))
                 except BackendError as error:
-                    known = replace(known, trouble=f"{error.message} {error.detail}".strip())
+                    words = f"{error.message} {error.detail}".strip()
+                    known = replace(known, tried=now, trouble=words)
                 self._known[backend.name] = known
             return known
 
     def _system(self, backend: Backend) -> dict[str, Any]:
         answer = self.answer(backend)
-        site, taken = answer.site, taken_names()
+        site, taken = answer.site, profile_names()
         free = {} if answer.trouble or not site.queues else _free(backend)
+        # A queue with several types of GPU is listed for each, and only its sum is reported.
+        names = Counter(each.name for each in site.queues)
         queues = [
             {
                 "profile": (name := proposed_name(backend, site, queue)),
                 "exists": name in taken,
-                "free": free.get(queue.name),
+                "free": free.get(queue.name) if names[queue.name] == 1 else None,
                 **{key: getattr(queue, key) for key in SHOWN},
             }
             for queue in site.queues
@@ -166,11 +181,12 @@ class Desk:
     def _described(self, profile: str, python: str) -> Proposal:
         period = int(time.monotonic() // REUSED_SECONDS)
         for backend in installed():
-            site = self.answer(backend).site if backend.survey("") else Site()
+            asked = profile.startswith(f"{backend.name}-") and backend.survey("")
+            site = self.answer(backend).site if asked else Site()
             for queue in site.queues:
                 if proposed_name(backend, site, queue) == profile and not queue.closed:
                     decided = _decided(python, period)
-                    return describe(backend, site, [queue], decided, taken_names())
+                    return describe(backend, site, [queue], decided, profile_names())
         raise InvalidInput(f"No queue of yours has the profile {profile!r}.", detail="profile")
 
 
@@ -189,9 +205,6 @@ def _free(backend: Backend) -> dict[str, int]:
 
 
 def _saved(made: Proposal) -> str:
-    if made.undecided:
-        yours = ", ".join(made.choices.accounts)
-        raise InvalidInput("Choose the account that is charged.", hint=yours, detail="account")
     if made.exists:
         raise InvalidInput(f"There is a profile {made.name}; it stays as it is.", detail="profile")
     if not made.usable:

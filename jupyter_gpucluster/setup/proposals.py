@@ -24,7 +24,7 @@ from ..doctor.findings import Finding, Result, ok, refused
 from ..launch.plan import make_plan
 from ..launch.preview import preview
 from ..launch.request import Request
-from ..profiles import load_profiles, load_site, read_profile
+from ..profiles import load_site, profile_names, read_profile
 from ..state.paths import data_directory, default_root
 from .decisions import head_interface, head_placement, python_for_jobs
 from .profile_text import Choices, allocation_text, profile_text, template
@@ -88,7 +88,12 @@ class System:
 
 
 def propose(
-    python: str = "", *, queues: Sequence[str] = (), for_site: bool = False, saves: bool = True
+    python: str = "",
+    *,
+    account: str = "",
+    queues: Sequence[str] = (),
+    for_site: bool = False,
+    saves: bool = True,
 ) -> list[System]:
     """Return the proposals for all batch systems whose commands are on this host.
 
@@ -96,6 +101,8 @@ def propose(
     ----------
     python
         The Python of the clusters; empty: the one that runs this.
+    account
+        The user's account, for queues whose accounts no answer names.
     queues
         Those that are wanted; empty: all.
     for_site
@@ -109,8 +116,8 @@ def propose(
     if not found:
         return []
     decided = replace(decide(python), for_site=for_site)
-    taken = taken_names() if saves else ()
-    return [_of_system(each, decided, queues, taken) for each in found]
+    taken = profile_names() if saves else ()
+    return [_of_system(each, decided, queues, taken, account) for each in found]
 
 
 def require_allowed() -> None:
@@ -126,11 +133,6 @@ def require_allowed() -> None:
 def decide(python: str) -> Choices:
     """Return what this host decides; see `propose`."""
     return Choices(python_for_jobs(python or sys.executable), head_placement(), head_interface(""))
-
-
-def taken_names() -> Collection[str]:
-    """Return the names of all profiles."""
-    return load_profiles(all_sites=True).profiles.keys()
 
 
 def allocation() -> str:
@@ -161,7 +163,11 @@ def save(name: str, text: str) -> Path:
 
 
 def _of_system(
-    backend: Backend, decided: Choices, wanted: Sequence[str], taken: Collection[str]
+    backend: Backend,
+    decided: Choices,
+    wanted: Sequence[str],
+    taken: Collection[str],
+    account: str,
 ) -> System:
     if not backend.survey(""):
         return System(backend.title, template=template(backend))
@@ -170,9 +176,13 @@ def _of_system(
     except BackendError as error:
         return System(backend.title, error=f"{error.message} {error.detail}".strip())
     queues = [each for each in site.queues if not wanted or each.name in wanted]
-    proposals = [
-        rehearsed(describe(backend, site, alike, decided, taken))
+    described = [
+        describe(backend, site, alike, decided, taken)
         for alike in _alike(each for each in queues if not each.closed)
+    ]
+    proposals = [
+        rehearsed(each if each.choices.accounts else each.with_account(account))
+        for each in described
     ]
     closed = {each.name: each.closed for each in queues if each.closed}
     return System(backend.title, tuple(proposals), closed, offered_account(site))
@@ -240,7 +250,8 @@ def rehearsed(made: Proposal) -> Proposal:
     accepted = [each for each, finding in tried.items() if finding.result is not Result.FAILED]
     refusals = {each: finding.found for each, finding in tried.items() if each not in accepted}
     if not accepted:
-        return replace(made, rehearsal=next(iter(tried.values())))
+        refusal = tried.get(made.choices.account, next(iter(tried.values())))
+        return replace(made, rehearsal=refusal)
     accounts = tuple(filter(None, accepted))
     made = replace(made, choices=replace(made.choices, accounts=accounts), refused=refusals)
     return replace(made, rehearsal=_rehearse(made, accepted[0]))

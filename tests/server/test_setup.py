@@ -18,7 +18,7 @@ from jupyter_gpucluster.setup.profile_text import Choices
 from jupyter_gpucluster.state.paths import data_directory
 from tests.server.conftest import Ask
 from tests.server.test_openapi import check, schema_of, spec
-from tests.setup.recorded_slurm import OTHER_USERS, put_slurm
+from tests.setup.recorded_slurm import OTHER_USERS, accept_only, put_slurm
 
 SETUP = "gpucluster/api/setup"
 __all__ = ["spec"]
@@ -70,7 +70,8 @@ async def test_queues_have_type_gpus_accounts_and_what_is_free(
     assert (gpu["gpus"], gpu["gpu_type"], gpu["nodes"], gpu["free"]) == (4, "h100", 2, 3)
     assert gpu["accounts"] == ["chem", "lab1"]
     assert found["slurm-closed"]["closed"] == "its state is DOWN"
-    assert {"slurm-mixed-a100", "slurm-mixed-h100"} <= found.keys()
+    mixed = [found[f"slurm-mixed-{kind}"]["free"] for kind in ("a100", "h100")]
+    assert mixed == [None, None]  # Slurm reports their sum
     # Two looks within a minute are one question.
     assert " ".join(calls(slurm, "scontrol")).count("show partition") == 1
 
@@ -118,6 +119,53 @@ async def test_a_refusal_is_shown_and_nothing_is_saved(ask: Ask, slurm: Path) ->
     assert not (folder() / "profiles").exists()
 
 
+async def test_an_account_without_the_right_is_refused_and_no_other_takes_its_place(
+    ask: Ask, slurm: Path
+) -> None:
+    accept_only(slurm, "chem")
+    tried = await ask(SETUP, "POST", {"profile": "slurm-gpu", "account": "lab1", "check": True})
+    assert OTHER_USERS in tried.json["check"]["found"]
+    assert 'default: "lab1"' in tried.json["text"]
+    missing = await ask(SETUP, "POST", {"profile": "slurm-gpu", "save": True})
+    assert (missing.status, missing.json["hint"]) == (422, "chem, lab1")
+    assert not (folder() / "profiles").exists()
+
+
+async def test_a_typed_account_is_in_the_script_that_the_batch_system_checks(
+    ask: Ask, slurm: Path
+) -> None:
+    (slurm / "bin/sacctmgr").unlink()
+    accept_only(slurm, "abc")
+    wanted = {"profile": "slurm-gpu", "account": "abc", "save": True}
+    assert (await ask(SETUP, "POST", wanted)).json["saved"]
+    assert 'account: "abc"' in (folder() / "profiles/slurm-gpu.yaml").read_text()
+
+
+async def test_a_name_is_taken_by_a_profile_that_cannot_be_read_or_is_hidden(
+    ask: Ask, slurm: Path
+) -> None:
+    (folder() / "profiles").mkdir(parents=True)
+    (folder() / "profiles/slurm-gpu.yaml").write_text("title: [")
+    (folder() / "profiles/slurm-one.yaml").write_text("title: x\nbackend: slurm\n")
+    (folder() / "site.yaml").write_text("visible: {slurm-one: [nosuchgroup]}\n")
+    found = await queues(ask)
+    names = [name for name, queue in found.items() if queue["exists"]]
+    assert names == ["slurm-gpu", "slurm-one"]
+
+
+async def test_a_system_without_answer_is_asked_once_a_minute_and_only_for_its_own_profiles(
+    ask: Ask, slurm: Path
+) -> None:
+    put = "#!/bin/sh\necho $* >> $0.asked\nexit 1\n"
+    (slurm / "bin/scontrol").write_text(put)
+    assert (await ask(SETUP, "POST", {"profile": "pbs-gpu"})).status == 422
+    asked = slurm / "bin/scontrol.asked"
+    assert not asked.exists()
+    for _ in range(2):
+        await ask(SETUP)
+    assert asked.read_text().count("partition") == 1
+
+
 async def test_a_silent_system_leaves_the_last_answer_with_its_time(
     ask: Ask, slurm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,8 +202,12 @@ async def test_a_site_that_turned_it_off_gets_no_profile(ask: Ask, slurm: Path) 
     folder().mkdir(parents=True, exist_ok=True)
     (folder() / "site.yaml").write_text("setup: off\ncontact: help@example.org\n")
     assert (await ask("gpucluster/api/profiles")).json["without_profile"] == []
-    answer = await ask(SETUP, "POST", {"profile": "slurm-gpu", "save": True})
-    assert (answer.status, "help@example.org" in answer.json["hint"]) == (422, True)
+    for answer in (
+        await ask(SETUP, "POST", {"profile": "slurm-gpu", "save": True}),
+        await ask(SETUP),
+    ):
+        assert (answer.status, "help@example.org" in answer.json["hint"]) == (422, True)
+    assert calls(slurm, "scontrol") == []
 
 
 async def test_options_have_values_that_the_batch_system_reports_and_the_profile_allows(

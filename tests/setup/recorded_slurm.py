@@ -17,7 +17,11 @@ partition=$(sed -n 's/^#SBATCH -p //p' "$(eval echo \\${{$#}})")
 case $partition:$account in parent:*) echo 'allocation failure: {OTHER_USERS}' >&2; exit 1;; esac
 echo 'sbatch: Job 7 to start at 2026-01-02T03:04:05 using 1 processors' >&2"""
 
-NODES = ("g1|gpu|mixed|gpu:h100:4|gpu:h100:1|", "g2|gpu|drained|gpu:h100:4||")
+NODES = (
+    "g1|gpu|mixed|gpu:h100:4|gpu:h100:1|",
+    "g2|gpu|drained|gpu:h100:4||",
+    "m1|mixed|idle|gpu:h100:4||",
+)
 """One line of sinfo for each node and partition."""
 
 
@@ -41,3 +45,13 @@ def put_slurm(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (home / "bin" / program).symlink_to(str(shutil.which(program)))
     monkeypatch.setenv("PATH", str(home / "bin"))
     monkeypatch.delenv("SBATCH_ACCOUNT", raising=False)
+
+
+def accept_only(home: Path, account: str) -> None:
+    """Let sbatch refuse the jobs of all other accounts."""
+    (home / "bin/sbatch").write_text(
+        f"""#!/bin/sh
+account=$(sed -n 's/^#SBATCH -A //p' "$(eval echo \\${{$#}})")
+[ "$account" = {account} ] || {{ echo 'allocation failure: {OTHER_USERS}' >&2; exit 1; }}
+"""
+    )

@@ -25,7 +25,7 @@ from jupyter_gpucluster.setup.proposals import proposed_name
 from tests.batch.recorded import CAPTURED
 from tests.commands import put_command
 from tests.setup.facts import TRUTH, answers, by_key, measure
-from tests.setup.recorded_slurm import OTHER_USERS, put_slurm
+from tests.setup.recorded_slurm import OTHER_USERS, accept_only, put_slurm
 
 PAGE = Path(__file__).parents[2] / "docs" / "set-up-your-site.md"
 
@@ -172,6 +172,16 @@ def test_an_account_that_no_answer_names_is_the_one_that_the_user_gives(
     assert 'account: "abc"' in (profiles / "pbs-workq.yaml").read_text()
     code, script, err = types("script", "pbs-workq", "--option", "gpus=4")
     assert (code, "ngpus=4" in script, "ncpus=8" in script) == (0, True, True), err
+
+
+def test_a_typed_account_is_in_the_script_that_the_batch_system_checks(
+    slurm: Path, profiles: Path
+) -> None:
+    (slurm / "bin/sacctmgr").unlink()
+    accept_only(slurm, "abc")
+    assert types("setup", "gpu", "--yes")[0] == 1
+    assert types("setup", "gpu", "--yes", "--account", "abc")[0] == 0
+    assert 'account: "abc"' in (profiles / "slurm-gpu.yaml").read_text()
 
 
 def test_without_a_terminal_nothing_is_asked_or_saved_and_no_file_is_overwritten(
