@@ -31,11 +31,11 @@ SCHEDULER = """
 import asyncio, json, sys
 from pathlib import Path
 from distributed import Scheduler
-from jupyter_gpucluster.head.dask_scheduler import security_of
+from jupyter_gpucluster.head.worker import security_of
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 
 async def main(directory, protocol):
-    security = {"security": security_of(directory)} if protocol == "tls" else {}
+    security = {"security": security_of(directory.tls, "scheduler")} if protocol == "tls" else {}
     options = {"host": "127.0.0.1", "port": 0, "protocol": protocol, "dashboard": False}
     async with Scheduler(**options, **security) as scheduler:
         directory.scheduler_file.write_text(json.dumps(scheduler.identity(), default=str))

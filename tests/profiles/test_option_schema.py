@@ -22,6 +22,7 @@ from jupyter_gpucluster.profiles import (
     resolve_options,
 )
 from jupyter_gpucluster.profiles.model import Option
+from jupyter_gpucluster.profiles.options import matches
 from jupyter_gpucluster.profiles.search import DEMO_SWITCH
 from tests.profiles.test_options import PLACE, profile_of
 
@@ -88,7 +89,7 @@ def values_of(option: Option) -> st.SearchStrategy[Any]:
 def told_exactly(option: Option) -> bool:
     """Return whether JSON Schema has words for all that a start checks."""
     return option.type in ("boolean", "integer", "enum") or (
-        option.type == "string" and not option.pattern
+        option.type == "string" and "(" not in (option.pattern or "")
     )
 
 
@@ -146,6 +147,55 @@ def test_what_is_plainly_wrong_is_told_without_a_start(option: str, fine: str, w
     assert not start_takes(ALL_KINDS, {"account": "a", option: wrong})
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["[a-z][a-z0-9]*", "T[0-9]{3,5}", "a|b|[c-e]+", r"x\.y-[\[\]._-]?", "[A-Za-z0-9_-]{1,8}"],
+)
+def test_a_plain_pattern_is_published(pattern: str) -> None:
+    assert published(pattern) == f"^(?:{pattern})$"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\d+",
+        "(?i)abc",
+        "(a+)+b",
+        "[[:alpha:]]+",
+        "[a-z&&[^b]]",
+        "[a--]+",
+        "a.c",
+        "[^,]+",
+        r"\pL",
+        "a*a*a*a*b",
+    ],
+)
+def test_a_pattern_that_others_may_read_otherwise_is_left_to_the_start(pattern: str) -> None:
+    assert matches(pattern, "") in (True, False)
+    assert "(?:" not in published(pattern)
+
+
+def published(pattern: str) -> str:
+    option = Option(type="string", pattern=pattern)
+    profile = ALL_KINDS.model_copy(update={"options": {"x": option}})
+    told: str = options_schema(profile)["properties"]["x"]["pattern"]
+    return told
+
+
+PARTS = st.sampled_from([*"ab1-_,.|*+?{}[]\\^$() &~", "[a-c]", "[a-", "{2}", "{1,3}", r"\.", r"\d"])
+
+
+@given(st.lists(PARTS, max_size=8).map("".join), st.text("ab1-_,.|*+?{}[]\\^$() &~\n", max_size=6))
+def test_published_patterns_mean_the_same_to_the_server(pattern: str, text: str) -> None:
+    try:
+        taken = matches(pattern, text)
+    except ValueError:
+        return  # no profile may have it
+    told = published(pattern)
+    if "(?:" in told:
+        assert bool(re.search(told.removesuffix("$") + r"\Z", text)) is taken
+
+
 def test_a_form_learns_type_bounds_choices_and_words() -> None:
     schema = options_schema(ALL_KINDS)
     properties = schema["properties"]
@@ -157,8 +207,8 @@ def test_a_form_learns_type_bounds_choices_and_words() -> None:
         "title": "Project",
         "description": "",
         "allowed": "one line of text that matches the pattern [a-z][a-z0-9]*",
-        "pattern": r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$",
-        "maxLength": 4096,
+        "pattern": "^(?:[a-z][a-z0-9]*)$",
+        "maxLength": 1024,
     }
     assert properties["kind"]["enum"] == ["a100", "h100"]
     assert properties["kind"]["default"] == "a100"

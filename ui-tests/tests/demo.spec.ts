@@ -166,7 +166,7 @@ test('the end of a job by its walltime is readable in a narrow panel', async ({
   const card = lab.card('short-stork');
   await expect(async () => {
     site('push', '5');
-    await expect(card).toContainText('1 of 1 simulated GPUs ready', {
+    await expect(card).toContainText('1 of 1 simulated GPU ready', {
       timeout: 5000
     });
   }).toPass();

@@ -226,7 +226,9 @@ test('Notebook 7 draws the options, too', async ({ page: notebook }) => {
   await there.openDialog();
   await there.dialog.getByRole('radio', { name: /^Every kind/ }).check();
   await there.dialog.getByLabel('Project (required)').fill('m12');
-  await expect(there.dialog.getByRole('alert')).toContainText('Give text');
+  await expect(there.dialog.getByRole('alert')).toContainText(
+    'Give one line of text'
+  );
   await there.screenshot('options-notebook7');
 });
 
