@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
 import json
+import logging
 import math
 import shlex
 import sys
@@ -32,7 +34,11 @@ from .half_open import HalfOpen, most_half_open
 from .reconcile.model import active
 from .service import Service
 
+logger = logging.getLogger("gpucluster.head")
+
 LONGEST_WAIT = 30.0
+RESTART_SECONDS = 5.0
+"""A worker may take 30 s to end; the one who asked waits 10 s for the answer."""
 SILENT_SECONDS = 1.0
 """A job server that owes an answer for so long is not busy, but stopped."""
 
@@ -262,9 +268,26 @@ class Cluster(Control):
         if not found:
             raise errors.ClusterConflict(f"No worker {worker} is connected.")
         watch.restarted.add(job_of(worker))
-        await scheduler.restart_workers(
-            found, wait_for_workers=False, on_error="return", stimulus_id="gpucluster-restart"
-        )
+        task = asyncio.create_task(self.restart_at(found, worker))
+        self.service.restarts.add(task)
+        task.add_done_callback(self.service.restarts.discard)
+        await asyncio.wait({task}, timeout=RESTART_SECONDS)
+
+    async def restart_at(self, addresses: list[str], worker: str) -> None:
+        """Restart a worker; an error goes into the log and the timeline."""
+        try:
+            await self.service.scheduler.restart_workers(
+                addresses,
+                wait_for_workers=False,
+                on_error="return",
+                stimulus_id="gpucluster-restart",
+            )
+        except Exception as error:
+            logger.exception("worker %s was not restarted", worker)
+            words = f"Worker {worker} was not restarted: {error}"
+            event = Event(time.time(), "restart", words, job_of(worker))
+            self.service.files.events.append(event)
+            self.service.wake.set()
 
 
 class Workers(Control):

@@ -64,6 +64,7 @@ class Service:
         self.listed: float | None = None
         self.doubtful: set[str] = set()
         self.vain = VainCancels()
+        self.restarts: set[asyncio.Task[None]] = set()
         self.finished = False
         self.gpus = gpu_metrics.GpuWatch()
         self.slow = SlowStarts(directory.logs)
