@@ -468,9 +468,16 @@ def ended_with(code: int | None, signal: str = "") -> str:
     return f"It ended with exit code {worded(code)}."
 
 
-def json_in(text: str) -> Any:
-    """Return the object or list in JSON that other lines may precede; None if there is none."""
-    start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
+def json_in(text: str, opening: str = r"^\s*\{") -> Any:
+    """Return what is in JSON that other lines may precede; None if there is none.
+
+    Parameters
+    ----------
+    opening
+        The pattern of its beginning, by default of an object on a line of its own.  A note before
+        it may begin with the bracket of a list.
+    """
+    start = re.search(opening, text, re.MULTILINE)
     try:
         return json.loads(text[start.start() :], strict=False) if start else None
     except (ValueError, RecursionError):

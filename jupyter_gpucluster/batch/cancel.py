@@ -343,7 +343,8 @@ async def _look(
     jobs = {job.id: job for job in expected(record) if job.id}
     # One whose submission was not answered has no id, and is found by its mark.
     nameless = [job for job in expected(record) if not job.id]
-    listing = await queue.poll(() if nameless else tuple(jobs), tuple(jobs))
+    keys = [job.key for job in nameless]
+    listing = await queue.poll(() if nameless else tuple(jobs), tuple(jobs), keys)
     if listing is None:
         return None
     lacking = {id: job.mark for id, job in jobs.items() if id not in listing and job.mark != spare}

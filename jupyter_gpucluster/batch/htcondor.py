@@ -303,7 +303,7 @@ class HTCondor(Backend):
 
 def _ads(result: CommandResult, command: str) -> list[Mapping[str, Any]]:
     """Return the ads that a command printed; it prints nothing at all where there are none."""
-    ads = json_in(result.stdout) if result.stdout.strip() else []
+    ads = json_in(result.stdout, r"^\s*\[") if result.stdout.strip() else []
     if result.exit_code != 0 or not isinstance(ads, list):
         detail = (result.stderr or result.stdout)[-2000:]
         raise BackendUnavailable(f"HTCondor did not answer {command}.", detail=detail)

@@ -320,7 +320,7 @@ def records_of(result: CommandResult) -> list[Mapping[Any, Any]]:
     """Return the records of bjobs' JSON, which other lines may precede."""
     answer, output = json_in(result.stdout), result.stdout + result.stderr
     records = answer.get("RECORDS") if isinstance(answer, dict) else None
-    if answer is None and "{" not in output and NOTHING.search(output):
+    if not re.search(r"^\s*\{", result.stdout, re.MULTILINE) and NOTHING.search(output):
         records = []
     if not isinstance(records, list):
         words = "LSF did not answer bjobs in a form that we can read."

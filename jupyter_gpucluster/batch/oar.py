@@ -331,7 +331,7 @@ def _condition(text: str) -> str:
 
 def answer_of(text: str) -> dict[str, Any]:
     """Read OAR's JSON; it prints nothing for an empty list."""
-    answer = json_in(text)
+    answer = json_in(text, r"\{|\[\]")
     if text.strip() and answer is None:
         raise BackendUnavailable("OAR answered with JSON that cannot be read.", detail=text[-2000:])
     return answer if isinstance(answer, dict) else {}

@@ -403,11 +403,20 @@ class Queue:
             self.shared.note_change(soon=not again)
 
     async def look(
-        self, ids: Sequence[str], period: float, expected: Sequence[str] | None = None
+        self,
+        ids: Sequence[str],
+        period: float,
+        expected: Sequence[str] | None = None,
+        nameless: Sequence[str] = (),
     ) -> Poll:
         """Return a listing that is no older than the period, or that none is due yet.
 
-        ``expected`` are the jobs that have not ended as far as is known; by default ``ids``.
+        Parameters
+        ----------
+        expected
+            The jobs that have not ended as far as is known; by default ``ids``.
+        nameless
+            The keys of jobs whose submission was not answered: they have no id.
         """
         expected = ids if expected is None else expected
         if self.shared is not None:
@@ -418,14 +427,18 @@ class Queue:
         if poll.listing is None:
             return poll
         # Perhaps it is another head's.
-        listing = await asyncio.to_thread(self.whole, Listing(poll.listing, poll.words), expected)
-        return replace(poll, listing=listing)
+        listing = Listing(poll.listing, poll.words)
+        jobs = await asyncio.to_thread(self.whole, listing, expected, nameless)
+        return replace(poll, listing=jobs)
 
     async def poll(
-        self, ids: Sequence[str], expected: Sequence[str] | None = None
+        self,
+        ids: Sequence[str],
+        expected: Sequence[str] | None = None,
+        nameless: Sequence[str] = (),
     ) -> dict[str, JobStatus] | None:
-        """List all jobs in one call; None without an answer.  ``expected`` as in `look`."""
-        return (await self.look(ids, PERIOD, expected)).listing
+        """List all jobs in one call; None without an answer.  More arguments as in `look`."""
+        return (await self.look(ids, PERIOD, expected, nameless)).listing
 
     async def answer(self, ids: Sequence[str]) -> Listing | None:
         """List all jobs in one call, with what stood on standard error."""
@@ -440,7 +453,9 @@ class Queue:
             return None
         return Listing(jobs, words_of(self.backend, result))
 
-    def whole(self, listing: Listing, expected: Sequence[str]) -> dict[str, JobStatus] | None:
+    def whole(
+        self, listing: Listing, expected: Sequence[str], nameless: Sequence[str] = ()
+    ) -> dict[str, JobStatus] | None:
         """Return the jobs of a listing, None if it lacks one and may be incomplete.
 
         It is if a record in it cannot be read, or if there are words on standard error.
@@ -454,7 +469,7 @@ class Queue:
             if id not in jobs and array is not None and array.state in FINAL:
                 jobs[id] = replace(array, id=id, task=int(id.rpartition("_")[2]))
         lacks = any(id not in jobs for id in expected)
-        if lacks and unread:
+        if unread and (lacks or set(nameless).difference(job.key for job in jobs.values())):
             self.fix = f"{self.backend.title} listed a job in a form that cannot be read."
             return None
         if lacks and (unusual := lines.keys() - self.usual()):

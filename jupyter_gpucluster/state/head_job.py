@@ -115,7 +115,8 @@ async def ask(directory: ClusterDirectory, record: Record, job: Job) -> Job:
         shared.note_change(boot_time() - max(0.0, time.time() - job.submitted))
         if (age := age_of_answer(directory)) is not None:
             shared.seen = boot_time() - age  # an answer counts once, whichever process takes it
-    poll = await queue.look([job.id] if job.id else [], listing_period(record))
+    ids, nameless = ([job.id], []) if job.id else ([], [job.key])
+    poll = await queue.look(ids, listing_period(record), nameless=nameless)
     if poll.listing is None:
         return job
     newer = await take(queue, directory, job, poll.listing)

@@ -238,6 +238,26 @@ def test_a_job_whose_record_cannot_be_read_is_listed(system: str, out: str, id: 
 @pytest.mark.parametrize(
     "system,out",
     [
+        ("lsf", '[site] note\n{"RECORDS": [{"JOBID": "7[1]"}]}'),
+        ("oar", '[site] note\n{"7": {}}'),
+        ("oar", 'note: {"7": {}}'),
+        ("htcondor", '{site} note\n[{"ClusterId": 7, "ProcId": 0}]'),
+        ("kubernetes", '[site] note\n{"items": [{"metadata": {"name": "p"}}]}'),
+    ],
+)
+def test_notes_before_an_answer_may_begin_with_a_bracket(system: str, out: str) -> None:
+    result = CommandResult(("list",), 0, out)
+    assert len(find_backend(system).parse_status(result)) == 1
+
+
+def test_lsf_has_no_jobs_whatever_else_it_prints_in_brackets() -> None:
+    result = CommandResult(("bjobs",), 0, "", "{site} note\nNo unfinished job found\n")
+    assert find_backend("lsf").parse_status(result) == {}
+
+
+@pytest.mark.parametrize(
+    "system,out",
+    [
         ("lsf", '{"RECORDS": [{"JOBID": "7[1]"}, null]}'),
         ("lsf", '{"RECORDS": [{"JOBID": "7[1]"}, {"JOBID": "8", "JOB_NAME": "gpc-abc123-1"}]}'),
         ("htcondor", '[{"ClusterId": 7, "ProcId": 0}, {"ClusterId": "8"}]'),
@@ -255,6 +275,8 @@ async def test_a_record_in_which_no_id_is_found_proves_no_absence(system: str, o
             return CommandResult(tuple(argv), 0, out)
 
     queue = Queue(find_backend(system), Prints())
-    assert len(await queue.poll(["7"], []) or {}) == 1
+    [id] = await queue.poll(["7"], []) or {}
     assert await queue.poll(["9"]) is None
     assert queue.fix.endswith("listed a job in a form that cannot be read.")
+    assert await queue.poll(["7"], [], ["gpc-abc123-9_0"]) is None
+    assert await queue.poll([id], [id]) is not None

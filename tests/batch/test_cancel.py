@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from jupyter_gpucluster.batch import cancel
+from jupyter_gpucluster.batch.base import UNREAD
 from jupyter_gpucluster.batch.cancel import cancel_jobs, cancel_jobs_of, left_jobs, left_jobs_of
 from jupyter_gpucluster.batch.kubernetes.dialect import Kubernetes
 from jupyter_gpucluster.batch.slurm import LISTED, Slurm
@@ -177,6 +178,16 @@ async def test_jobs_whose_submission_was_not_answered_may_appear_later() -> None
     _, told = await cancel_jobs_of(a_record(a_job("", state=JobState.SUBMITTING)), Site({}))
     assert f"the submission of {OURS} and does not list it: its jobs may appear later" in told
     assert told.endswith("To see them: jupyter gpucluster list --orphans.")
+
+
+async def test_a_job_that_cannot_be_read_may_be_one_whose_submission_was_not_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Slurm, "parse_status", lambda self, result: {UNREAD.id: UNREAD})
+    record = a_record(a_job("", state=JobState.SUBMITTING))
+    newer, told = await cancel_jobs_of(record, Site({}))
+    assert newer.jobs == record.jobs
+    assert "listed a job in a form that cannot be read" in told
 
 
 async def test_jobs_that_do_not_go_are_named_with_the_command() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gpucluster.batch.base import UNREAD
 from jupyter_gpucluster.batch.slurm import Slurm
 from jupyter_gpucluster.clusters import Clusters
 from jupyter_gpucluster.core.absence import SECONDS_UNTIL_UNPROVED
@@ -227,6 +228,14 @@ def test_a_job_whose_submission_was_not_answered_is_found_by_its_mark(
     cluster(root, id="")
     site.lists("PENDING", id="81_0")
     assert Clusters(root).jobs("mine")[0].id == "81_0"
+
+
+def test_a_job_that_cannot_be_read_may_be_the_one_whose_submission_was_not_answered(
+    root: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slurm, "parse_status", lambda self, result: {UNREAD.id: UNREAD})
+    cluster(root, id="", age=head_job.LOST_SECONDS + 10)
+    assert Clusters(root).get("mine").phase is Phase.PENDING
 
 
 def test_a_head_on_another_host_lives_while_its_lease_is_fresh(root: Path, site: Site) -> None:

@@ -16,8 +16,9 @@ from ...core.job_updates import find_status
 from ...host.cluster_directory import ClusterDirectory
 from .model import Reported
 
-KEPT = ("unresponsive_since", "silence", "fix", "traced")
-"""Parts of a report that hold until the system answers again."""
+KEPT = ("unresponsive_since", "silence", "fix", "traced", "unknown")
+"""Parts of a report that hold until the system answers again.  Without a listing an unknown id
+is not cancelled, and proves no end."""
 
 
 def open_queue(directory: ClusterDirectory, record: Record, runner: Runner) -> Queue:
@@ -51,7 +52,8 @@ async def ask(
         ids = [job.id for job in record.jobs if job.id]
     # Some systems list only what they are asked for, and a lost job has no id to ask by.
     alive = [job for job in record.jobs if job.id and not job.is_over]
-    poll = await queue.look(() if lost else ids, period, [job.id for job in alive])
+    nameless = [job.key for job in lost]
+    poll = await queue.look(() if lost else ids, period, [job.id for job in alive], nameless)
     if not poll.asked:
         return Reported(**kept, again=poll.again)
     if poll.listing is None:

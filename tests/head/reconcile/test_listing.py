@@ -12,8 +12,9 @@ from jupyter_gpucluster.batch import find_backend
 from jupyter_gpucluster.batch.queue import COMMAND_SECONDS, Queue
 from jupyter_gpucluster.core.cluster import Record, SiteRules
 from jupyter_gpucluster.core.job import CommandResult, Job, JobShape, JobState
+from jupyter_gpucluster.head.reconcile.groups import step
 from jupyter_gpucluster.head.reconcile.listing import ask, doubtful, open_queue, period
-from jupyter_gpucluster.head.reconcile.model import Observation, Reported
+from jupyter_gpucluster.head.reconcile.model import Cancel, Observation, Reported
 from jupyter_gpucluster.head.summary import summarise
 from jupyter_gpucluster.host.cluster_directory import ClusterDirectory
 
@@ -50,7 +51,7 @@ async def told_by(
     slurm: Slurm, record: Record, home: Path, now: float = 1000.0, before: Reported = NOTHING
 ) -> Reported:
     directory = ClusterDirectory(home / "abc123")
-    (directory.path / "exit").mkdir(parents=True)
+    (directory.path / "exit").mkdir(parents=True, exist_ok=True)
     queue = Queue(find_backend("slurm"), slurm)
     return await ask(queue, directory, record, before, now, 10.0)
 
@@ -78,6 +79,28 @@ async def test_an_id_that_another_job_has_now_is_unknown(listed: bool, home: Pat
         Slurm(**answers), with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0")), home
     )
     assert told.unknown == {"7000_0"}
+
+
+async def test_an_id_of_another_job_is_not_cancelled_before_the_next_listing(home: Path) -> None:
+    record = with_jobs(Job(MARK, 0, JobState.RUNNING, "7000_0", retiring_since=900.0))
+    record = replace(record, stop_requested=900.0)
+    told, now = NOTHING, 1000.0
+    for slurm in (Slurm(squeue=ROW.replace(MARK, "analysis")), Slurm(), Slurm()):
+        told = await told_by(slurm, record, home, now, told)
+        record, actions = step(record, Observation(**vars(told)), now)
+        assert not [action for action in actions if isinstance(action, Cancel)]
+        now += 60.0
+    assert (record.jobs[0].missing, record.jobs[0].ended) == (1, None), "one listing is no proof"
+
+
+async def test_a_job_that_cannot_be_read_may_be_one_whose_submission_was_not_answered(
+    home: Path,
+) -> None:
+    record = with_jobs(Job(MARK, 0, submitted=0.0))
+    record = replace(record, spec=replace(record.spec, backend="lsf"))
+    queue = Queue(find_backend("lsf"), Slurm(env=f'{{"RECORDS": [{{"JOB_NAME": "{MARK}[1]"}}]}}'))
+    told = await ask(queue, ClusterDirectory(home), record, NOTHING, 1000.0, 10.0)
+    assert (told.listing, told.unresponsive_since) == (None, 1000.0)
 
 
 async def test_silence_is_known_by_its_beginning_and_asks_for_nothing_more(home: Path) -> None:
