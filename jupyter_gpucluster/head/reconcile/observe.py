@@ -56,10 +56,14 @@ class Watch(SchedulerPlugin):
         self.wake.set()  # type: ignore[attr-defined]  # an asyncio.Event; plugins are pickled by type
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
-        """Hide the worker's own page, which answers nothing, from the dashboard's links."""
+        """Hide the worker's own page, which answers nothing, from the dashboard's links.
+
+        The next end of its job is a death again.
+        """
         state = scheduler.workers[worker]
         state.services.pop("dashboard", None)
         self.jobs[worker] = job_of(str(state.name))
+        self.restarted.discard(self.jobs[worker])
         self.set_wake()
 
     def remove_worker(

@@ -95,3 +95,25 @@ def test_the_end_of_a_worker_by_its_own_lifetime_is_no_death(
     tmp_path: Path, lifetime: str | None, holds: bool, excused: set[str]
 ) -> None:
     assert asyncio.run(ended_in_peace(tmp_path, lifetime, holds=holds)) == excused
+
+
+def test_the_death_of_a_worker_that_has_come_back_counts(tmp_path: Path) -> None:
+    async def restarted() -> list[set[str]]:
+        async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as dask:
+            watch = Watch(dask, tmp_path, asyncio.Event())
+            dask.add_plugin(watch)
+            seen = []
+            for _ in range(2):
+                async with Worker(
+                    dask.address,
+                    name="gpc-7f3a2b-1_0",
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                ):
+                    seen.append(set(watch.restarted))
+                    watch.restart(dask)
+                    seen.append(set(watch.restarted))
+            return seen
+
+    job = {"gpc-7f3a2b-1_0"}
+    assert asyncio.run(restarted()) == [set(), job, set(), job]
