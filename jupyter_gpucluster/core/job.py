@@ -120,7 +120,7 @@ class JobStatus:
     expected_start: float | None = None
     ends: float | None = None
     """The planned end of a running job, if the system reports it."""
-    unsatisfiable: bool = False
+    unsatisfiable: bool = named("hopeless", default=False)
     """True if it waits for resources that can never come."""
 
     @property

@@ -112,3 +112,9 @@ def test_states_and_phases_travel_as_their_words() -> None:
 def test_a_target_tells_itself_as_a_number_or_a_range() -> None:
     assert Target(2, 2).as_json() == {"workers": 2}
     assert Target(0, 4).as_json() == {"minimum": 0, "maximum": 4}
+
+
+def test_the_shared_answer_has_the_names_that_other_versions_read() -> None:
+    status = JobStatus("7", JobState.PENDING, unsatisfiable=True)
+    assert to_json(status)["hopeless"] is True
+    assert from_json(JobStatus, to_json(status)) == status
