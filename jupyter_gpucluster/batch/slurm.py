@@ -391,7 +391,7 @@ def _row(fields: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
 def _by_array(ids: Sequence[str]) -> list[str]:
     """Write tasks of one array together: scancel sends a request for each of its arguments."""
     arrays: dict[str, list[str]] = {}
-    for id in ids:
+    for id in dict.fromkeys(ids):
         array, _, task = id.partition("_")
         arrays.setdefault(array, []).extend([task] if task.isdecimal() else [])
     return [

@@ -186,7 +186,7 @@ class Moab(Torque):
     name = "moab"
     title = "Moab"
     # What Moab's commands tell of a job that is not ours has not been seen.
-    lacks = frozenset({"stdin", "routing", "enter", "look_up", "denies", "allocation"})
+    lacks = (Torque.lacks - {"history", "find"}) | {"look_up", "denies", "allocation"}
     look_up, denies, allocation = Backend.look_up, Backend.denies, Backend.allocation
     job_class = "moab.MoabJob"
     most_tasks = 1  # Torque and Moab disagree about the ids of an array's tasks

@@ -422,9 +422,11 @@ class ClusterDirectory:
         The bytes are there already, so a full disk takes them; no file is made or renamed.
         """
         note = reason.encode()[:NOTE_BYTES].ljust(NOTE_BYTES)
-        with contextlib.suppress(OSError), self.lease.open("r+b", buffering=0) as stream:
-            stream.write(note)
-            os.fsync(stream.fileno())
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self.lease, os.O_WRONLY | os.O_NOFOLLOW)
+            with os.fdopen(descriptor, "wb", buffering=0) as stream:
+                stream.write(note)
+                os.fsync(descriptor)
 
     def noted_stop(self) -> str:
         """Return the reason of a stop that could not be saved elsewhere, empty if there is none."""

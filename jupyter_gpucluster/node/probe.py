@@ -79,12 +79,13 @@ def file_system(path: str) -> str:
     """Return the type of the file system that a path lies on; empty where nothing tells."""
     real, best, kind = os.path.realpath(path), "", ""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").split("\n"):
             left, _, right = line.partition(" - ")  # proc(5): five fields at least, then the type
-            place = left.split()[4].replace("\\040", " ")
-            inside = place == "/" or real == place or real.startswith(place + "/")
-            if inside and len(place) >= len(best):
-                best, kind = place, right.split()[0]
+            with contextlib.suppress(IndexError):
+                place = left.split()[4].replace("\\040", " ")
+                inside = place == "/" or real == place or real.startswith(place + "/")
+                if inside and len(place) >= len(best):
+                    best, kind = place, right.split()[0]
     return kind
 
 

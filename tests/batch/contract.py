@@ -90,6 +90,8 @@ def states_all_that_a_promise_rests_on(backend: Backend) -> None:
     stated = {name for each in own for name in vars(each)}
     assert {*METHODS, *Backend.__annotations__} - CONVENIENCES <= stated | backend.lacks
     assert backend.lacks <= {*METHODS}
+    empty = {name for name in METHODS if getattr(type(backend), name) is getattr(Backend, name)}
+    assert empty - CONVENIENCES <= backend.lacks
 
 
 @promise

@@ -36,7 +36,7 @@ def test_what_it_depends_on_may_never_happen(state: str, reason: str, hopeless: 
 
 
 def test_tasks_of_an_array_are_cancelled_together() -> None:
-    ids = ["7_0", "7_1", "7_2", "9", "7_5", "8_3"]
+    ids = ["7_0", "7_1", "7_2", "9", "7_1", "7_5", "8_3"]
     assert SLURM.cancel(ids) == ["scancel", "7_[0,1,2,5]", "9", "8_3"]
     assert SLURM.cancel(["7_4"]) == ["scancel", "7_4"]
 

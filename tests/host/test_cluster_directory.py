@@ -231,6 +231,20 @@ def test_a_lease_is_renewed_on_a_full_file_system(tmp_path: Path) -> None:
             full.renew_lease()
 
 
+def test_a_stop_is_noted_in_the_lease_and_in_no_file_that_a_link_names(
+    directory: ClusterDirectory, tmp_path: Path
+) -> None:
+    directory.renew_lease()
+    directory.note_stop("Stopped by you.")
+    assert directory.noted_stop() == "Stopped by you."
+    directory.lease.unlink()
+    other = tmp_path / "other"
+    other.write_text("kept")
+    directory.lease.symlink_to(other)
+    directory.note_stop("Stopped by you.")
+    assert other.read_text() == "kept"
+
+
 def test_a_lease_is_the_same_file_for_ever(directory: ClusterDirectory) -> None:
     directory.renew_lease()
     first = directory.lease.stat()

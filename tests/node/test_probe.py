@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jupyter_gpucluster.batch.variables import node_lists
 from jupyter_gpucluster.node import node_list, probe
 
@@ -102,6 +104,15 @@ def test_ranks_call_the_next_one_on_another_node() -> None:
 def test_the_file_system_of_a_path_is_that_of_the_innermost_mount() -> None:
     assert probe.file_system("/proc/self") == "proc"
     assert probe.file_system("/") not in ("", "proc")
+
+
+def test_lines_of_mounts_that_are_short_or_hold_odd_characters_hide_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = "1 2 0:3 / / rw - ext4 d rw\n1 2\n1 2 0:3 / /a\x1cb rw - xfs d rw\n1 2 3 / /proc rw -\n"
+    monkeypatch.setattr(Path, "read_text", lambda self, **options: lines)
+    assert probe.file_system("/usr") == "ext4"
+    assert probe.file_system("/proc") == "ext4"
 
 
 def test_a_directory_that_cannot_be_written_says_where_and_why(tmp_path: Path) -> None:
