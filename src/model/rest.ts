@@ -816,7 +816,7 @@ export interface components {
             title: string;
             python: string;
             suitable: boolean;
-            /** @description Each with its cure. */
+            /** @description Each with its fix. */
             problems: string[];
             /** @description A package that is not installed has no key. */
             versions: {
