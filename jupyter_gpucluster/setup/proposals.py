@@ -20,7 +20,7 @@ from ..core.errors import BackendError, GpuClusterError, InvalidInput
 from ..core.job import CommandResult
 from ..core.site import GpuQueue, Site
 from ..doctor.batch_system import ANSWER_SECONDS, submission
-from ..doctor.findings import Finding, Result, ok, refused
+from ..doctor.findings import Finding, Result, failed, ok, refused
 from ..launch.plan import make_plan
 from ..launch.preview import preview
 from ..launch.request import Request
@@ -66,7 +66,12 @@ class Proposal:
         return several and not self.choices.account
 
     def with_account(self, account: str) -> Proposal:
-        """Return the proposal with the user's account, unless the system named others only."""
+        """Return the proposal with the user's account, unless the system named others only.
+
+        It cannot be saved if the rehearsal refused this account.
+        """
+        if account in self.refused:
+            return replace(self, rehearsal=failed(self.refused[account]))
         accounts = self.choices.accounts or tuple(filter(None, [account]))
         chosen = account if account in accounts else ""
         return replace(self, choices=replace(self.choices, account=chosen, accounts=accounts))

@@ -174,6 +174,16 @@ def test_an_account_that_no_answer_names_is_the_one_that_the_user_gives(
     assert (code, "ngpus=4" in script, "ncpus=8" in script) == (0, True, True), err
 
 
+def test_no_profile_is_saved_for_another_account_than_the_given_one(
+    slurm: Path, profiles: Path
+) -> None:
+    sbatch = slurm / "bin/sbatch"
+    sbatch.write_text(sbatch.read_text().replace("parent:*)", "gpu:lab1)"))
+    code, out, err = types("setup", "gpu", "one", "--yes", "--account", "lab1")
+    assert (code, OTHER_USERS in " ".join(out.split())) == (0, True), err
+    assert [file.name for file in profiles.iterdir()] == ["slurm-one.yaml"]
+
+
 def test_a_typed_account_is_in_the_script_that_the_batch_system_checks(
     slurm: Path, profiles: Path
 ) -> None:
