@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hmac
 import json
-import logging
 import math
 import shlex
 import sys
@@ -33,8 +32,6 @@ from .dask_scheduler import add_dashboard
 from .half_open import HalfOpen, most_half_open
 from .reconcile.model import active
 from .service import Service
-
-logger = logging.getLogger("gpucluster.head")
 
 LONGEST_WAIT = 30.0
 RESTART_SECONDS = 5.0
@@ -273,21 +270,16 @@ class Cluster(Control):
         task.add_done_callback(self.service.restarts.discard)
         await asyncio.wait({task}, timeout=RESTART_SECONDS)
 
-    async def restart_at(self, addresses: list[str], worker: str) -> None:
-        """Restart a worker; an error goes into the log and the timeline."""
+    async def restart_at(self, found: list[str], worker: str) -> None:
+        """Restart a worker; an error, which Dask logs, goes into the timeline."""
         try:
             await self.service.scheduler.restart_workers(
-                addresses,
-                wait_for_workers=False,
-                on_error="return",
-                stimulus_id="gpucluster-restart",
+                found, wait_for_workers=False, on_error="return", stimulus_id="gpucluster-restart"
             )
         except Exception as error:
-            logger.exception("worker %s was not restarted", worker)
             words = f"Worker {worker} was not restarted: {error}"
             event = Event(time.time(), "restart", words, job_of(worker))
             self.service.files.events.append(event)
-            self.service.wake.set()
 
 
 class Workers(Control):

@@ -16,7 +16,6 @@ from ..batch.status_cache import REUSED_SECONDS
 from ..core.errors import BackendError, InvalidInput
 from ..core.fast_dataclass import frozen
 from ..core.site import Site
-from ..doctor.findings import failed
 from ..launch.capacity import ask
 from ..profiles import find_profile, profile_names
 from ..profiles.options import takes
@@ -108,7 +107,7 @@ class Desk:
         if check or save:
             made = rehearsed(made)
         if account in made.refused:
-            made = replace(wanted, rehearsal=failed(made.refused[account]))
+            made = replace(wanted, rehearsal=made.rehearsal)
         finding = made.rehearsal
         return {
             "profile": made.name,

@@ -107,7 +107,7 @@ def propose(
     python
         The Python of the clusters; empty: the one that runs this.
     account
-        The user's account, for queues whose accounts no answer names.
+        The account that is charged; it is never chosen for the user.
     queues
         Those that are wanted; empty: all.
     for_site
@@ -120,9 +120,9 @@ def propose(
     found = installed()
     if not found:
         return []
-    decided = replace(decide(python), for_site=for_site)
+    decided = replace(decide(python), for_site=for_site, account="" if for_site else account)
     taken = profile_names() if saves else ()
-    return [_of_system(each, decided, queues, taken, account) for each in found]
+    return [_of_system(each, decided, queues, taken) for each in found]
 
 
 def require_allowed() -> None:
@@ -168,11 +168,7 @@ def save(name: str, text: str) -> Path:
 
 
 def _of_system(
-    backend: Backend,
-    decided: Choices,
-    wanted: Sequence[str],
-    taken: Collection[str],
-    account: str,
+    backend: Backend, decided: Choices, wanted: Sequence[str], taken: Collection[str]
 ) -> System:
     if not backend.survey(""):
         return System(backend.title, template=template(backend))
@@ -181,13 +177,9 @@ def _of_system(
     except BackendError as error:
         return System(backend.title, error=f"{error.message} {error.detail}".strip())
     queues = [each for each in site.queues if not wanted or each.name in wanted]
-    described = [
-        describe(backend, site, alike, decided, taken)
-        for alike in _alike(each for each in queues if not each.closed)
-    ]
     proposals = [
-        rehearsed(each if each.choices.accounts else each.with_account(account))
-        for each in described
+        rehearsed(describe(backend, site, alike, decided, taken))
+        for alike in _alike(each for each in queues if not each.closed)
     ]
     closed = {each.name: each.closed for each in queues if each.closed}
     return System(backend.title, tuple(proposals), closed, offered_account(site))
@@ -244,7 +236,8 @@ def describe(
     queue = queues[0]
     name = proposed_name(backend, site, queue)
     choices = replace(decided, interface=head_interface(queue.address), accounts=queue.accounts)
-    return Proposal(name, backend.name, site, queues, choices, ok(""), exists=name in taken)
+    made = Proposal(name, backend.name, site, queues, choices, ok(""), exists=name in taken)
+    return made.with_account(decided.account)
 
 
 def rehearsed(made: Proposal) -> Proposal:
@@ -259,7 +252,8 @@ def rehearsed(made: Proposal) -> Proposal:
         return replace(made, rehearsal=refusal)
     accounts = tuple(filter(None, accepted))
     made = replace(made, choices=replace(made.choices, accounts=accounts), refused=refusals)
-    return replace(made, rehearsal=_rehearse(made, accepted[0]))
+    made = replace(made, rehearsal=_rehearse(made, accepted[0]))
+    return made.with_account(made.choices.account)
 
 
 def _rehearse(proposal: Proposal, account: str) -> Finding:

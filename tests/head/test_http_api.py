@@ -59,7 +59,6 @@ def test_a_restart_that_takes_long_is_answered_before_and_its_error_is_noted(
             watch=SimpleNamespace(restarted=set()),
             files=SimpleNamespace(events=[]),
             restarts=set(),
-            wake=asyncio.Event(),
         )
         handler = Cluster.__new__(Cluster)
         handler.initialize(service)  # type: ignore[arg-type]
@@ -69,7 +68,6 @@ def test_a_restart_that_takes_long_is_answered_before_and_its_error_is_noted(
             assert (task.done(), service.watch.restarted) == (False, {"gpc-1-1_0"})
             go_on.set()
             await task
-            await service.wake.wait()
         [event] = service.files.events
         assert event.message == "Worker gpc-1-1_0 was not restarted: no nanny at tcp://a"
         assert (event.job, service.restarts) == ("gpc-1-1_0", set())

@@ -38,10 +38,8 @@ def run_setup(arguments: argparse.Namespace, session: Session) -> Outcome:
     python = absolute_python(arguments.python) if arguments.python else session.python
     site = arguments.audience == "site"
     shows = arguments.print or site or (arguments.json and not arguments.yes)
-    account = "" if site else arguments.account
-    systems = propose(
-        python, account=account, queues=arguments.queues, for_site=site, saves=not shows
-    )
+    account, queues = arguments.account, arguments.queues
+    systems = propose(python, account=account, queues=queues, for_site=site, saves=not shows)
     if not systems:
         return _in_allocation(arguments, session)
     if arguments.queues and not any(
