@@ -333,7 +333,7 @@ class Slurm(SlurmSurvey, Backend):
         return ["scancel", *_by_array(ids)]
 
     def routing(self, job: Sent) -> Routing:
-        # What a command is told counts more than what a script says.
+        # A command's arguments count more than a script's lines.
         options = map(SYNTAX.option_of, (*options_in(job.submit_args), *job.directives))
         clusters = [value for option, value in options if option == "--clusters"]
         return Routing({"SLURM_CLUSTERS": clusters[0]} if clusters else {})

@@ -68,7 +68,7 @@ class MemoryShares:
     waiting: set[str] = field(default_factory=set)
     """Marks of submissions that wait for room."""
     unsure: set[str] = field(default_factory=set)
-    """Workers that did not answer, and may take the limit that they were told later."""
+    """Workers that did not answer, and may take the limit that was sent to them later."""
     numbers: Iterator[int] = field(default_factory=itertools.count)
     task: asyncio.Task[None] | None = None
 

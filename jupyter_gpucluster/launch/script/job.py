@@ -225,7 +225,7 @@ class _Script:
         extra = srun_words(self.profile.environment.container, self.directory.path)
         if spec.spread:
             extra += find_dialect(launcher).beside_jupyter
-        # Over ssh a rank runs the prologue again, and is told what was left before.
+        # Over ssh a rank runs the prologue again, and gets what was left before.
         there = lifetime_lines(LEFT) if seconds else []
         if seconds:  # a prologue may have arguments of its own
             exports = [f"{LEFT}={ARGUMENT_LEFT}", *exports]

@@ -336,7 +336,7 @@ def launch_lines(
     extra
         More arguments of the launcher, already quoted for the shell.
     host_reader
-        The command that prints the job's hosts, but for its two arguments; see `node_list.main`.
+        The command that prints the job's hosts, without its two arguments; see `node_list.main`.
     """
     dialect = find_dialect(launcher)
     lines = [phase_line(f"starting its ranks with {launcher.name}")]
