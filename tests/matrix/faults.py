@@ -75,23 +75,19 @@ def swapped(world: World, argv: list[str], run: Run) -> CommandResult:
 
 def flapping(fault: Fault) -> Fault:
     """Return a fault that every second command has."""
-    count = 0
 
     def some(world: World, argv: list[str], run: Run) -> CommandResult:
-        nonlocal count
-        count += 1
-        return fault(world, argv, run) if count % 2 else run()
+        world.answered[some] += 1
+        return fault(world, argv, run) if world.answered[some] % 2 else run()
 
     return some
 
 
 def once(fault: Fault) -> Fault:
     """Return a fault that only the first command has."""
-    count = 0
 
     def first(world: World, argv: list[str], run: Run) -> CommandResult:
-        nonlocal count
-        count += 1
-        return fault(world, argv, run) if count == 1 else run()
+        world.answered[first] += 1
+        return fault(world, argv, run) if world.answered[first] == 1 else run()
 
     return first

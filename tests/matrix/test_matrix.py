@@ -1,6 +1,6 @@
 """Faults of a batch system, each on four systems: no job twice, none left, and true words.
 
-Cells that a system cannot have are left out by name: `CANNOT`.
+Cells that a system cannot have are left out, by `QUEUES`, `PROVES` and `ENDS`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import pytest
 from jupyter_gpucluster.core.cluster import Phase
 
 from . import faults
-from .world import SYSTEMS, Fault, World
+from .world import PROVES, SYSTEMS, Fault, World
 
 TEN_MINUTES = 20
 """Turns of 30 s."""
+
+QUEUES = [name for name in SYSTEMS if name != "kubernetes"]
+"""Systems that suspend and requeue jobs, and give ids out again; a pod's id is its name, ours."""
 
 
 @pytest.fixture(params=SYSTEMS)
@@ -106,6 +109,12 @@ READS = {
     "every second one without answer": faults.flapping(faults.no_answer),
 }
 
+FALSE = [
+    (system, name)
+    for system in SYSTEMS
+    for name in READS
+    if system not in PROVES or name not in ("empty", "partial")
+]
 UNREADABLE = (faults.no_answer, faults.down, faults.denied, faults.garbage, faults.swapped)
 
 
@@ -123,10 +132,9 @@ def test_no_false_listing_ends_jobs_whose_workers_are_connected(world: World, fa
     assert world.keys() == jobs
 
 
-@pytest.mark.parametrize("fault", READS.values(), ids=READS)
-def test_no_false_listing_doubles_jobs_that_wait(world: World, fault: Fault) -> None:
-    if world.backend.listing_proves and fault in (faults.empty, faults.partial):
-        return  # such a listing of this system is true by its contract
+@pytest.mark.parametrize("system, name", FALSE, indirect=["system"])
+def test_no_false_listing_doubles_jobs_that_wait(world: World, name: str) -> None:
+    fault = READS[name]
     world.site.slots = 0
     play(world, 3)
     world.faults["read"] = fault
@@ -194,10 +202,9 @@ def test_a_job_that_vanished_from_listing_and_history_is_replaced(world: World) 
     settle(world)
 
 
+@pytest.mark.parametrize("system", QUEUES, indirect=True)
 @pytest.mark.parametrize("stops", [False, True])
 def test_a_job_of_another_user_with_a_used_id_is_left_alone(world: World, stops: bool) -> None:
-    if world.backend.name == "kubernetes":
-        return  # a pod's id is its name, which is ours
     play(world, 4)
     other = world.site.jobs[0]
     other.name = "train"
@@ -228,9 +235,8 @@ def test_jobs_without_workers_are_starting_and_stay(world: World) -> None:
     assert world.keys() == jobs
 
 
+@pytest.mark.parametrize("system", QUEUES, indirect=True)
 def test_a_suspended_job_counts_as_waiting_and_continues(world: World) -> None:
-    if world.backend.name == "kubernetes":
-        return  # it suspends no pods
     play(world, 4)
     world.site.jobs[0].state = "suspended"
     play(world, 2)
@@ -240,9 +246,8 @@ def test_a_suspended_job_counts_as_waiting_and_continues(world: World) -> None:
     assert len(world.site.jobs) == 2
 
 
+@pytest.mark.parametrize("system", QUEUES, indirect=True)
 def test_a_requeued_job_waits_again_and_is_not_replaced(world: World) -> None:
-    if world.backend.name == "kubernetes":
-        return  # it requeues no pods
     play(world, 4)
     job, world.site.slots = world.site.jobs[0], 1
     job.state, job.started, job.restarts = "waiting", 0.0, 1
@@ -270,10 +275,12 @@ CAUSES = {
 }
 
 
-@pytest.mark.parametrize("by", ENDS)
+@pytest.mark.parametrize(
+    "system, by",
+    [(system, by) for by, systems in ENDS.items() for system in systems],
+    indirect=["system"],
+)
 def test_a_job_that_its_system_ends_is_replaced_and_the_cause_named(world: World, by: str) -> None:
-    if world.backend.name not in ENDS[by]:
-        return
     play(world, 4)
     lost = world.site.jobs[0]
     key = world.key(lost)

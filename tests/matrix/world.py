@@ -8,6 +8,7 @@ Faults stand between a command and its answer.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,6 +78,8 @@ SYSTEMS = {
         "kubernetes", kubectl, POD, {"create": "submit", "sh": "read", "delete": "cancel"}
     ),
 }
+PROVES = ("kubernetes",)
+"""Systems whose complete listing proves an end by contract, so a listing without jobs is true."""
 
 
 class QuietSite(engine.Site):
@@ -133,6 +136,8 @@ class World:
         )
         self.faults: dict[str, Fault] = {}
         """By kind of command: `submit`, `read` or `cancel`."""
+        self.answered: Counter[Fault] = Counter()
+        """Number of commands that each fault of `once` and `flapping` has met."""
         self.reported = Reported()
         self.seen = Observation()
         self.vain = VainCancels()
